@@ -1,0 +1,66 @@
+# Everything runs in a virtual environment made here, in .venv. Needed: make and Python 3.10 or newer.
+#
+#   make demo                       solve one instance
+#   make test PYTHON=python3.12     with another Python (used when .venv is first made)
+
+PYTHON ?= python3
+JOBS   ?= 2
+
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP  := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Stamps: touched after an installation, out of date when pyproject.toml changes.
+RUNTIME := $(VENV)/.installed-runtime
+TESTING := $(VENV)/.installed-testing
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup lint format bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(RUNTIME)  ## solve a small instance, with a proof of how good the answer is
+	$(BIN)/exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
+
+test: lint  ## all checks: style, types, import rules, tests
+	$(BIN)/python -m pytest -n $(JOBS)
+
+setup: $(TESTING)  ## make .venv with everything needed to work on exactsel
+
+lint: $(TESTING)  ## style, types and import rules only
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+
+format: $(TESTING)  ## put the code into the project's style
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+bench: $(TESTING)  ## run the benchmarks
+	$(BIN)/python -m pytest benchmarks --benchmark-only
+
+clean:  ## remove .venv, caches and build outputs
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	find exactsel heuristics certificates tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUNTIME): pyproject.toml | $(BIN)/pip
+	@echo "installing exactsel into $(VENV) (once; a minute or so)"
+	@$(PIP) install "pip>=21.3"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(TESTING): pyproject.toml | $(BIN)/pip
+	@echo "installing exactsel and its test tools into $(VENV) (once; a few minutes)"
+	@$(PIP) install "pip>=21.3"
+	@$(PIP) install --editable ".[test]"
+	@touch $(RUNTIME) $@
+
+$(BIN)/pip:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "There is no '$(PYTHON)' here; install Python 3.10 or newer, or name one: make PYTHON=/path/to/python3."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "'$(PYTHON)' is $$($(PYTHON) --version 2>&1), but exactsel needs Python 3.10 or newer; name one: make PYTHON=python3.12."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { \
+	  echo "'$(PYTHON) -m venv $(VENV)' failed; on Debian and Ubuntu install the missing part first: sudo apt install python3-venv."; exit 1; }

@@ -1,0 +1,154 @@
+"""The only module that imports numba: compile kernels, or run them as plain Python.
+
+``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage). Compiled kernels are cached on disk in a folder
+whose name is a hash of every file a kernel can inline, because numba's own cache does not notice an edit in
+another file and would silently return the old numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ENABLED = os.environ.get("EXACTSEL_JIT", "1") != "0"
+
+_PACKAGE = Path(__file__).resolve().parent
+_dispatchers: list[Any] = []
+_parallel_lock = threading.RLock()
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for folder in ("kernels", "losses"):
+        for path in sorted((_PACKAGE / folder).glob("*.py")):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _user_cache() -> Path:
+    if "EXACTSEL_CACHE_DIR" in os.environ:
+        return Path(os.environ["EXACTSEL_CACHE_DIR"])
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "~")).expanduser() / "exactsel" / "cache"
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches/exactsel").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "exactsel"
+
+
+def _writable_cache() -> str | None:
+    """The kernel cache folder of this very source, or None where nothing can be written."""
+    folder = _user_cache() / f"kernels-{_source_hash()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None
+
+
+if ENABLED:
+    import numba
+    from numba import prange
+    from numba.core import config as _config
+    from numba.extending import overload
+
+    _CACHE = _writable_cache()
+
+    def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
+        """Compile a kernel; it releases the interpreter lock and is cached on disk.
+
+        ``sums`` lets the compiler reorder additions so that dot products use vector instructions. The rounding
+        allowance of a bound (:mod:`exactsel.kernels.dual`) holds for every order of summation.
+        """
+
+        def decorate(py_function: F) -> F:
+            fastmath: Any = {"reassoc", "contract"} if sums else False
+            previous = _config.CACHE_DIR
+            _config.CACHE_DIR = _CACHE or previous
+            try:
+                dispatcher = numba.njit(
+                    nogil=True, parallel=parallel, fastmath=fastmath, cache=_CACHE is not None, error_model="numpy"
+                )(py_function)
+            finally:
+                _config.CACHE_DIR = previous
+            _dispatchers.append(dispatcher)
+            return dispatcher  # type: ignore[no-any-return]
+
+        return decorate(function) if function is not None else decorate
+
+    @contextmanager
+    def parallel_section(threads: int) -> Iterator[None]:
+        """Run a parallel kernel on ``threads`` threads; one at a time, as numba's simplest backend demands."""
+        with _parallel_lock:
+            previous = numba.get_num_threads()
+            numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
+            try:
+                yield
+            finally:
+                numba.set_num_threads(previous)
+
+    def available_threads() -> int:
+        """How many threads a parallel kernel can use in this process."""
+        return int(numba.config.NUMBA_NUM_THREADS)
+
+else:
+    prange = range
+
+    def overload(_stub: Any) -> Any:
+        """Do nothing: without compilation the Python stub itself runs."""
+        return lambda implementation: implementation
+
+    def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
+        """Return the function unchanged."""
+        return function if function is not None else lambda py_function: py_function
+
+    @contextmanager
+    def parallel_section(threads: int) -> Iterator[None]:
+        """Do nothing: plain Python runs on one thread."""
+        yield
+
+    def available_threads() -> int:
+        """One: plain Python runs on one thread."""
+        return 1
+
+
+_session_lock = threading.RLock()
+_sessions = 0
+
+
+@contextmanager
+def loss_session(loss: Any) -> Iterator[None]:
+    """Around every call of a kernel that takes a loss.
+
+    A stranger's loss may change in a file our cache key does not see, so kernels for it are compiled anew in each
+    process, with the disk cache neither read nor written. Built-in losses pass straight through.
+    """
+    if not ENABLED or type(loss).__module__.startswith("exactsel."):
+        yield
+        return
+    global _sessions
+    with _session_lock:
+        _sessions += 1
+        _set_disk_cache(False)
+    try:
+        yield
+    finally:
+        with _session_lock:
+            _sessions -= 1
+            if _sessions == 0:
+                _set_disk_cache(True)
+
+
+def _set_disk_cache(on: bool) -> None:
+    for dispatcher in _dispatchers:
+        switch = getattr(dispatcher._cache, "enable" if on else "disable", None)
+        if switch is not None:
+            switch()

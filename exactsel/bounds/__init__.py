@@ -1,0 +1,1 @@
+"""Lower bounds of a node, each in a file of its own behind :class:`exactsel.bounds.base.BoundSolver`."""

@@ -1,0 +1,97 @@
+"""The interface of a bound: tighten a batch of nodes.
+
+A bound solver is a small options object; :meth:`BoundSolver.prepare` binds it to a problem and returns the object
+the search calls once a round. What comes back is plain arrays (:class:`exactsel.kernels.node.Answers`) plus, per
+node, the proof of its bound and whatever the solver wants to be handed for the node's children (``warm``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from exactsel.kernels.node import Answers
+from exactsel.problem import Problem
+from exactsel.proof import ModelPoint, Proof
+from exactsel.types import BoolArray, FloatArray, StateArray
+
+
+def never_stop() -> BoolArray:
+    """A stop flag nobody raises."""
+    return np.zeros(1, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class BoundOptions:
+    """What a search tells its bound solver."""
+
+    threads: int = 1
+    warm_start: bool = True
+    """Start from what the parent's call left behind."""
+    force_quit: bool = True
+    """End a call as soon as the bound reaches the cut-off."""
+    stop: BoolArray = field(default_factory=never_stop)
+    """One shared flag; when it turns true kernels return UNFINISHED at once."""
+
+
+@dataclass(frozen=True)
+class Tightened:
+    """The answer for a batch of B nodes."""
+
+    answers: Answers
+    proofs: Sequence[Proof]
+    """What proves each ``answers.bound``."""
+    warm: Sequence[Any]
+    """What to hand in for each node's children."""
+
+
+class PreparedBound(Protocol):
+    """A bound solver bound to one problem."""
+
+    def tighten(self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float) -> Tightened:
+        """Bound each node.
+
+        Parameters
+        ----------
+        states : int8 array (B, d)
+            OUT, FREE or IN (:mod:`exactsel.kernels.node`) for every column of every node.
+        warm : sequence of B
+            What the parent's call returned in :attr:`Tightened.warm`; None at the root.
+        cutoff : float
+            A node whose bound reaches this is discarded, so no more work need go into it.
+        upper : float
+            The best objective known, the scale of relative accuracies.
+
+        Notes
+        -----
+        A pure function of its arguments and the problem: neither the order of the nodes nor the number of threads
+        may change a node's answer. Every returned bound must hold, also when the call is stopped early.
+        """
+        ...
+
+
+class BoundSolver(Protocol):
+    """A way to bound nodes, found by name among the entry points ``exactsel.bounds``."""
+
+    name: str
+
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
+        """Bind to a problem; :class:`exactsel.errors.UnsupportedError` when it cannot be served."""
+        ...
+
+
+def stack_points(warm: Sequence[ModelPoint | None], d: int) -> FloatArray:
+    """Starting models of a batch as a dense array (B, d); zeros where there is none."""
+    starts = np.zeros((len(warm), d))
+    for row, point in enumerate(warm):
+        if point is not None:
+            starts[row, point.index] = point.value
+    return starts
+
+
+def sparse_points(answers: Answers) -> list[ModelPoint]:
+    """The proof points of a batch, one sparse model a node."""
+    return [ModelPoint.from_dense(row) for row in answers.point]

@@ -1,0 +1,15 @@
+"""Exceptions whose text is the sentence a user reads: what was found, what was expected, what to do."""
+
+from __future__ import annotations
+
+
+class ExactselError(Exception):
+    """Base of every error exactsel raises on purpose."""
+
+
+class InputError(ExactselError, ValueError):
+    """The caller's data, parameters or file cannot be used as given."""
+
+
+class UnsupportedError(InputError):
+    """The request is well formed, but the chosen method cannot serve this problem."""

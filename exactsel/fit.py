@@ -1,0 +1,104 @@
+"""The exact minimiser of the objective on a given set of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactsel._jit import loss_session
+from exactsel.kernels.loss import loss_curvature, loss_gradient
+from exactsel.kernels.refit import newton_refit
+from exactsel.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from exactsel.problem import Problem
+
+GRADIENT_TOLERANCE = 1e-10
+"""Times 1 + ||grad P(0)||: the gradient norm at which a support counts as solved."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A minimiser on some columns.
+
+    ``coef`` is the full coefficient vector (d,), ``value`` the objective recomputed from the data, and
+    ``gradient_norm`` the norm of the gradient on ``columns``.
+    """
+
+    columns: IntArray
+    coef: FloatArray
+    value: float
+    gradient_norm: float
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """Columns with a non-zero coefficient, ascending."""
+        return tuple(int(j) for j in np.flatnonzero(self.coef))
+
+
+def fit_support(problem: Problem, columns: IntArray) -> Fit:
+    """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 (1 + ||grad P(0)||).
+
+    Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm
+    solution for lam = 0). Where rounding makes the tolerance unreachable the best point found is returned and
+    ``gradient_norm`` says so.
+    """
+    tolerance = 0.1 * GRADIENT_TOLERANCE * problem.gradient_scale
+    compact, z = np.zeros(columns.size), np.zeros(problem.n)
+    with loss_session(problem.loss):
+        newton_refit(problem.loss, problem.AT, problem.y, problem.lam, columns, tolerance, compact, z)
+    best = _as_fit(problem, columns, compact)
+    if best.gradient_norm > 10.0 * tolerance:
+        for candidate in (_orthogonal_fit(problem, columns), _robust_newton(problem, columns, compact)):
+            if candidate is not None and candidate.gradient_norm < best.gradient_norm:
+                best = candidate
+    return best
+
+
+def _as_fit(problem: Problem, columns: IntArray, compact: FloatArray) -> Fit:
+    coef = np.zeros(problem.d)
+    coef[columns] = compact
+    gradient = problem.gradient(coef)[columns]
+    return Fit(columns, coef, problem.objective(coef), float(np.linalg.norm(gradient)))
+
+
+def _orthogonal_fit(problem: Problem, columns: IntArray) -> Fit | None:
+    """Quadratic loss by a singular value decomposition of the (ridge-augmented) columns, refined once."""
+    if not problem.is_quadratic:
+        return None
+    m = columns.size
+    matrix = np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(m)]) if problem.lam else problem.A[:, columns]
+    # Unit columns, so that a badly scaled column is not mistaken for a dependent one.
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0] = 1.0
+    target = np.concatenate([problem.y, np.zeros(matrix.shape[0] - problem.n)])
+    compact = np.zeros(m)
+    for _ in range(2):
+        residual = target - matrix @ compact
+        compact = compact + np.linalg.lstsq(matrix / scale, residual, rcond=1e-13)[0] / scale
+    return _as_fit(problem, columns, compact)
+
+
+def _robust_newton(problem: Problem, columns: IntArray, start: FloatArray) -> Fit | None:
+    """Newton steps from least-squares solutions of the scaled system, for Hessians Cholesky rejects."""
+    if problem.is_quadratic or not np.all(np.isfinite(start)):
+        return None
+    A = problem.A[:, columns]
+    best = _as_fit(problem, columns, start)
+    b, weights = np.empty(problem.n), np.empty(problem.n)
+    for _ in range(50):
+        z = A @ best.coef[columns]
+        loss_gradient(problem.loss, z, problem.y, b)
+        loss_curvature(problem.loss, z, problem.y, weights)
+        gradient = A.T @ b + problem.lam * best.coef[columns]
+        hessian = (A.T * weights) @ A + problem.lam * np.eye(columns.size)
+        scale = np.sqrt(np.diag(hessian))
+        step = np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=None)[0] / scale
+        trials = (_as_fit(problem, columns, best.coef[columns] - 0.5**halvings * step) for halvings in range(30))
+        better = next((t for t in trials if t.value < best.value or t.gradient_norm < 0.5 * best.gradient_norm), None)
+        if better is None:
+            return best
+        best = better
+    return best

@@ -1,0 +1,405 @@
+"""Instance files: an ``.npz`` archive with the data ``A``, ``y`` and, optionally, what to minimise.
+
+============== =================== ==========================================================
+key            shape               meaning
+============== =================== ==========================================================
+A              (n, d)              one row per observation, one column per candidate variable
+y              (n,)                target; labels -1 and +1 for logistic loss
+k              one number          largest number of non-zero coefficients
+lam            one number          ridge weight
+loss           one text            name of the loss
+delta          one number          Huber threshold
+feature_names  (d,) texts          names of the columns
+============== =================== ==========================================================
+
+Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
+of a header. Equal instances are written as equal bytes, so that a file can be named by its sha256.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.errors import InputError
+from exactsel.losses.base import Loss
+from exactsel.problem import Problem
+
+MAX_ARRAY_BYTES = 16 * 2**30
+"""An array that unpacks to more than this is refused unread."""
+
+_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names")
+_ZIP_START = b"PK"
+_HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Data and, as far as they are known, the parameters of one subset-selection problem.
+
+    ``A`` and ``y`` are kept as given; :class:`exactsel.problem.Problem` checks and converts them. The other fields
+    are checked for their type here and for their range by the problem.
+
+    Parameters
+    ----------
+    A : array (n, d)
+        One row per observation, one column per candidate variable.
+    y : array (n,)
+        Target; labels -1 and +1 for logistic loss.
+    k : int, optional
+        Largest number of non-zero coefficients. An array of one number will do, here and for ``lam`` and ``delta``.
+    lam : float, optional
+        Ridge weight.
+    loss : str, optional
+        Name of the loss.
+    delta : float, optional
+        Huber threshold; it has no meaning for another loss.
+    feature_names : sequence of str (d,), optional
+        Names of the columns.
+
+    Raises
+    ------
+    InputError
+        When k is not one whole number, lam or delta not one number, loss not one text or a name not a text.
+    """
+
+    A: NDArray[Any]
+    y: NDArray[Any]
+    k: int | None = None
+    lam: float | None = None
+    loss: str | None = None
+    delta: float | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {
+            "A": _array("A", self.A),
+            "y": _array("y", self.y),
+            "k": _whole_number("k", self.k),
+            "lam": _number("lam", self.lam),
+            "loss": _text("loss", self.loss),
+            "delta": _number("delta", self.delta),
+            "feature_names": _texts("feature_names", self.feature_names),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.A.shape))
+        known = [f"{name}={getattr(self, name)!r}" for name in ("k", "lam", "loss", "delta")]
+        return f"{type(self).__name__}(A: {shape}, {', '.join(known)})"
+
+    def problem(
+        self,
+        *,
+        k: int | None = None,
+        lam: float | None = None,
+        loss: str | Loss | None = None,
+        delta: float | None = None,
+    ) -> Problem:
+        """The problem this instance states, an argument that is given taking precedence over the instance.
+
+        Parameters
+        ----------
+        k, lam, loss, delta : optional
+            As for :class:`exactsel.problem.Problem`. Quadratic loss when neither side names one. The instance's own
+            ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
+
+        Returns
+        -------
+        Problem
+
+        Raises
+        ------
+        InputError
+            When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
+        """
+        chosen: str | Loss = "quadratic" if self.loss is None else self.loss
+        if loss is not None:
+            chosen = loss
+        if delta is None and isinstance(chosen, str) and chosen == "huber":
+            delta = self.delta
+        return Problem(
+            self.A,
+            self.y,
+            self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
+            loss=chosen,
+            lam=self.lam if lam is None else lam,
+            delta=delta,
+            feature_names=self.feature_names,
+        )
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    k: int | None = None,
+    lam: float | None = None,
+    loss: str | Loss | None = None,
+    delta: float | None = None,
+) -> Problem:
+    """Read an instance file as a problem.
+
+    Parameters
+    ----------
+    path : path
+        An ``.npz`` file, see :mod:`exactsel.instance`.
+    k, lam, loss, delta : optional
+        Take precedence over the file, see :meth:`Instance.problem`.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or states no usable problem.
+    """
+    return read_instance(path).problem(k=k, lam=lam, loss=loss, delta=delta)
+
+
+def read_instance(path: str | os.PathLike[str]) -> Instance:
+    """Read an instance file.
+
+    Parameters
+    ----------
+    path : path
+        An ``.npz`` file, see :mod:`exactsel.instance`.
+
+    Returns
+    -------
+    Instance
+
+    Raises
+    ------
+    InputError
+        When there is no such file, it is no ``.npz`` archive, it is damaged, A or y is missing, an array is pickled or
+        larger than :data:`MAX_ARRAY_BYTES`, or k, lam, loss, delta or feature_names has the wrong type or shape.
+    """
+    file = Path(path)
+    _check_readable(file)
+    with _refusing_damage(file), zipfile.ZipFile(file) as archive:
+        stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        if "A" not in stored or "y" not in stored:
+            raise InputError(
+                f"{file} holds {_listed(stored)}, but an instance needs the arrays A and y; write it with "
+                f"{_how_to_write(file)}."
+            )
+        arrays: dict[str, Any] = {key: _read_array(archive, stored[key], file) for key in _KEYS if key in stored}
+    try:
+        return Instance(**arrays)
+    except InputError as error:
+        raise InputError(f"in {file}, {error}") from None
+
+
+def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
+    """Write an instance file; every field that is not None is stored, those of a subclass too.
+
+    The arrays are stored uncompressed, as little-endian 64-bit numbers in row order and with a fixed date, so that the
+    bytes depend on the instance alone. The file appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; the name must end in ``.npz``. An existing file is replaced.
+    instance : Instance
+        What to write.
+
+    Raises
+    ------
+    InputError
+        When the name does not end in ``.npz``, the file cannot be written, or A or y is not real and numeric.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".npz":
+        raise InputError(f"the instance file {file} must have a name that ends in .npz; write {file.name}.npz instead.")
+    values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+    arrays = {name: _storable(name, value) for name, value in values.items() if value is not None}
+    try:
+        with _replacing(file) as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, array in arrays.items():
+                _write_array(archive, name, array)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written ({error.strerror}); choose an existing, writable folder.") from None
+
+
+def _check_readable(file: Path) -> None:
+    if file.is_dir():
+        raise InputError(f"{file} is a folder, but an instance is one .npz file; name a file inside it.")
+    if not file.exists():
+        raise InputError(f"there is no file {file}; check the name and the folder.")
+    if file.suffix.lower() != ".npz":
+        raise InputError(
+            f"{file} is not an .npz file, the only kind that is read (with arrays A and y inside); write one with "
+            f"{_how_to_write(file.with_suffix('.npz'))}."
+        )
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(len(_ZIP_START))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from None
+    if start != _ZIP_START:
+        raise InputError(
+            f"{file} is not an .npz archive, whatever its name says; write one with {_how_to_write(file)}."
+        )
+
+
+def _how_to_write(file: Path) -> str:
+    return f"numpy.savez({file.name!r}, A=A, y=y)"
+
+
+def _listed(stored: dict[str, str]) -> str:
+    names = sorted(stored)
+    if not names:
+        return "nothing"
+    return "only " + ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+@contextmanager
+def _refusing_damage(file: Path) -> Iterator[None]:
+    """Say that the file is damaged, whatever the archive and header parsers stumble over."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        # Hostile bytes make zipfile, zlib and numpy raise nearly anything, and none of it is a fault of this program.
+        raise InputError(
+            f"{file} is truncated or damaged ({type(error).__name__}: {error}); copy it or write it again."
+        ) from None
+
+
+def _read_array(archive: zipfile.ZipFile, member: str, file: Path) -> NDArray[Any]:
+    """One array of an archive, its declared size checked before anything is unpacked."""
+    info = archive.getinfo(member)
+    if info.file_size > MAX_ARRAY_BYTES:
+        raise InputError(
+            f"{member} in {file} unpacks to {info.file_size} bytes, more than the {MAX_ARRAY_BYTES} that are read; "
+            f"store fewer rows or columns."
+        )
+    with archive.open(info) as stream:
+        version = np.lib.format.read_magic(stream)
+        shape, by_columns, dtype = _HEADER_READERS[version](stream)
+        if dtype.hasobject:
+            raise InputError(
+                f"{member} in {file} is a pickled object array, which is never opened because it could run code; "
+                f"store numbers as A.astype(float) and texts as names.astype(str)."
+            )
+        declared, held = math.prod(shape) * dtype.itemsize, info.file_size - stream.tell()
+        if declared != held:
+            raise InputError(
+                f"{member} in {file} declares {declared} bytes but holds {held}, so the file is damaged or forged; "
+                f"write it again."
+            )
+        # Read to the end, where zipfile compares the checksum; memory follows what is there, not what is declared.
+        content = stream.read()
+    array = np.frombuffer(content, dtype=dtype)
+    return array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+    # Left alone, both depend on the operating system, and so would the bytes.
+    info.create_system = 3
+    info.external_attr = 0o644 << 16
+    with archive.open(info, "w", force_zip64=array.nbytes >= 2**30) as stream:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+@contextmanager
+def _replacing(file: Path) -> Iterator[IO[bytes]]:
+    """A stream whose content takes the place of ``file`` at the end, and leaves no trace if it never gets there."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as stream:
+            yield stream
+        os.replace(unfinished, file)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def _storable(name: str, value: Any) -> NDArray[Any]:
+    if isinstance(value, str | tuple):
+        return np.array(value, dtype=np.str_)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} holds entries of type {array.dtype}, but only real numbers can be stored; convert it with "
+            f"astype(float)."
+        )
+    return np.asarray(array, dtype="<i8" if name == "k" else "<f8", order="C")
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} has rows of different lengths; give the same number of entries in each.") from None
+
+
+def _single(value: Any) -> Any:
+    """The value inside a numpy scalar or an array of one entry; anything else unchanged."""
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        return value.reshape(-1)[0].item()
+    return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {' x '.join(map(str, value.shape)) or 'one'} entries of type {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    single = _single(value)
+    if isinstance(single, bool) or not isinstance(single, int | float):
+        raise InputError(f"{name} is {_shown(single)}, but one number was expected; store it as {name}=0.1, say.")
+    return float(single)
+
+
+def _whole_number(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    single = _single(value)
+    if isinstance(single, float) and single.is_integer():
+        single = int(single)
+    if isinstance(single, bool) or not isinstance(single, int):
+        raise InputError(f"{name} is {_shown(single)}, but one whole number was expected; store it as {name}=5, say.")
+    return single
+
+
+def _text(name: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    single = _single(value)
+    if not isinstance(single, str):
+        raise InputError(f'{name} is {_shown(single)}, but one text was expected; store it as {name}="huber", say.')
+    return single
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    entries = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(entries, str) or not hasattr(entries, "__iter__"):
+        raise InputError(f"{name} is {_shown(value)}, but a list of texts was expected; give one name per column.")
+    names = tuple(entries)
+    if not all(isinstance(entry, str) for entry in names):
+        raise InputError(f"{name} is {_shown(value)}, but a list of texts was expected; give one name per column.")
+    return names

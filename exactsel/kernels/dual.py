@@ -1,0 +1,123 @@
+"""The node bound, formula (2), evaluated so that rounding can never lift it.
+
+For a dual vector b with correlations v = A'b and q = v^2, every model of the node (S, C) with r places left costs
+at least
+
+    D(b; S, C, r) = -L*(b) - (1 / 2 lam) ( sum_{j in S} q_j  +  the r largest q_j, j in C ).            (2)
+
+b is always the gradient of L at some z, where Fenchel's equality gives -L*(b) = L(z) - b'z. The functions here
+return ``base``, a lower estimate of -L*(b), and ``q``, upper estimates of the squares: both are moved outwards by the
+a-priori error of a floating-point sum (valid for every order of summation), so the bound built from them, and every
+bound a child inherits, holds for the exact numbers of the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import njit
+from exactsel.kernels.linalg import dot
+from exactsel.kernels.loss import point_conjugate, point_derivative, point_value
+from exactsel.kernels.selection import top_sum
+from exactsel.types import FloatArray, IntArray
+
+UNIT = 2.0**-53
+
+
+@njit
+def _squares(
+    AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, q: FloatArray, v: FloatArray
+) -> None:
+    """Correlations v of the listed columns with b, and upper estimates q of their squares."""
+    rounding = (b.size + 16) * UNIT * 1.01 * np.sqrt(dot(b, b))
+    for i in range(columns.size):
+        v[i] = dot(AT[columns[i]], b)
+        upper = abs(v[i]) + rounding * norms[columns[i]]
+        q[i] = upper * upper * (1.0 + 8 * UNIT)
+
+
+@njit
+def dual_at_point(
+    loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, columns: IntArray,
+    z: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray,
+) -> float:  # fmt: skip
+    """Take b = grad L(z); write b, v and q; return ``base`` <= -L*(b). Any z will do."""
+    total = 0.0
+    magnitude = 0.0
+    for i in range(z.size):
+        b[i] = point_derivative(loss, z[i], y[i])
+        value = point_value(loss, z[i], y[i])
+        total += value - b[i] * z[i]
+        magnitude += abs(value) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
+    _squares(AT, norms, columns, b, q, v)
+    return total - (z.size + 32) * UNIT * magnitude
+
+
+@njit
+def dual_at_vector(
+    loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, columns: IntArray,
+    b: FloatArray, q: FloatArray, v: FloatArray,
+) -> float:  # fmt: skip
+    """As :func:`dual_at_point` for a b in the domain of L*, by the conjugate itself."""
+    total = 0.0
+    magnitude = 0.0
+    for i in range(b.size):
+        value = point_conjugate(loss, b[i], y[i])
+        total -= value
+        magnitude += abs(value) + abs(b[i]) * (abs(y[i]) + abs(b[i]))
+    _squares(AT, norms, columns, b, q, v)
+    return total - (b.size + 32) * UNIT * magnitude
+
+
+@njit
+def dual_from_gram(
+    Gx: FloatArray, b: FloatArray, constant: float, rows: int,
+    norms: FloatArray, x: FloatArray, q: FloatArray,
+) -> float:  # fmt: skip
+    """Quadratic loss in Gram form: base and q at the dual vector Ax - y, all arguments compact.
+
+    Gx = G x, b = A'y, ``constant`` = ||y||^2/2, ``norms`` the column norms, ``rows`` the number of rows of A (the
+    length of the sums inside G). Costs O(m); the error terms use |G_ij| <= norms_i norms_j.
+    """
+    size = 0.0
+    quadratic = 0.0
+    for i in range(x.size):
+        size += abs(x[i]) * norms[i]
+        quadratic += x[i] * Gx[i]
+    target = np.sqrt(2.0 * constant)
+    unit = (rows + 2 * x.size + 32) * UNIT
+    for i in range(x.size):
+        upper = abs(Gx[i] - b[i]) + unit * norms[i] * (size + target)
+        q[i] = upper * upper * (1.0 + 8 * UNIT)
+    return constant - 0.5 * quadratic - unit * (constant + size * size)
+
+
+@njit
+def node_bound(base: float, q: FloatArray, fixed: int, places: int, lam: float, ranked: FloatArray) -> float:
+    """Formula (2) from ``base`` and ``q``; ``ranked`` receives the largest q of C in descending order."""
+    total = top_sum(q, fixed, places, ranked)
+    for j in range(fixed):
+        total += q[j]
+    return base - total * (1.0 + (q.size + 8) * UNIT) / (2.0 * lam)
+
+
+@njit
+def child_bounds(
+    bound: float, q: FloatArray, fixed: int, places: int, lam: float, ranked: FloatArray,
+    bound_in: FloatArray, bound_out: FloatArray,
+) -> None:  # fmt: skip
+    """Bounds of the children that put in / leave out each candidate, by the same dual vector.
+
+    Putting in a column outside the r largest pushes the r-th largest out of the sum; leaving out one inside lets
+    the next one in. ``ranked`` is as :func:`node_bound` left it.
+    """
+    shave = 1.0 - (q.size + 16) * UNIT
+    bound_in[:fixed] = bound
+    bound_out[:fixed] = bound
+    weakest = ranked[places - 1] if places > 0 else 0.0
+    following = max(ranked[places], 0.0)
+    for j in range(fixed, q.size):
+        bound_in[j] = bound + max(0.0, weakest - q[j]) * shave / (2.0 * lam) if weakest > -np.inf else bound
+        bound_out[j] = bound + max(0.0, q[j] - following) * shave / (2.0 * lam)

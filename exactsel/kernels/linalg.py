@@ -1,0 +1,96 @@
+"""Dense building blocks: dots and products over a list of columns, Cholesky, inverse.
+
+``AT`` is the transposed data (d, n), so that a column of A is a contiguous row.
+"""
+
+from __future__ import annotations
+
+from exactsel._jit import njit
+from exactsel.types import FloatArray, IntArray
+
+
+@njit(sums=True)
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """a'b."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@njit
+def add_scaled(out: FloatArray, scale: float, a: FloatArray) -> None:
+    """out += scale * a."""
+    for i in range(out.size):
+        out[i] += scale * a[i]
+
+
+@njit
+def predict(AT: FloatArray, columns: IntArray, x: FloatArray, out: FloatArray) -> None:
+    """out = A[:, columns] @ x for a compact, usually sparse x."""
+    out[:] = 0.0
+    for i in range(columns.size):
+        if x[i] != 0.0:
+            add_scaled(out, x[i], AT[columns[i]])
+
+
+@njit
+def correlate(AT: FloatArray, columns: IntArray, b: FloatArray, out: FloatArray) -> None:
+    """out = A[:, columns]' @ b."""
+    for i in range(columns.size):
+        out[i] = dot(AT[columns[i]], b)
+
+
+@njit
+def symmetric_times_sparse(G: FloatArray, x: FloatArray, out: FloatArray) -> None:
+    """out = G @ x for a symmetric G and a usually sparse x."""
+    out[:] = 0.0
+    for i in range(x.size):
+        if x[i] != 0.0:
+            add_scaled(out, x[i], G[i])
+
+
+@njit
+def cholesky(H: FloatArray) -> bool:
+    """Overwrite the lower triangle of H with its Cholesky factor; False when a pivot is not safely positive."""
+    for j in range(H.shape[0]):
+        diagonal = H[j, j]
+        pivot = diagonal - dot(H[j, :j], H[j, :j])
+        if not pivot > 1e-14 * diagonal:
+            return False
+        root = pivot**0.5
+        H[j, j] = root
+        for i in range(j + 1, H.shape[0]):
+            H[i, j] = (H[i, j] - dot(H[i, :j], H[j, :j])) / root
+    return True
+
+
+@njit
+def cholesky_solve(factor: FloatArray, b: FloatArray) -> None:
+    """Overwrite b with (factor factor')^{-1} b."""
+    m = b.size
+    for i in range(m):
+        b[i] = (b[i] - dot(factor[i, :i], b[:i])) / factor[i, i]
+    for i in range(m - 1, -1, -1):
+        b[i] /= factor[i, i]
+        for j in range(i):
+            b[j] -= factor[i, j] * b[i]
+
+
+@njit
+def inverse_from_cholesky(factor: FloatArray) -> FloatArray:
+    """(factor factor')^{-1} as a full symmetric matrix."""
+    m = factor.shape[0]
+    # Rows of `rows` are the rows of factor^{-T}, i.e. the columns of factor^{-1}, so every loop runs along memory.
+    rows = factor[:0, :0].copy() if m == 0 else factor * 0.0
+    for j in range(m):
+        rows[j, j] = 1.0 / factor[j, j]
+        for i in range(j + 1, m):
+            rows[j, i] = -dot(factor[i, j:i], rows[j, j:i]) / factor[i, i]
+    inverse = factor * 0.0
+    for i in range(m):
+        for j in range(i + 1):
+            value = dot(rows[i, i:], rows[j, i:])
+            inverse[i, j] = value
+            inverse[j, i] = value
+    return inverse

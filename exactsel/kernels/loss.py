@@ -1,0 +1,113 @@
+"""Call a loss from a kernel: scalar dispatch on the loss's type, and the sums over rows built on it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from exactsel._jit import njit, overload
+from exactsel.types import FloatArray
+
+
+def point_value(loss: Any, z: float, y: float) -> float:
+    """l(z, y)."""
+    return float(type(loss).point_value(loss, z, y))
+
+
+def point_derivative(loss: Any, z: float, y: float) -> float:
+    """l'(z, y)."""
+    return float(type(loss).point_derivative(loss, z, y))
+
+
+def point_curvature(loss: Any, z: float, y: float) -> float:
+    """l''(z, y)."""
+    return float(type(loss).point_curvature(loss, z, y))
+
+
+def point_prox(loss: Any, u: float, step: float, y: float) -> float:
+    """argmin_z step*l(z, y) + (z - u)^2/2."""
+    return float(type(loss).point_prox(loss, u, step, y))
+
+
+def point_conjugate(loss: Any, b: float, y: float) -> float:
+    """l*(b, y)."""
+    return float(type(loss).point_conjugate(loss, b, y))
+
+
+def point_conjugate_derivative(loss: Any, b: float, y: float) -> float:
+    """A derivative of l*(., y) at b."""
+    return float(type(loss).point_conjugate_derivative(loss, b, y))
+
+
+def point_project(loss: Any, b: float, y: float) -> float:
+    """The nearest point to b where l* is finite."""
+    return float(type(loss).point_project(loss, b, y))
+
+
+def _unannotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy without annotations: numba compares signatures literally."""
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)  # type: ignore[attr-defined]
+    return copy
+
+
+def _compile_from_loss(stub: Callable[..., Any]) -> None:
+    """Make compiled calls of ``stub`` run the method of that name of the loss they are given."""
+
+    def choose(loss: Any, *_arguments: Any) -> Callable[..., Any]:
+        return _unannotated(getattr(loss.instance_class, stub.__name__))
+
+    choose.__signature__ = inspect.signature(_unannotated(stub))  # type: ignore[attr-defined]
+    overload(stub)(choose)
+
+
+for _stub in (
+    point_value,
+    point_derivative,
+    point_curvature,
+    point_prox,
+    point_conjugate,
+    point_conjugate_derivative,
+    point_project,
+):
+    _compile_from_loss(_stub)
+
+
+@njit
+def loss_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    """L(z), the sum over rows."""
+    total = 0.0
+    for i in range(z.size):
+        total += point_value(loss, z[i], y[i])
+    return total
+
+
+@njit
+def loss_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the gradient of L at z to ``out``."""
+    for i in range(z.size):
+        out[i] = point_derivative(loss, z[i], y[i])
+
+
+@njit
+def loss_curvature(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the diagonal of the Hessian of L at z to ``out``."""
+    for i in range(z.size):
+        out[i] = point_curvature(loss, z[i], y[i])
+
+
+@njit
+def loss_prox(loss: Any, u: FloatArray, step: float, y: FloatArray, out: FloatArray) -> None:
+    """Write prox_{step L}(u) to ``out``."""
+    for i in range(u.size):
+        out[i] = point_prox(loss, u[i], step, y[i])
+
+
+@njit
+def loss_conjugate(loss: Any, b: FloatArray, y: FloatArray) -> float:
+    """L*(b), the sum over rows; b must lie in the domain."""
+    total = 0.0
+    for i in range(b.size):
+        total += point_conjugate(loss, b[i], y[i])
+    return total

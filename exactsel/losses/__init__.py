@@ -1,0 +1,8 @@
+"""Losses behind one interface; see :mod:`exactsel.losses.base`."""
+
+from exactsel.losses.base import Loss
+from exactsel.losses.huber import Huber
+from exactsel.losses.logistic import Logistic
+from exactsel.losses.quadratic import Quadratic
+
+__all__ = ["Huber", "Logistic", "Loss", "Quadratic"]

@@ -1,0 +1,64 @@
+"""Huber loss: quadratic up to ``delta``, linear beyond."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from exactsel.errors import InputError
+from exactsel.types import FloatArray
+
+
+class Huber(NamedTuple):
+    """h(r) = r^2/2 for abs(r) <= delta, else delta*abs(r) - delta^2/2, with r = z - y.
+
+    Conjugate ||b||^2/2 + y'b on abs(b_i) <= delta.
+    """
+
+    delta: float
+
+    name = "huber"
+    smoothness = 1.0
+    infimum = 0.0
+
+    @staticmethod
+    def point_value(loss: Any, z: float, y: float) -> float:
+        r = abs(z - y)
+        if r <= loss.delta:
+            return 0.5 * r * r
+        return float(loss.delta * (r - 0.5 * loss.delta))
+
+    @staticmethod
+    def point_derivative(loss: Any, z: float, y: float) -> float:
+        return float(min(max(z - y, -loss.delta), loss.delta))
+
+    @staticmethod
+    def point_curvature(loss: Any, z: float, y: float) -> float:
+        return 1.0 if abs(z - y) <= loss.delta else 0.0
+
+    @staticmethod
+    def point_prox(loss: Any, u: float, step: float, y: float) -> float:
+        r = (u - y) / (1.0 + step)
+        if abs(r) <= loss.delta:
+            return y + r
+        return float(u - step * loss.delta if u > y else u + step * loss.delta)
+
+    @staticmethod
+    def point_conjugate(loss: Any, b: float, y: float) -> float:
+        return 0.5 * b * b + y * b
+
+    @staticmethod
+    def point_conjugate_derivative(loss: Any, b: float, y: float) -> float:
+        return b + y
+
+    @staticmethod
+    def point_project(loss: Any, b: float, y: float) -> float:
+        return float(min(max(b, -loss.delta), loss.delta))
+
+    def check_target(self, y: FloatArray) -> None:
+        """Any finite target suits."""
+
+    def check_parameters(self) -> None:
+        """The threshold must be positive and finite."""
+        if not (math.isfinite(self.delta) and self.delta > 0):
+            raise InputError(f"delta is {self.delta}, but the Huber threshold must be a positive number; give --delta.")

@@ -1,0 +1,88 @@
+"""Logistic loss l(z, y) = log(1 + exp(-y z)), y in {-1, +1}."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.types import FloatArray
+
+
+class Logistic(NamedTuple):
+    """Conjugate p log p + (1-p) log(1-p) with p = -y b in [0, 1] and 0 log 0 = 0."""
+
+    name = "logistic"
+    smoothness = 0.25
+    infimum = 0.0
+
+    @staticmethod
+    def point_value(loss: Any, z: float, y: float) -> float:
+        t = -y * z
+        return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
+
+    @staticmethod
+    def point_derivative(loss: Any, z: float, y: float) -> float:
+        t = -y * z
+        e = math.exp(-abs(t))
+        return -y * (1.0 if t >= 0.0 else e) / (1.0 + e)
+
+    @staticmethod
+    def point_curvature(loss: Any, z: float, y: float) -> float:
+        e = math.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+
+    @staticmethod
+    def point_prox(loss: Any, u: float, step: float, y: float) -> float:
+        # Newton on the increasing function z + step*l'(z) - u, kept inside the bracket [u - step, u + step].
+        low, high = u - step, u + step
+        z = u
+        for _ in range(100):
+            t = -y * z
+            e = math.exp(-abs(t))
+            slope = -y * (1.0 if t >= 0.0 else e) / (1.0 + e)
+            f = z - u + step * slope
+            if f > 0.0:
+                high = z
+            else:
+                low = z
+            new = z - f / (1.0 + step * e / ((1.0 + e) * (1.0 + e)))
+            if not (low <= new <= high):
+                new = 0.5 * (low + high)
+            if abs(new - z) <= 1e-15 * (1.0 + abs(z)):
+                return new
+            z = new
+        return z
+
+    @staticmethod
+    def point_conjugate(loss: Any, b: float, y: float) -> float:
+        p = -y * b
+        value = 0.0
+        if p > 0.0:
+            value += p * math.log(p)
+        if p < 1.0:
+            value += (1.0 - p) * math.log1p(-p)
+        return value
+
+    @staticmethod
+    def point_conjugate_derivative(loss: Any, b: float, y: float) -> float:
+        p = min(max(-y * b, 1e-14), 1.0 - 1e-14)
+        return -y * math.log(p / (1.0 - p))
+
+    @staticmethod
+    def point_project(loss: Any, b: float, y: float) -> float:
+        return -y * min(max(-y * b, 0.0), 1.0)
+
+    def check_target(self, y: FloatArray) -> None:
+        """Labels must be -1 or +1."""
+        labels = np.unique(y)
+        if not np.all(np.isin(labels, (-1.0, 1.0))):
+            shown = ", ".join(f"{v:g}" for v in labels[:4]) + (", …" if labels.size > 4 else "")
+            raise InputError(
+                f"the target y holds the values {shown}, but logistic loss needs labels -1 and +1; recode y."
+            )
+
+    def check_parameters(self) -> None:
+        """There are none."""

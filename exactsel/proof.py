@@ -1,0 +1,60 @@
+"""What proves a lower bound: a point anyone can put into the formula.
+
+A node (S, C) is a region of models. Its bound is proven by one of four things, each checkable from the problem and
+the node alone:
+
+* :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
+* :class:`DualPoint`: the dual vector itself (methods that work on the dual, as in the paper's).
+* :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
+* :class:`InfimumPoint`: no value of the loss is smaller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPoint:
+    """A sparse coefficient vector: x[index] = value, zero elsewhere."""
+
+    index: NDArray[np.int32]
+    value: FloatArray
+
+    @classmethod
+    def from_dense(cls, x: FloatArray) -> ModelPoint:
+        """Keep the non-zero entries of x."""
+        index = np.flatnonzero(x)
+        return cls(index.astype(np.int32), x[index])
+
+    def dense(self, d: int) -> FloatArray:
+        """The vector with all its d entries."""
+        x = np.zeros(d)
+        x[self.index] = self.value
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class DualPoint:
+    """A dual vector (n,) in the domain of the conjugate loss."""
+
+    beta: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class FitPoint:
+    """The minimum over all models on S and C, whatever their size (quadratic loss)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InfimumPoint:
+    """The loss is nowhere below its infimum."""
+
+
+Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | InfimumPoint

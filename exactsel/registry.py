@@ -1,0 +1,36 @@
+"""Find losses, bounds, trees, branchings, frontiers and heuristics by name, through entry points.
+
+Built-ins enter through the same door as anyone's plug-in: an entry point in the group ``exactsel.<kind>``. Names are
+listed without importing what they name.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from exactsel.errors import InputError
+
+KINDS = ("losses", "bounds", "trees", "branchings", "frontiers", "heuristics")
+
+
+@lru_cache(maxsize=None)
+def _entries(kind: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=f"exactsel.{kind}")}
+
+
+def names(kind: str) -> list[str]:
+    """Names known for a kind (one of :data:`KINDS`), sorted."""
+    return sorted(_entries(kind))
+
+
+def load(kind: str, name: str) -> Any:
+    """Import and return what ``name`` stands for; :class:`InputError` for an unknown name."""
+    try:
+        entry = _entries(kind)[name]
+    except KeyError:
+        known = ", ".join(names(kind)) or "none (is exactsel installed?)"
+        singular = {"losses": "loss", "branchings": "branching rule"}.get(kind, kind[:-1])
+        raise InputError(f"there is no {singular} called '{name}'; known are: {known}.") from None
+    return entry.load()

@@ -1,0 +1,1 @@
+"""The best-first search: nodes, trees, branching, frontier, and the loop in engine.py."""

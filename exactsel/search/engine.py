@@ -1,0 +1,150 @@
+"""The best-first search.
+
+    open <- {root};  incumbent <- the best of the starting heuristics;  dropped <- +inf
+    loop:
+        lower <- min(upper, dropped, smallest bound in open)
+        stop if open is empty, or upper - lower <= tolerance, or a limit or an interrupt says so
+        take the next B nodes (B fixed by the settings, not by the number of threads)
+        expand them: bound, fix columns, round and refit, split            (expand.py, a pure function)
+        commit in node order: new incumbents, closed regions, children with the bound they inherit
+
+The engine knows nothing about losses or bounds. It yields an event for everything it commits (events.py); log,
+recorded tree and certificate are observers of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from exactsel.fit import Fit
+from exactsel.search.events import (
+    Bounded,
+    Discarded,
+    Divided,
+    Event,
+    Finished,
+    Fixed,
+    IncumbentFound,
+    LowerBoundRaised,
+    Started,
+)
+from exactsel.search.expand import Expander, Expansion, Interrupted, Region
+from exactsel.search.node import Node
+from exactsel.search.state import SearchState
+from exactsel.search.watch import Watch
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop before the gap is closed, and how many nodes make a round."""
+
+    batch: int
+    node_limit: int | None = None
+
+
+def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> Iterator[Event]:
+    """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
+    yield Started(tuple(state.frontier))
+    lower = state.lower
+    while (termination := _termination(state, expander, limits, watch)) is None:
+        nodes = state.frontier.take(_batch(state, limits))
+        state.in_flight = nodes
+        try:
+            outcome = expander.expand(nodes, state.upper)
+        except Interrupted:
+            _put_back(state)
+            continue
+        yield from _commit_models(state, expander, outcome.found)
+        for expansion in outcome.expansions:
+            yield from _commit(state, expansion)
+            state.in_flight = state.in_flight[1:]
+        if state.lower > lower:
+            lower = state.lower
+            yield LowerBoundRaised(lower)
+    yield Finished(termination, tuple(state.frontier))
+
+
+def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:
+    if len(state.frontier) == 0:
+        return "tree_exhausted"
+    if state.gap <= expander.tolerance.absolute(state.upper):
+        return "gap_closed"
+    if watch.stopped:
+        return watch.reason
+    if limits.node_limit is not None and state.nodes >= limits.node_limit:
+        return "node_limit"
+    return None
+
+
+def _batch(state: SearchState, limits: Limits) -> int:
+    if limits.node_limit is None:
+        return limits.batch
+    return max(1, min(limits.batch, limits.node_limit - state.nodes))
+
+
+def _put_back(state: SearchState) -> None:
+    for node in state.in_flight:
+        state.frontier.push(node)
+    state.in_flight = []
+
+
+def _commit_models(state: SearchState, expander: Expander, found: tuple[Fit, ...]) -> Iterator[Event]:
+    """Take over better models, and discard the open nodes they overtake."""
+    for fit in found:
+        if fit.value < state.upper:
+            state.incumbent, state.source = fit, "search"
+            state.record(b"incumbent", fit.value, *fit.support)
+            yield IncumbentFound(fit.value, fit.support, fit.coef, state.source)
+    if found:
+        for node in state.frontier.prune(expander.cutoff(state.upper)):
+            region = Region(node.state, node.bound, node.proof, closed="incumbent")
+            yield _discard(state, node.id, region)
+
+
+def _commit(state: SearchState, expansion: Expansion) -> Iterator[Event]:
+    """Commit one node: its bound calls, its fixed columns, and its end or its children."""
+    node, region = expansion.node, expansion.region
+    yield from _commit_visits(state, node.id, region)
+    for fixing in region.fixings:
+        state.dropped = min(state.dropped, fixing.bound)
+        state.record(b"fixed", node.id, fixing.column, fixing.inside, fixing.bound)
+        yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
+    if region.closed is not None:
+        yield _discard(state, node.id, region)
+    elif expansion.split is None or expansion.rest is None:
+        state.frontier.push(_as_node(region, node.id, node.parent, node.depth))
+    else:
+        pieces = (*expansion.children, expansion.rest)
+        ids = range(state.next_id, state.next_id + len(pieces))
+        state.next_id += len(pieces)
+        state.depth = max(state.depth, node.depth + 1)
+        state.record(b"divided", node.id, *expansion.split.columns)
+        yield Divided(node.id, expansion.split.columns, tuple(ids[:-1]), ids[-1])
+        for number, piece in zip(ids, pieces, strict=True):
+            yield from _commit_visits(state, number, piece)
+            if piece.closed is not None:
+                yield _discard(state, number, piece)
+            else:
+                state.frontier.push(_as_node(piece, number, node.id, node.depth + 1))
+
+
+def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[Event]:
+    if region.visits:
+        state.nodes += 1
+    for visit in region.visits:
+        state.bound_calls += 1
+        state.iterations += visit.iterations
+        state.record(b"bounded", number, visit.bound, visit.iterations)
+        yield Bounded(number, visit.bound, visit.solved, visit.iterations)
+
+
+def _discard(state: SearchState, number: int, region: Region) -> Discarded:
+    state.dropped = min(state.dropped, region.bound)
+    state.discarded += 1
+    state.record(b"discarded", number, region.bound)
+    return Discarded(number, region.state, region.closed or "", region.bound, region.proof)
+
+
+def _as_node(region: Region, number: int, parent: int, depth: int) -> Node:
+    return Node(number, parent, depth, region.state, region.bound, region.proof, region.warm, region.tight)

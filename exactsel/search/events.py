@@ -1,0 +1,100 @@
+"""Everything that happens in a search, as plain records.
+
+The search is a generator of these; log, trace, recorded tree and certificate are observers of them. Replayed in
+order from the root, Fixed, Split and Discarded describe a full proof: every region closed comes with what proves its
+bound, and the nodes still open at the end are its remaining leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from exactsel.proof import Proof
+from exactsel.search.node import Node
+from exactsel.types import FloatArray, StateArray
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The search begins with these open nodes (the root, or those of an earlier run)."""
+
+    open_nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncumbentFound:
+    """A better model was found."""
+
+    upper: float
+    support: tuple[int, ...]
+    coef: FloatArray
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A bound call on a node ended."""
+
+    node: int
+    bound: float
+    solved: bool
+    """Whether the node held one convex problem, solved here."""
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """One child of a node is closed, so the node continues as the other: the column is in, or out, for good."""
+
+    node: int
+    column: int
+    inside: bool
+    """True: leaving the column out is closed, so it is put in. False: putting it in is closed."""
+    bound: float
+    """Bound of the closed child."""
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A node was split: ``children`` one per column of the chain, then ``rest`` (see trees.Split)."""
+
+    node: int
+    columns: tuple[int, ...]
+    children: tuple[int, ...]
+    rest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """A node was closed: its bound reached the cut-off, or it was solved."""
+
+    node: int
+    state: StateArray
+    reason: str
+    """``inherited``: by what the parent's dual vector says. ``bound``: by its own bound call. ``solved``: it held one
+    convex problem, whose minimum is known. ``contained``: its models are all in a sibling. ``incumbent``: an
+    incumbent found later overtook its bound."""
+    bound: float
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBoundRaised:
+    """The bound of the whole search rose."""
+
+    lower: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The search ended; these nodes are still open."""
+
+    termination: str
+    open_nodes: tuple[Node, ...]
+
+
+Event: TypeAlias = (
+    Started | IncumbentFound | Bounded | Fixed | Divided | Discarded | LowerBoundRaised | Finished
+)

@@ -1,0 +1,280 @@
+"""One round's work: bound some nodes, fix columns, round, split.
+
+:meth:`Expander.expand` is a pure function of (problem, nodes, upper, settings): it changes no state the search can
+see, so a thread, a process or a resumed run may do it, twice if need be. The engine commits what it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactsel.bounds.base import PreparedBound, Tightened
+from exactsel.bounds.pointwise import bound_at_model
+from exactsel.fit import Fit
+from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
+from exactsel.problem import Problem
+from exactsel.proof import ModelPoint, Proof
+from exactsel.search.branching import Branching, BranchingView
+from exactsel.search.node import Node, is_convex
+from exactsel.search.tolerance import Tolerance
+from exactsel.search.trees import Split, Tree
+from exactsel.types import FloatArray, StateArray
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A bound call that was made."""
+
+    bound: float
+    solved: bool
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fixing:
+    """A closed child, so the node continues as the other one (see events.Fixed)."""
+
+    column: int
+    inside: bool
+    bound: float
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A piece of the search space with its best proven bound; ``closed`` says why it need not be searched."""
+
+    state: StateArray
+    bound: float
+    proof: Proof
+    warm: Any = None
+    last_proof: Proof | None = None
+    """What the last bound call proved its own bound with; bounds inherited by children rest on it."""
+    tight: bool = False
+    visits: tuple[Visit, ...] = ()
+    fixings: tuple[Fixing, ...] = ()
+    closed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What became of one node: ``region`` after its own bound calls and, when it was split, its pieces."""
+
+    node: Node
+    region: Region
+    split: Split | None = None
+    children: tuple[Region, ...] = ()
+    rest: Region | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The outcome of a round: better models found, and one expansion per node, in node order."""
+
+    found: tuple[Fit, ...]
+    expansions: tuple[Expansion, ...]
+
+
+class Interrupted(Exception):
+    """The stop flag was raised inside a round; the round leaves no trace."""
+
+
+class Expander:
+    """Everything :meth:`expand` needs besides nodes and upper, fixed for a whole search."""
+
+    def __init__(
+        self, problem: Problem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance
+    ) -> None:
+        self.problem = problem
+        self.tree = tree
+        self.branching = branching
+        self.bound = bound
+        self.tolerance = tolerance
+        # A cache only: a support that was no improvement once never is one later.
+        self._tried: set[bytes] = set()
+
+    def cutoff(self, upper: float) -> float:
+        """The bound at which a region is discarded."""
+        return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)
+
+    def expand(self, nodes: Sequence[Node], upper: float) -> Round:
+        """Bound and split the nodes; :class:`Interrupted` when told to stop midway."""
+        if self.tree.eager:
+            return self._expand_eagerly(nodes, upper)
+        found, regions = self._visit([_as_region(node) for node in nodes], upper)
+        upper = min([upper, *(fit.value for fit, _ in found)])
+        expansions = [
+            self._divide(node, region, view, upper)
+            for node, (region, view) in zip(nodes, regions, strict=True)
+        ]  # fmt: skip
+        return Round(tuple(fit for fit, _ in found), tuple(expansions))
+
+    def _expand_eagerly(self, nodes: Sequence[Node], upper: float) -> Round:
+        """The paper's order: split a bounded node and bound its children one after the other."""
+        found: list[Fit] = []
+        expansions = []
+        for node in nodes:
+            region = _as_region(node)
+            if not node.tight:
+                region, upper = self._visit_one(region, upper, found)
+                expansions.append(Expansion(node, region))
+                continue
+            split = self.tree.split(node.state, -1, self.problem.k)
+            children = []
+            for state in split.children:
+                child, upper = self._visit_one(replace(region, state=state, tight=False), upper, found)
+                children.append(child)
+            last = children[-1]
+            rest = replace(last, state=split.rest, visits=(), closed="contained")
+            expansions.append(Expansion(node, region, split, tuple(children), rest))
+        return Round(tuple(found), tuple(expansions))
+
+    def _visit_one(self, region: Region, upper: float, found: list[Fit]) -> tuple[Region, float]:
+        better, regions = self._visit([region], upper)
+        found.extend(fit for fit, _ in better)
+        return regions[0][0], min([upper, *(fit.value for fit, _ in better)])
+
+    def _visit(
+        self, regions: list[Region], upper: float
+    ) -> tuple[list[tuple[Fit, int]], list[tuple[Region, BranchingView | None]]]:
+        """Bound the regions, fix columns, and bound again what fixing turned into a convex problem."""
+        result = self._tighten(regions, upper)
+        found = self._better_models(result, upper)
+        upper = min([upper, *(fit.value for fit, _ in found)])
+        cutoff = self.cutoff(upper)
+        visited: list[tuple[Region, BranchingView | None]] = []
+        for i, region in enumerate(regions):
+            region = self._with_bound(region, result, i, cutoff)
+            view = None
+            if region.closed is None:
+                if self.tree.fixes:
+                    region = self._fix(region, result, i, cutoff)
+                view = _view(region.state, result, i)
+            visited.append((region, view))
+        convex = [
+            i for i, (region, _) in enumerate(visited)
+            if region.closed is None and region.fixings and is_convex(region.state, self.problem.k)
+        ]  # fmt: skip
+        if convex:
+            again = self._tighten([visited[i][0] for i in convex], upper)
+            found += [(fit, convex[row]) for fit, row in self._better_models(again, upper)]
+            cutoff = self.cutoff(min([upper, *(fit.value for fit, _ in found)]))
+            for row, i in enumerate(convex):
+                visited[i] = (self._with_bound(visited[i][0], again, row, cutoff), None)
+        return found, visited
+
+    def _tighten(self, regions: Sequence[Region], upper: float) -> Tightened:
+        states = np.stack([region.state for region in regions])
+        result = self.bound.tighten(states, [region.warm for region in regions], self.cutoff(upper), upper)
+        if np.any(result.answers.status == UNFINISHED):
+            raise Interrupted
+        return result
+
+    def _with_bound(self, region: Region, result: Tightened, i: int, cutoff: float) -> Region:
+        """The region after a bound call: the better of the old bound and the new one, and whether it is closed."""
+        answers = result.answers
+        status, bound, proof = int(answers.status[i]), float(answers.bound[i]), result.proofs[i]
+        solved = status in (SOLVED, ILL_CONDITIONED)
+        if solved and not bound >= cutoff:
+            bound, proof = self._solve_from_data(region.state, bound, proof)
+        visit = Visit(bound, solved, int(answers.iterations[i]))
+        if not bound > region.bound:
+            bound, proof = region.bound, region.proof
+        closed = "solved" if solved else "bound" if status == CUT or bound >= cutoff else None
+        return replace(
+            region, bound=bound, proof=proof, warm=result.warm[i], last_proof=result.proofs[i], tight=True,
+            visits=(*region.visits, visit), closed=closed,
+        )  # fmt: skip
+
+    def _solve_from_data(self, state: StateArray, bound: float, proof: Proof) -> tuple[float, Proof]:
+        """Sharpen the bound of a convex region: kernels work on the Gram matrix, which loses digits."""
+        if self.problem.lam == 0:
+            return bound, proof
+        fit = self.problem.fit(allowed_columns(state, self.problem.k))
+        sharper = bound_at_model(self.problem, state, fit.coef)
+        return (sharper, ModelPoint.from_dense(fit.coef)) if not bound >= sharper else (bound, proof)
+
+    def _fix(self, region: Region, result: Tightened, i: int, cutoff: float) -> Region:
+        """Fix every column one of whose children would be discarded at birth.
+
+        Exclusions come first: then each closed child's bound, computed before any fixing, still holds for the
+        smaller region it is closed in.
+        """
+        answers, state = result.answers, region.state
+        free = state == FREE
+        dropped = np.flatnonzero(free & (answers.bound_in[i] >= cutoff))
+        put_in = np.flatnonzero(free & (answers.bound_out[i] >= cutoff) & ~(answers.bound_in[i] >= cutoff))
+        if dropped.size + put_in.size == 0:
+            return region
+        fixings = [Fixing(int(j), False, float(answers.bound_in[i, j]), result.proofs[i]) for j in dropped]
+        fixings += [Fixing(int(j), True, float(answers.bound_out[i, j]), result.proofs[i]) for j in put_in]
+        state = state.copy()
+        state[dropped], state[put_in] = OUT, IN
+        return replace(region, state=state, fixings=tuple(fixings))
+
+    def _divide(self, node: Node, region: Region, view: BranchingView | None, upper: float) -> Expansion:
+        """Split an open region; children start from the better of its bound and what its dual vector says of them."""
+        cutoff = self.cutoff(upper)
+        if region.closed is None and region.bound >= cutoff:
+            region = replace(region, closed="incumbent")
+        if region.closed is not None or view is None:
+            return Expansion(node, region)
+        chosen = self.branching.select(view)
+        split = self.tree.split(region.state, int(view.candidates[chosen]), self.problem.k)
+        inside, outside = float(view.bound_in[chosen]), float(view.bound_out[chosen])
+        children = tuple(_inherit(region, state, inside, cutoff) for state in split.children)
+        return Expansion(node, region, split, children, _inherit(region, split.rest, outside, cutoff))
+
+    def _better_models(self, result: Tightened, upper: float) -> list[tuple[Fit, int]]:
+        """Refit the supports the relaxed models suggest; those better than ``upper``, each with its row."""
+        fresh = []
+        for row, support in enumerate(result.answers.support):
+            key = np.sort(support).tobytes()
+            if key not in self._tried:
+                self._tried.add(key)
+                fresh.append(row)
+        if not fresh:
+            return []
+        supports = result.answers.support[fresh]
+        values: FloatArray = self.problem.objectives(supports)
+        better = []
+        for row, support, value in zip(fresh, supports, values, strict=True):
+            if value < upper or np.isnan(value):
+                fit = self.problem.fit(support[support >= 0])
+                if fit.value < upper:
+                    upper = fit.value
+                    better.append((fit, row))
+        return better
+
+
+def allowed_columns(state: StateArray, k: int) -> Any:
+    """Columns a convex region's minimiser may use: S when no place is left, else S and C."""
+    inside = np.flatnonzero(state == IN)
+    return inside if inside.size >= k else np.flatnonzero(state != OUT)
+
+
+def _as_region(node: Node) -> Region:
+    return Region(node.state, node.bound, node.proof, node.warm, node.tight)
+
+
+def _inherit(region: Region, state: StateArray, bound: float, cutoff: float) -> Region:
+    """A child: its bound is the parent's, or the one the parent's last dual vector gives it."""
+    proof = region.proof
+    if region.last_proof is not None and bound > region.bound:
+        proof = region.last_proof
+    else:
+        bound = region.bound
+    return Region(state, bound, proof, region.warm, closed="inherited" if bound >= cutoff else None)
+
+
+def _view(state: StateArray, result: Tightened, i: int) -> BranchingView:
+    answers = result.answers
+    candidates = np.flatnonzero(state == FREE)
+    return BranchingView(
+        candidates, answers.x[i, candidates], answers.indicator[i, candidates],
+        answers.bound_in[i, candidates], answers.bound_out[i, candidates],
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""A node of the search tree: a region (S, C) with a proven bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel.kernels.node import FREE, IN
+from exactsel.proof import InfimumPoint, Proof
+from exactsel.types import IntArray, StateArray
+
+ROOT_ID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """All models whose support lies in S and C together, with at most k - |S| members in C.
+
+    ``state`` (d,) says for every column whether it is in S (IN), in C (FREE) or excluded (OUT); it is never changed
+    once the node exists, so nodes may be handed to any thread or process.
+    """
+
+    id: int
+    parent: int
+    depth: int
+    state: StateArray
+    bound: float
+    proof: Proof
+    """What proves ``bound`` for this node."""
+    warm: Any = None
+    """What the bound solver left behind at the parent."""
+    tight: bool = False
+    """Whether ``bound`` comes from a bound call on this very node rather than from its parent."""
+
+    @property
+    def support(self) -> IntArray:
+        """S, ascending."""
+        return np.flatnonzero(self.state == IN)
+
+    @property
+    def candidates(self) -> IntArray:
+        """C, ascending."""
+        return np.flatnonzero(self.state == FREE)
+
+
+def root_node(d: int, infimum: float) -> Node:
+    """The whole search space: nothing fixed, every column a candidate."""
+    state = np.full(d, FREE, dtype=np.int8)
+    return Node(ROOT_ID, -1, 0, state, infimum, InfimumPoint())
+
+
+def is_convex(state: StateArray, k: int) -> bool:
+    """Whether the region holds one convex problem: no place left, or a place for every candidate."""
+    fixed = int(np.count_nonzero(state == IN))
+    return fixed >= k or fixed + int(np.count_nonzero(state == FREE)) <= k

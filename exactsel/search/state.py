@@ -1,0 +1,59 @@
+"""The whole state of a search: open nodes, incumbent, and the smallest bound discarded below it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactsel.fit import Fit
+from exactsel.search.frontier import Frontier
+from exactsel.search.node import Node
+
+
+@dataclass
+class SearchState:
+    """What must be kept to go on later; nothing else in a search outlives a round."""
+
+    frontier: Frontier
+    incumbent: Fit
+    source: str
+    """Who found the incumbent."""
+    dropped: float = math.inf
+    """The smallest bound among everything discarded: it limits the lower bound where it lies below ``upper``."""
+    next_id: int = 1
+    nodes: int = 0
+    bound_calls: int = 0
+    iterations: int = 0
+    depth: int = 0
+    discarded: int = 0
+    in_flight: list[Node] = field(default_factory=list)
+    """Nodes taken from the frontier whose round is not committed yet."""
+    _digest: Any = field(default_factory=hashlib.sha256, repr=False)
+
+    @property
+    def upper(self) -> float:
+        """Objective of the incumbent."""
+        return self.incumbent.value
+
+    @property
+    def lower(self) -> float:
+        """A bound no model's objective is below; valid at any moment, also inside a round."""
+        flying = min((node.bound for node in self.in_flight), default=math.inf)
+        return min(self.upper, self.dropped, self.frontier.lower(), flying)
+
+    @property
+    def gap(self) -> float:
+        """upper - lower."""
+        return self.upper - self.lower
+
+    @property
+    def tree_hash(self) -> str:
+        """sha256 over everything committed so far, in order."""
+        return str(self._digest.hexdigest())
+
+    def record(self, kind: bytes, *numbers: float) -> None:
+        """Add one committed fact to the tree hash."""
+        self._digest.update(kind + struct.pack(f"<{len(numbers)}d", *numbers))

@@ -1,0 +1,96 @@
+"""Stop a search on a deadline or a signal within a fraction of a second, also from inside a kernel.
+
+Kernels poll one shared flag. Python runs signal handlers only between bytecodes, so while a kernel holds the main
+thread a watcher thread learns of the signal through the wake-up descriptor the interpreter writes to at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType, TracebackType
+from typing import Any
+
+from exactsel.bounds.base import never_stop
+from exactsel.types import BoolArray
+
+LONGEST_WAIT = 3600.0
+
+
+class Watch:
+    """A context in which ``flag`` turns true at the deadline or on one of ``signals``; ``reason`` then says why.
+
+    A second signal raises :class:`KeyboardInterrupt`, for whoever does not want to wait. Signals are only caught in
+    the main thread; elsewhere the deadline alone is watched.
+    """
+
+    def __init__(self, time_limit: float | None = None, signals: Sequence[int] = ()) -> None:
+        self.flag: BoolArray = never_stop()
+        self.reason: str | None = None
+        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self._signals = tuple(signals) if threading.current_thread() is threading.main_thread() else ()
+        self._previous: dict[int, Any] = {}
+        self._caught = 0
+        self._wakeup, self._wakeup_writer = socket.socketpair()
+        self._thread = threading.Thread(target=self._watch, name="exactsel-watch", daemon=True)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the flag is up."""
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._raise_flag("time_limit")
+        return bool(self.flag[0])
+
+    def _raise_flag(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+        self.flag[0] = True
+
+    def _watch(self) -> None:
+        while True:
+            wait = LONGEST_WAIT if self._deadline is None or self.flag[0] else self._deadline - time.monotonic()
+            self._wakeup.settimeout(max(1e-3, min(wait, LONGEST_WAIT)))
+            try:
+                received = self._wakeup.recv(16)
+            except TimeoutError:
+                if self._deadline is not None and time.monotonic() >= self._deadline:
+                    self._raise_flag("time_limit")
+                continue
+            except OSError:
+                return
+            if not received or 0 in received:
+                return
+            if any(number in self._signals for number in received):
+                self._raise_flag("interrupted")
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._caught += 1
+        if self._caught > 1:
+            raise KeyboardInterrupt
+        self._raise_flag("interrupted")
+
+    def __enter__(self) -> Watch:
+        for number in self._signals:
+            self._previous[number] = signal.signal(number, self._handle)
+        if self._signals:
+            self._wakeup_writer.setblocking(False)
+            self._previous_fd = signal.set_wakeup_fd(self._wakeup_writer.fileno(), warn_on_full_buffer=False)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._signals:
+            signal.set_wakeup_fd(self._previous_fd)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        with contextlib.suppress(OSError):
+            self._wakeup_writer.send(b"\0")
+        self._thread.join(timeout=1.0)
+        self._wakeup.close()
+        self._wakeup_writer.close()
