@@ -46,13 +46,13 @@ clean:  ## remove .venv, caches and build outputs
 	find exactsel heuristics certificates tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml | $(BIN)/pip
-	@echo "installing exactsel into $(VENV) (once; a minute or so)"
+	@echo "installing exactsel into $(VENV) (once; less than a minute on a fast line)"
 	@$(PIP) install "pip>=21.3"
 	@$(PIP) install --editable .
 	@touch $@
 
 $(TESTING): pyproject.toml | $(BIN)/pip
-	@echo "installing exactsel and its test tools into $(VENV) (once; a few minutes)"
+	@echo "installing exactsel and its test tools into $(VENV) (once; a minute or so on a fast line)"
 	@$(PIP) install "pip>=21.3"
 	@$(PIP) install --editable ".[test]"
 	@touch $(RUNTIME) $@

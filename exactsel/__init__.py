@@ -1,1 +1,59 @@
-"""exactsel."""
+"""exactsel: subset selection solved exactly, with a certified gap.
+
+    import exactsel
+    problem = exactsel.load("instances/diabetes.npz")
+    print(exactsel.solve(problem))
+
+Names are imported when first used, so that ``import exactsel`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Problem": "exactsel.problem",
+    "Instance": "exactsel.instance",
+    "load": "exactsel.instance",
+    "solve": "exactsel.solving",
+    "Search": "exactsel.solving",
+    "Settings": "exactsel.settings",
+    "certify": "exactsel.certifying",
+    "Certified": "exactsel.certifying",
+    "Result": "exactsel.result",
+    "Claim": "exactsel.result",
+    "Termination": "exactsel.result",
+    "Quadratic": "exactsel.losses",
+    "Huber": "exactsel.losses",
+    "Logistic": "exactsel.losses",
+    "ExactselError": "exactsel.errors",
+    "InputError": "exactsel.errors",
+    "UnsupportedError": "exactsel.errors",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from exactsel.certifying import Certified, certify
+    from exactsel.errors import ExactselError, InputError, UnsupportedError
+    from exactsel.instance import Instance, load
+    from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.problem import Problem
+    from exactsel.result import Claim, Result, Termination
+    from exactsel.settings import Settings
+    from exactsel.solving import Search, solve
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'exactsel' has no attribute '{name}'")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,18 @@ if ENABLED:
 
     _CACHE = _writable_cache()
 
+    _PROCESS = uuid.uuid4().hex[:12]
+
+    def _own_data_files(dispatcher: Any) -> None:
+        """Give each process its own names for the data files of the disk cache.
+
+        numba numbers them, so two processes that compile a kernel for two losses at once can pick the same number,
+        and the index then sends one loss to the other's machine code.
+        """
+        files = getattr(dispatcher._cache, "_cache_file", None)
+        if files is not None:
+            files._data_name_pattern = files._data_name_pattern.replace("{number", f"{_PROCESS}-{{number")
+
     def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
         """Compile a kernel; it releases the interpreter lock and is cached on disk.
 
@@ -79,6 +92,7 @@ if ENABLED:
                 )(py_function)
             finally:
                 _config.CACHE_DIR = previous
+            _own_data_files(dispatcher)
             _dispatchers.append(dispatcher)
             return dispatcher  # type: ignore[no-any-return]
 
@@ -122,6 +136,11 @@ else:
 
 _session_lock = threading.RLock()
 _sessions = 0
+
+
+def kernels_are_cached() -> bool:
+    """Whether a first call is spared the compilation of most kernels."""
+    return not ENABLED or (_CACHE is not None and any(Path(_CACHE).rglob("*.nbi")))
 
 
 @contextmanager

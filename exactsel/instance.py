@@ -22,16 +22,17 @@ import dataclasses
 import math
 import os
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.errors import InputError
+from exactsel.files import replacing
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
 
@@ -82,17 +83,19 @@ class Instance:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {
-            "A": _array("A", self.A),
-            "y": _array("y", self.y),
-            "k": _whole_number("k", self.k),
-            "lam": _number("lam", self.lam),
-            "loss": _text("loss", self.loss),
-            "delta": _number("delta", self.delta),
-            "feature_names": _texts("feature_names", self.feature_names),
+        checks = {
+            "A": _array,
+            "y": _array,
+            "k": _whole_number,
+            "lam": _number,
+            "loss": _text,
+            "delta": _number,
+            "feature_names": _texts,
         }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        for name, check in checks.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check(name, value))
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.A.shape))
@@ -197,10 +200,10 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
                 f"{_how_to_write(file)}."
             )
         arrays: dict[str, Any] = {key: _read_array(archive, stored[key], file) for key in _KEYS if key in stored}
-    try:
-        return Instance(**arrays)
-    except InputError as error:
-        raise InputError(f"in {file}, {error}") from None
+        try:
+            return Instance(**arrays)
+        except InputError as error:
+            raise InputError(f"in {file}, {error}") from None
 
 
 def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
@@ -226,12 +229,9 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
         raise InputError(f"the instance file {file} must have a name that ends in .npz; write {file.name}.npz instead.")
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
     arrays = {name: _storable(name, value) for name, value in values.items() if value is not None}
-    try:
-        with _replacing(file) as stream, zipfile.ZipFile(stream, "w") as archive:
-            for name, array in arrays.items():
-                _write_array(archive, name, array)
-    except OSError as error:
-        raise InputError(f"{file} cannot be written ({error.strerror}); choose an existing, writable folder.") from None
+    with replacing(file) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            _write_array(archive, name, array)
 
 
 def _check_readable(file: Path) -> None:
@@ -250,9 +250,7 @@ def _check_readable(file: Path) -> None:
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from None
     if start != _ZIP_START:
-        raise InputError(
-            f"{file} is not an .npz archive, whatever its name says; write one with {_how_to_write(file)}."
-        )
+        raise InputError(f"{file} is not an .npz archive, despite its name; write one with {_how_to_write(file)}.")
 
 
 def _how_to_write(file: Path) -> str:
@@ -260,10 +258,8 @@ def _how_to_write(file: Path) -> str:
 
 
 def _listed(stored: dict[str, str]) -> str:
-    names = sorted(stored)
-    if not names:
-        return "nothing"
-    return "only " + ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    names = sorted(stored) or ["nothing"]
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 @contextmanager
@@ -275,9 +271,8 @@ def _refusing_damage(file: Path) -> Iterator[None]:
         raise
     except Exception as error:
         # Hostile bytes make zipfile, zlib and numpy raise nearly anything, and none of it is a fault of this program.
-        raise InputError(
-            f"{file} is truncated or damaged ({type(error).__name__}: {error}); copy it or write it again."
-        ) from None
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
+        raise InputError(f"{file} is truncated or damaged ({reason}); copy it or write it again.") from None
 
 
 def _read_array(archive: zipfile.ZipFile, member: str, file: Path) -> NDArray[Any]:
@@ -304,6 +299,11 @@ def _read_array(archive: zipfile.ZipFile, member: str, file: Path) -> NDArray[An
             )
         # Read to the end, where zipfile compares the checksum; memory follows what is there, not what is declared.
         content = stream.read()
+    if dtype.kind == "U":
+        # numpy makes Python texts of impossible characters without looking, and those can crash the interpreter.
+        content.decode("utf-32-le" if dtype.str[0] == "<" else "utf-32-be")
+    elif dtype.kind not in "biufcS":
+        raise InputError(f"{member} in {file} has entries of type {dtype}; store plain numbers or texts instead.")
     array = np.frombuffer(content, dtype=dtype)
     return array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
 
@@ -315,20 +315,6 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> No
     info.external_attr = 0o644 << 16
     with archive.open(info, "w", force_zip64=array.nbytes >= 2**30) as stream:
         np.lib.format.write_array(stream, array, allow_pickle=False)
-
-
-@contextmanager
-def _replacing(file: Path) -> Iterator[IO[bytes]]:
-    """A stream whose content takes the place of ``file`` at the end, and leaves no trace if it never gets there."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("wb") as stream:
-            yield stream
-        os.replace(unfinished, file)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
 
 
 def _storable(name: str, value: Any) -> NDArray[Any]:
@@ -364,18 +350,14 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _number(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
+def _number(name: str, value: Any) -> float:
     single = _single(value)
     if isinstance(single, bool) or not isinstance(single, int | float):
         raise InputError(f"{name} is {_shown(single)}, but one number was expected; store it as {name}=0.1, say.")
     return float(single)
 
 
-def _whole_number(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
+def _whole_number(name: str, value: Any) -> int:
     single = _single(value)
     if isinstance(single, float) and single.is_integer():
         single = int(single)
@@ -384,22 +366,16 @@ def _whole_number(name: str, value: Any) -> int | None:
     return single
 
 
-def _text(name: str, value: Any) -> str | None:
-    if value is None:
-        return None
+def _text(name: str, value: Any) -> str:
     single = _single(value)
     if not isinstance(single, str):
         raise InputError(f'{name} is {_shown(single)}, but one text was expected; store it as {name}="huber", say.')
     return single
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
+def _texts(name: str, value: Any) -> tuple[str, ...]:
     entries = value.tolist() if isinstance(value, np.ndarray) else value
-    if isinstance(entries, str) or not hasattr(entries, "__iter__"):
-        raise InputError(f"{name} is {_shown(value)}, but a list of texts was expected; give one name per column.")
-    names = tuple(entries)
+    names = tuple(entries) if isinstance(entries, Iterable) and not isinstance(entries, str) else (None,)
     if not all(isinstance(entry, str) for entry in names):
         raise InputError(f"{name} is {_shown(value)}, but a list of texts was expected; give one name per column.")
     return names

@@ -6,7 +6,7 @@ listed without importing what they name.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -15,7 +15,7 @@ from exactsel.errors import InputError
 KINDS = ("losses", "bounds", "trees", "branchings", "frontiers", "heuristics")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _entries(kind: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"exactsel.{kind}")}
 

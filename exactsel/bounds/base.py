@@ -47,6 +47,10 @@ class Tightened:
     warm: Sequence[Any]
     """What to hand in for each node's children."""
 
+    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+        """What proves ``bound_in`` (inside) or ``bound_out`` of a column of node ``row``."""
+        return self.proofs[row]
+
 
 class PreparedBound(Protocol):
     """A bound solver bound to one problem."""

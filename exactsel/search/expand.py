@@ -6,6 +6,7 @@ see, so a thread, a process or a resumed run may do it, twice if need be. The en
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,8 +53,6 @@ class Region:
     bound: float
     proof: Proof
     warm: Any = None
-    last_proof: Proof | None = None
-    """What the last bound call proved its own bound with; bounds inherited by children rest on it."""
     tight: bool = False
     visits: tuple[Visit, ...] = ()
     fixings: tuple[Fixing, ...] = ()
@@ -79,6 +78,29 @@ class Round:
     expansions: tuple[Expansion, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One node's part of a bound call's result."""
+
+    result: Tightened
+    row: int
+
+    def view(self, state: StateArray) -> BranchingView:
+        """What the branching rule may see: the candidates left after fixing."""
+        answers, candidates = self.result.answers, np.flatnonzero(state == FREE)
+        return BranchingView(
+            candidates,
+            answers.x[self.row, candidates],
+            answers.indicator[self.row, candidates],
+            answers.bound_in[self.row, candidates],
+            answers.bound_out[self.row, candidates],
+        )
+
+    def proof(self, column: int, inside: bool) -> Proof:
+        """What proves the bound a child inherits."""
+        return self.result.child_proof(self.row, column, inside)
+
+
 class Interrupted(Exception):
     """The stop flag was raised inside a round; the round leaves no trace."""
 
@@ -94,6 +116,7 @@ class Expander:
         self.branching = branching
         self.bound = bound
         self.tolerance = tolerance
+        self.seconds = {"bound": 0.0, "refit": 0.0}
         # A cache only: a support that was no improvement once never is one later.
         self._tried: set[bytes] = set()
 
@@ -108,8 +131,8 @@ class Expander:
         found, regions = self._visit([_as_region(node) for node in nodes], upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         expansions = [
-            self._divide(node, region, view, upper)
-            for node, (region, view) in zip(nodes, regions, strict=True)
+            self._divide(node, region, answer, upper)
+            for node, (region, answer) in zip(nodes, regions, strict=True)
         ]  # fmt: skip
         return Round(tuple(fit for fit, _ in found), tuple(expansions))
 
@@ -140,21 +163,21 @@ class Expander:
 
     def _visit(
         self, regions: list[Region], upper: float
-    ) -> tuple[list[tuple[Fit, int]], list[tuple[Region, BranchingView | None]]]:
+    ) -> tuple[list[tuple[Fit, int]], list[tuple[Region, Answer | None]]]:
         """Bound the regions, fix columns, and bound again what fixing turned into a convex problem."""
         result = self._tighten(regions, upper)
         found = self._better_models(result, upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         cutoff = self.cutoff(upper)
-        visited: list[tuple[Region, BranchingView | None]] = []
+        visited: list[tuple[Region, Answer | None]] = []
         for i, region in enumerate(regions):
             region = self._with_bound(region, result, i, cutoff)
-            view = None
+            answer = None
             if region.closed is None:
                 if self.tree.fixes:
                     region = self._fix(region, result, i, cutoff)
-                view = _view(region.state, result, i)
-            visited.append((region, view))
+                answer = Answer(result, i)
+            visited.append((region, answer))
         convex = [
             i for i, (region, _) in enumerate(visited)
             if region.closed is None and region.fixings and is_convex(region.state, self.problem.k)
@@ -168,10 +191,12 @@ class Expander:
         return found, visited
 
     def _tighten(self, regions: Sequence[Region], upper: float) -> Tightened:
+        began = time.perf_counter()
         states = np.stack([region.state for region in regions])
         result = self.bound.tighten(states, [region.warm for region in regions], self.cutoff(upper), upper)
         if np.any(result.answers.status == UNFINISHED):
             raise Interrupted
+        self.seconds["bound"] += time.perf_counter() - began
         return result
 
     def _with_bound(self, region: Region, result: Tightened, i: int, cutoff: float) -> Region:
@@ -186,7 +211,7 @@ class Expander:
             bound, proof = region.bound, region.proof
         closed = "solved" if solved else "bound" if status == CUT or bound >= cutoff else None
         return replace(
-            region, bound=bound, proof=proof, warm=result.warm[i], last_proof=result.proofs[i], tight=True,
+            region, bound=bound, proof=proof, warm=result.warm[i], tight=True,
             visits=(*region.visits, visit), closed=closed,
         )  # fmt: skip
 
@@ -208,26 +233,37 @@ class Expander:
         free = state == FREE
         dropped = np.flatnonzero(free & (answers.bound_in[i] >= cutoff))
         put_in = np.flatnonzero(free & (answers.bound_out[i] >= cutoff) & ~(answers.bound_in[i] >= cutoff))
+        # More columns that must be in than places: filling the places leaves a convex region, which is then solved.
+        put_in = put_in[: self.problem.k - int(np.count_nonzero(state == IN))]
         if dropped.size + put_in.size == 0:
             return region
-        fixings = [Fixing(int(j), False, float(answers.bound_in[i, j]), result.proofs[i]) for j in dropped]
-        fixings += [Fixing(int(j), True, float(answers.bound_out[i, j]), result.proofs[i]) for j in put_in]
+        fixings = [
+            Fixing(int(j), False, float(answers.bound_in[i, j]), result.child_proof(i, j, True)) for j in dropped
+        ]
+        fixings += [
+            Fixing(int(j), True, float(answers.bound_out[i, j]), result.child_proof(i, j, False)) for j in put_in
+        ]
         state = state.copy()
         state[dropped], state[put_in] = OUT, IN
         return replace(region, state=state, fixings=tuple(fixings))
 
-    def _divide(self, node: Node, region: Region, view: BranchingView | None, upper: float) -> Expansion:
+    def _divide(self, node: Node, region: Region, answer: Answer | None, upper: float) -> Expansion:
         """Split an open region; children start from the better of its bound and what its dual vector says of them."""
         cutoff = self.cutoff(upper)
         if region.closed is None and region.bound >= cutoff:
             region = replace(region, closed="incumbent")
-        if region.closed is not None or view is None:
+        if region.closed is not None or answer is None:
             return Expansion(node, region)
+        view = answer.view(region.state)
         chosen = self.branching.select(view)
-        split = self.tree.split(region.state, int(view.candidates[chosen]), self.problem.k)
-        inside, outside = float(view.bound_in[chosen]), float(view.bound_out[chosen])
-        children = tuple(_inherit(region, state, inside, cutoff) for state in split.children)
-        return Expansion(node, region, split, children, _inherit(region, split.rest, outside, cutoff))
+        column = int(view.candidates[chosen])
+        split = self.tree.split(region.state, column, self.problem.k)
+        children = tuple(
+            _inherit(region, state, view.bound_in[chosen], answer.proof(column, True), cutoff)
+            for state in split.children
+        )
+        rest = _inherit(region, split.rest, view.bound_out[chosen], answer.proof(column, False), cutoff)
+        return Expansion(node, region, split, children, rest)
 
     def _better_models(self, result: Tightened, upper: float) -> list[tuple[Fit, int]]:
         """Refit the supports the relaxed models suggest; those better than ``upper``, each with its row."""
@@ -239,6 +275,7 @@ class Expander:
                 fresh.append(row)
         if not fresh:
             return []
+        began = time.perf_counter()
         supports = result.answers.support[fresh]
         values: FloatArray = self.problem.objectives(supports)
         better = []
@@ -248,6 +285,7 @@ class Expander:
                 if fit.value < upper:
                     upper = fit.value
                     better.append((fit, row))
+        self.seconds["refit"] += time.perf_counter() - began
         return better
 
 
@@ -261,20 +299,8 @@ def _as_region(node: Node) -> Region:
     return Region(node.state, node.bound, node.proof, node.warm, node.tight)
 
 
-def _inherit(region: Region, state: StateArray, bound: float, cutoff: float) -> Region:
-    """A child: its bound is the parent's, or the one the parent's last dual vector gives it."""
-    proof = region.proof
-    if region.last_proof is not None and bound > region.bound:
-        proof = region.last_proof
-    else:
-        bound = region.bound
-    return Region(state, bound, proof, region.warm, closed="inherited" if bound >= cutoff else None)
-
-
-def _view(state: StateArray, result: Tightened, i: int) -> BranchingView:
-    answers = result.answers
-    candidates = np.flatnonzero(state == FREE)
-    return BranchingView(
-        candidates, answers.x[i, candidates], answers.indicator[i, candidates],
-        answers.bound_in[i, candidates], answers.bound_out[i, candidates],
-    )  # fmt: skip
+def _inherit(region: Region, state: StateArray, bound: float, proof: Proof, cutoff: float) -> Region:
+    """A child: its bound is the parent's, or the one the parent's last bound call gives it."""
+    if not bound > region.bound:
+        bound, proof = region.bound, region.proof
+    return Region(state, float(bound), proof, region.warm, closed="inherited" if bound >= cutoff else None)

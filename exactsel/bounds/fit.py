@@ -1,0 +1,135 @@
+"""The fit on S and C together as a bound, for quadratic loss: the default for lam = 0 (see kernels/fit.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import parallel_section
+from exactsel.bounds.base import BoundOptions, Tightened, sparse_points
+from exactsel.errors import UnsupportedError
+from exactsel.kernels.dual import UNIT, dual_at_point
+from exactsel.kernels.fit import fit_gram
+from exactsel.kernels.node import (
+    ILL_CONDITIONED,
+    UNFINISHED,
+    Answers,
+    empty_answers,
+    is_convex,
+    node_columns,
+    solved_columns,
+    write_relaxed,
+    write_solved,
+)
+from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.proof import FitPoint, Proof
+from exactsel.types import BoolArray, FloatArray, StateArray
+
+
+@dataclass(frozen=True)
+class FitBound:
+    """Drop the limit on the size of the model: one linear system a node, and exact drop costs."""
+
+    name = "fit"
+
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedFit:
+        """Bind to a problem with quadratic loss."""
+        if not problem.is_quadratic:
+            raise UnsupportedError(
+                f"the bound 'fit' needs quadratic loss, but the loss is {problem.loss.name}; use --bound apg."
+            )
+        return PreparedFit(problem, options)
+
+
+@dataclass(frozen=True)
+class FitTightened(Tightened):
+    """The answer of the fit, which knows which of its child bounds are drop costs."""
+
+    out_by_fit: BoolArray
+
+    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+        """A drop cost is proven by the fit without the column, everything else as the node itself is."""
+        if not inside and self.out_by_fit[row, column]:
+            return FitPoint()
+        return self.proofs[row]
+
+
+class PreparedFit:
+    """Calls the kernel, and works from the data where a node's columns are nearly dependent."""
+
+    def __init__(self, problem: Problem, options: BoundOptions) -> None:
+        self.problem = problem
+        self.options = options
+        self.bounded_models_only = False
+        """Whether some bound speaks only of models with abs(x_j) ||a_j|| <= 10^6 ||y|| (lam = 0, dependent columns)."""
+
+    def tighten(self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float) -> Tightened:
+        """See :class:`exactsel.bounds.base.PreparedBound`; there is nothing to warm-start."""
+        problem = self.problem
+        answers = empty_answers(len(states), problem.d, problem.k)
+        out_by_fit = np.zeros((len(states), problem.d), dtype=np.bool_)
+        target = cutoff if self.options.force_quit else np.inf
+        stop = self.options.stop
+        with parallel_section(self.options.threads):
+            fit_gram(problem.gram, problem.lam, problem.k, states, target, stop, answers, out_by_fit)
+        for row in np.flatnonzero(answers.status == ILL_CONDITIONED):
+            if stop[0]:
+                answers.status[row] = UNFINISHED
+            else:
+                self._from_data(states[row], cutoff, answers, int(row))
+        proofs: list[Proof] = [FitPoint()] * len(states) if problem.lam == 0 else list(sparse_points(answers))
+        return FitTightened(answers, proofs, [None] * len(states), out_by_fit)
+
+    def _from_data(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> None:
+        """The fit by an orthogonal factorisation of the data, for one node."""
+        problem = self.problem
+        columns, fixed = node_columns(state)
+        convex = is_convex(columns, fixed, problem.k)
+        if convex:
+            columns = solved_columns(columns, fixed, problem.k)
+            fixed = columns.size
+        x = problem.fit(columns).coef[columns]
+        if problem.lam > 0:
+            base, q, scale = *self._dual(columns, x), problem.lam
+        else:
+            base, q, scale = self._bounded_models(columns, fixed, x), np.zeros(columns.size), 1.0
+        weight = x * problem.norms[columns]
+        if convex:
+            write_solved(answers, row, columns, x, base - float(q.sum()) * (1.0 + 1e-12) / (2.0 * scale))
+        else:
+            write_relaxed(answers, row, columns, fixed, problem.k, scale, base, q, x, weight, cutoff)
+
+    def _dual(self, columns: Any, x: FloatArray) -> tuple[float, FloatArray]:
+        problem = self.problem
+        z = np.ascontiguousarray(x @ problem.AT[columns])
+        b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
+        base = dual_at_point(problem.loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
+        return float(base), q
+
+    def _bounded_models(self, columns: Any, fixed: int, x: FloatArray) -> float:
+        """A bound for lam = 0 over models with abs(x_j) ||a_j|| <= R ||y||.
+
+        For any vector b (here the residual of the fit), L(Ax) >= -L*(b) + sum_j x_j v_j with v = A'b, which would vanish in exact
+        arithmetic. Extended precision keeps the error of v, which R multiplies, small.
+        """
+        self.bounded_models_only = True
+        problem = self.problem
+        long = np.longdouble
+        A, y = problem.AT[columns].astype(long), problem.y.astype(long)
+        b, precise = x.astype(long) @ A - y, x.astype(long)
+        for _ in range(2):
+            precise = precise - np.linalg.lstsq(problem.A[:, columns], b.astype(float), rcond=1e-13)[0]
+            b = precise @ A - y
+        unit = np.finfo(long).eps * (problem.n + columns.size + 32)
+        base = -0.5 * (b @ b) - y @ b
+        base -= unit * (b @ b + np.abs(y) @ np.abs(b))
+        norms = problem.norms[columns]
+        error = unit * norms * np.linalg.norm(b.astype(float))
+        slack = np.divide(np.abs(A @ b) + error, norms, out=np.zeros(columns.size, dtype=long), where=norms > 0)
+        counted = np.concatenate([slack[:fixed], np.sort(slack[fixed:])[::-1][: problem.k - fixed]])
+        hidden = BOUNDED_MODEL_RADIUS * np.linalg.norm(problem.y) * counted.sum()
+        bound = float(base - hidden)
+        return bound - 4 * UNIT * abs(bound)

@@ -1,0 +1,124 @@
+"""The perspective relaxation by a general conic solver: slow, independent of our kernels, a reference for tests."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import loss_session
+from exactsel.bounds.base import BoundOptions, Tightened, sparse_points
+from exactsel.bounds.pdal import check_lam
+from exactsel.bounds.pointwise import bound_at_model
+from exactsel.errors import UnsupportedError
+from exactsel.kernels.dual import dual_at_point
+from exactsel.kernels.node import (
+    UNFINISHED,
+    Answers,
+    empty_answers,
+    is_convex,
+    node_columns,
+    solved_columns,
+    write_relaxed,
+    write_solved,
+)
+from exactsel.losses import Huber, Logistic, Quadratic
+from exactsel.problem import Problem
+from exactsel.types import FloatArray, IntArray, StateArray
+
+
+@dataclass(frozen=True)
+class CvxpyBound:
+    """Solve  min L(Ax) + (lam/2) sum_j x_j^2 / z_j,  0 <= z <= 1, z_S = 1, sum z_C <= r  by cvxpy, node by node.
+
+    The conic solver's value is never trusted: the bound is formula (2) at its x.
+    """
+
+    name = "cvxpy"
+
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedOracle:
+        """Bind to a problem with lam > 0 and a built-in loss."""
+        check_lam(problem, self.name)
+        if not isinstance(problem.loss, Quadratic | Huber | Logistic):
+            raise UnsupportedError(
+                f"the bound 'cvxpy' knows the losses quadratic, huber and logistic, but the loss is "
+                f"{problem.loss.name}; use --bound apg."
+            )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import cvxpy
+        except ImportError:
+            raise UnsupportedError(
+                "the bound 'cvxpy' needs the package cvxpy, which is not installed; "
+                "run  pip install 'exactsel[cvxpy]',  or use --bound apg."
+            ) from None
+        return PreparedOracle(problem, options, cvxpy)
+
+
+class PreparedOracle:
+    """Builds and solves one conic program per node."""
+
+    def __init__(self, problem: Problem, options: BoundOptions, cvxpy: Any) -> None:
+        self.problem = problem
+        self.options = options
+        self.cvxpy = cvxpy
+
+    def tighten(self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float) -> Tightened:
+        """See :class:`exactsel.bounds.base.PreparedBound`; there is nothing to warm-start or to quit early."""
+        answers = empty_answers(len(states), self.problem.d, self.problem.k)
+        for row, state in enumerate(states):
+            if self.options.stop[0]:
+                answers.status[row] = UNFINISHED
+            else:
+                self._bound(state, cutoff if self.options.force_quit else np.inf, answers, row)
+        return Tightened(answers, sparse_points(answers), [None] * len(states))
+
+    def _bound(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> None:
+        problem = self.problem
+        columns, fixed = node_columns(state)
+        if is_convex(columns, fixed, problem.k):
+            columns = solved_columns(columns, fixed, problem.k)
+            coef = problem.fit(columns).coef
+            write_solved(answers, row, columns, coef[columns], bound_at_model(problem, state, coef))
+            return
+        x, answers.iterations[row] = self.relaxed_model(columns, fixed)
+        z = np.ascontiguousarray(x @ problem.AT[columns])
+        b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
+        with loss_session(problem.loss):
+            base = dual_at_point(problem.loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
+        write_relaxed(answers, row, columns, fixed, problem.k, problem.lam, base, q, x, x, cutoff)
+
+    def relaxed_model(self, columns: IntArray, fixed: int) -> tuple[FloatArray, int]:
+        """The relaxation's solution on ``columns`` (compact, the first ``fixed`` are S) and the solver's iterations.
+
+        Where the conic solver gives up the answer is x = 0, whose bound is weak but valid.
+        """
+        cp, problem, m = self.cvxpy, self.problem, columns.size
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cvxpy warns about what a bound at a point makes harmless: inaccuracy
+            x, z, t = cp.Variable(m), cp.Variable(m), cp.Variable(m)
+            # t_j z_j >= x_j^2 as second-order cones, all columns at once
+            perspective = cp.SOC(t + z, cp.vstack([2 * x, t - z]), axis=0)
+            limits = [z[:fixed] == 1, z[fixed:] >= 0, z[fixed:] <= 1, cp.sum(z[fixed:]) <= problem.k - fixed]
+            cost = self._loss(problem.A[:, columns] @ x) + 0.5 * problem.lam * cp.sum(t)
+            program = cp.Problem(cp.Minimize(cost), [perspective, *(limits if fixed else limits[1:])])
+            try:
+                program.solve(solver=cp.CLARABEL)
+            except cp.error.SolverError:
+                return np.zeros(m), 0
+        if x.value is None:
+            return np.zeros(m), 0
+        return np.array(x.value, dtype=np.float64), int(program.solver_stats.num_iters or 0)
+
+    def _loss(self, prediction: Any) -> Any:
+        """L as a cvxpy expression; cvxpy's huber is twice ours."""
+        cp, loss, y = self.cvxpy, self.problem.loss, self.problem.y
+        if isinstance(loss, Huber):
+            return 0.5 * cp.sum(cp.huber(prediction - y, loss.delta))
+        if isinstance(loss, Logistic):
+            return cp.sum(cp.logistic(-cp.multiply(y, prediction)))
+        return 0.5 * cp.sum_squares(prediction - y)

@@ -1,0 +1,187 @@
+"""How far is somebody's answer from optimal?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel.errors import InputError
+from exactsel.incumbents import checked_support
+from exactsel.problem import Problem
+from exactsel.result import Claim, Result, claim_of, finite
+from exactsel.search.tolerance import RESOLUTION, Tolerance
+from exactsel.solving import solve
+from exactsel.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A candidate model, and how far from optimal it is proven to be.
+
+    The candidate's objective lies at least ``excess`` and at most ``gap`` above the optimum. ``result`` is the search
+    behind it, whose model is the better one when ``improved`` is true.
+    """
+
+    support: tuple[int, ...]
+    coef: FloatArray = field(repr=False)
+    value: float
+    """Objective of the candidate: of its coefficients when those were given, else of the exact refit."""
+    refitted: bool
+    """Whether only a support was given, so that the coefficients are the best ones on it."""
+    claim: Claim
+    """What is proven of the candidate itself."""
+    result: Result
+
+    @property
+    def lower(self) -> float:
+        """No model with at most k columns has a smaller objective."""
+        return self.result.lower
+
+    @property
+    def gap(self) -> float:
+        """value - lower: the candidate is no further than this from optimal."""
+        return self.value - self.lower
+
+    @property
+    def rel_gap(self) -> float:
+        """gap / max(1e-12, |value|)."""
+        return self.gap / max(1e-12, abs(self.value))
+
+    @property
+    def excess(self) -> float:
+        """value - upper: the candidate is at least this far from optimal."""
+        return self.value - self.result.upper
+
+    @property
+    def improved(self) -> bool:
+        """Whether a better model turned up (by more than rounding)."""
+        return self.excess > RESOLUTION * max(1.0, abs(self.value))
+
+    @property
+    def reached(self) -> bool:
+        """Whether the candidate is proven to be within the tolerance asked for."""
+        return self.claim in (Claim.OPTIMAL, Claim.WITHIN_EPS)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the JSON object of the command line."""
+        candidate = {
+            "support": list(self.support), "coef": [float(v) for v in self.coef], "value": finite(self.value),
+            "refitted": self.refitted, "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
+            "excess": finite(self.excess), "improved": self.improved, "claim": self.claim.value,
+        }  # fmt: skip
+        return {"candidate": candidate, **self.result.as_dict()}
+
+    def to_json(self, **options: Any) -> str:
+        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+    def __str__(self) -> str:
+        how = "best coefficients on its support" if self.refitted else "coefficients as given"
+        lines = [
+            f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
+            f"claim        {self.claim.value}: {_SENTENCES[self.claim]}",
+            f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
+        ]
+        if self.improved:
+            lines.append(f"at least     {self.excess:.6g} above the optimum: a better model is known, see below")
+        return "\n".join([*lines, "", str(self.result)])
+
+
+_SENTENCES = {
+    Claim.OPTIMAL: "no model is better than the candidate by more than 1e-9 * max(1, |value|)",
+    Claim.WITHIN_EPS: "no model is better than the candidate by more than the tolerance asked for",
+    Claim.BOUNDED: "no model is better than the candidate by more than the gap",
+    Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",
+}
+
+
+def certify(
+    problem: Problem,
+    candidate: ArrayLike | None = None,
+    *,
+    support: Sequence[int | str] | None = None,
+    coef: ArrayLike | None = None,
+    **options: Any,
+) -> Certified:
+    """Prove how far a model is from optimal.
+
+    Parameters
+    ----------
+    problem : Problem
+    candidate : array_like
+        A support (whole numbers from 0, a boolean mask of length d, or feature names), which is refitted exactly; or
+        a coefficient vector of length d (floats), which is taken as it is. ``support`` and ``coef`` say the same
+        without guessing.
+    **options
+        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit and so on.
+
+    Returns
+    -------
+    Certified
+
+    Raises
+    ------
+    InputError
+        When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
+    """
+    if sum(given is not None for given in (candidate, support, coef)) != 1:
+        raise InputError("give exactly one candidate: a support or a coefficient vector.")
+    if candidate is not None:
+        support, coef = _recognise(problem, candidate)
+    if coef is not None:
+        vector = _checked_coef(problem, coef)
+        columns, value = tuple(int(j) for j in np.flatnonzero(vector)), problem.objective(vector)
+        columns = checked_support(columns, problem)
+    else:
+        columns = checked_support(column_numbers(problem, support or ()), problem)
+        fit = problem.fit(columns)
+        vector, value = fit.coef, fit.value
+    result = solve(problem, start=columns, **options)
+    tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"])
+    claim = claim_of(value, result.lower, tolerance)
+    return Certified(columns, vector, value, coef is None, claim, result)
+
+
+def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, ...]:
+    """Column numbers of a support given as numbers or feature names."""
+    known = {name: j for j, name in enumerate(problem.feature_names or ())}
+    numbers = []
+    for name in names:
+        if isinstance(name, str) and name in known:
+            numbers.append(known[name])
+        else:
+            try:
+                numbers.append(int(name))
+            except ValueError:
+                raise InputError(
+                    f"there is no column called '{name}'; give a column number from 0 to {problem.d - 1} or a name of the file."
+                ) from None
+    return tuple(numbers)
+
+
+def _recognise(problem: Problem, candidate: ArrayLike) -> tuple[Sequence[Any] | None, FloatArray | None]:
+    """Tell a support from a coefficient vector."""
+    values = np.asarray(candidate)
+    if values.ndim != 1:
+        raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
+    if values.dtype == np.bool_ and values.size == problem.d:
+        return [int(j) for j in np.flatnonzero(values)], None
+    if values.size == 0 or values.dtype.kind in "iuU":
+        return list(values.tolist()), None
+    if values.dtype.kind == "f":
+        return None, np.asarray(values, dtype=np.float64)
+    raise InputError(f"a candidate of type {values.dtype} is neither a support nor coefficients; give one of the two.")
+
+
+def _checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:
+    vector = np.asarray(coef, dtype=np.float64)
+    if vector.shape != (problem.d,):
+        raise InputError(f"{vector.size} coefficients were given for {problem.d} columns; give one per column.")
+    if not np.all(np.isfinite(vector)):
+        raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
+    return vector

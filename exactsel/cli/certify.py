@@ -1,0 +1,62 @@
+"""``exactsel certify``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from exactsel.cli.options import (
+    SIGNALS,
+    exit_code,
+    output_options,
+    problem_options,
+    progress_log,
+    read_problem,
+    search_options,
+    search_settings,
+)
+
+
+@click.command("certify")
+@problem_options
+@click.option("--support", help="The model's columns: numbers from 0 or names, separated by commas.")
+@click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")
+@search_options
+@output_options
+def command(
+    instance: str,
+    k: int | None,
+    loss: str | None,
+    lam: float | None,
+    delta: float | None,
+    support: str | None,
+    coef: str | None,
+    **arguments: Any,
+) -> int:
+    """Say how far a given model is from optimal.
+
+    A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
+    within the tolerance, 1 that it is not (or that a better model was found).
+    """
+    from exactsel.certifying import certify
+    from exactsel.errors import InputError
+    from exactsel.files import read_vector
+    from exactsel.report.model import model_table
+
+    if (support is None) == (coef is None):
+        raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")
+    problem = read_problem(instance, k, loss, lam, delta)
+    candidate: dict[str, Any] = {}
+    if support is not None:
+        candidate["support"] = [name.strip() for name in support.split(",") if name.strip()]
+    else:
+        candidate["coef"] = read_vector(str(coef))
+    log = progress_log(problem, arguments)
+    certified = certify(problem, callback=log, signals=SIGNALS, **candidate, **search_settings(arguments))
+    if arguments["as_json"]:
+        click.echo(certified.to_json())
+    else:
+        click.echo(str(certified))
+        click.echo(model_table(certified.result.support, certified.result.coef, problem.feature_names))
+    return exit_code(certified.reached, certified.result.termination)

@@ -1,0 +1,30 @@
+"""``exactsel info``."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from exactsel.cli.options import problem_options
+
+
+@click.command("info")
+@problem_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(
+    instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None, as_json: bool
+) -> None:
+    """Say what an instance file holds: sizes, parameters, rank, constant and duplicate columns, supports."""
+    import json
+
+    from exactsel.instance import read_instance
+    from exactsel.report.facts import instance_facts
+
+    facts = instance_facts(read_instance(instance), k=k, loss=loss, lam=lam, delta=delta)
+    if as_json:
+        click.echo(json.dumps(facts, allow_nan=False))
+        return
+    for name, value in facts.items():
+        shown = f"{value:.6g}" if isinstance(value, float) and not math.isinf(value) else value
+        click.echo(f"{name:<20} {'-' if shown is None else shown}")

@@ -1,0 +1,126 @@
+"""Options shared by the commands that read an instance and run a search."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from exactsel.problem import Problem
+    from exactsel.report.log import ProgressLog
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Decorated = Callable[..., Any]
+
+
+def problem_options(function: Decorated) -> Decorated:
+    """INSTANCE and what overrides the file."""
+    for option in reversed(
+        [
+            click.argument("instance", type=click.Path()),
+            click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
+            click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
+            click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
+            click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def search_options(function: Decorated) -> Decorated:
+    """Everything that steers a search, under the names of exactsel.Settings."""
+    for option in reversed(
+        [
+            click.option("--eps", type=float, default=0.0, show_default=True, help="Absolute gap to stop at."),
+            click.option(
+                "--rel-eps", type=float, default=1e-6, show_default=True, help="Gap to stop at, relative to |upper|."
+            ),
+            click.option("--time-limit", type=float, help="Seconds."),
+            click.option("--node-limit", type=int, help="Nodes of the search tree."),
+            click.option("--seed", type=int, default=0, show_default=True, help="Seed of the heuristics."),
+            click.option("--threads", type=int, help="Threads; all cores by default. The tree does not depend on it."),
+            click.option("--tree", default="binary", show_default=True, help="binary or state-space (the paper's)."),
+            click.option("--bound", default="auto", show_default=True, help="apg, fit, pdal, supergradient, cvxpy."),
+            click.option("--branching", default="auto", show_default=True, help="half, largest or costliest."),
+            click.option("--frontier", default="best-first", show_default=True, help="best-first or depth-first."),
+            click.option(
+                "--heuristic", "heuristics", help="Starting heuristics, separated by commas; 'none' for none."
+            ),
+            click.option("--batch", type=int, help="Nodes in one round; part of what defines the tree."),
+            click.option("--warm-start/--no-warm-start", default=True, help="Start bound calls from the parent's."),
+            click.option("--force-quit/--no-force-quit", default=True, help="End bound calls at the cut-off."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def output_options(function: Decorated) -> Decorated:
+    """How to talk."""
+    for option in reversed(
+        [
+            click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
+            click.option("--quiet", is_flag=True, help="No progress and no report on stderr."),
+            click.option(
+                "--log-interval", type=click.FloatRange(min=0), default=5.0, show_default=True,
+                help="Seconds between progress rows.",
+            ),
+        ]
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def read_problem(instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None) -> Problem:
+    """Load the instance; warnings become lines on stderr."""
+    from exactsel.instance import load
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        problem = load(instance, k=k, loss=loss, lam=lam, delta=delta)
+    for warning in caught:
+        click.echo(f"Warning: {warning.message}", err=True)
+    return problem
+
+
+def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of exactsel.solve from the search options among ``arguments``."""
+    names = (
+        "eps", "rel_eps", "time_limit", "node_limit", "seed", "threads", "tree", "bound", "branching", "frontier",
+        "batch", "warm_start", "force_quit",
+    )  # fmt: skip
+    settings = {name: arguments[name] for name in names}
+    if arguments["heuristics"] is not None:
+        listed = [name.strip() for name in arguments["heuristics"].split(",") if name.strip()]
+        settings["heuristics"] = () if listed == ["none"] else tuple(listed)
+    return settings
+
+
+def progress_log(problem: Problem, arguments: dict[str, Any]) -> ProgressLog | None:
+    """The progress table on stderr, unless told to be quiet."""
+    if arguments["quiet"]:
+        return None
+    from exactsel import __version__
+    from exactsel._jit import kernels_are_cached
+    from exactsel.report.log import ProgressLog
+
+    log = ProgressLog(sys.stderr, arguments["log_interval"])
+    stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
+    log.begin(problem, __version__, stop)
+    if not kernels_are_cached():
+        log.note("compiling kernels (once; this can take a minute) ...")
+    return log
+
+
+def exit_code(reached: bool, termination: str) -> int:
+    """0 proven, 1 a gap is left, 130 interrupted."""
+    if termination == "interrupted":
+        return 130
+    return 0 if reached else 1

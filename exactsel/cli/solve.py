@@ -1,0 +1,45 @@
+"""``exactsel solve``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from exactsel.cli.options import (
+    SIGNALS,
+    exit_code,
+    output_options,
+    problem_options,
+    progress_log,
+    read_problem,
+    search_options,
+    search_settings,
+)
+
+
+@click.command("solve")
+@problem_options
+@search_options
+@output_options
+def command(
+    instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None, **arguments: Any
+) -> int:
+    """Find the best model with at most k columns, with a certified gap.
+
+    INSTANCE is a .npz file with A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names;
+    options override the file. Exit code 0 means the tolerance is proven, 1 that a gap is left.
+    """
+    from exactsel.report.model import model_table
+    from exactsel.solving import solve
+
+    problem = read_problem(instance, k, loss, lam, delta)
+    log = progress_log(problem, arguments)
+    result = solve(problem, callback=log, signals=SIGNALS, **search_settings(arguments))
+    if log is not None:
+        log.end(result)
+    if arguments["as_json"]:
+        click.echo(result.to_json())
+    else:
+        click.echo(model_table(result.support, result.coef, problem.feature_names))
+    return exit_code(result.reached, result.termination)

@@ -1,0 +1,41 @@
+"""``exactsel tree``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from exactsel.cli.options import SIGNALS, problem_options, read_problem, search_options, search_settings
+
+
+@click.command("tree")
+@problem_options
+@search_options
+@click.option("--format", "style", type=click.Choice(["dot", "json", "png", "svg"]), default="dot", show_default=True)
+@click.option("-o", "--out", type=click.Path(), help="File to write; stdout by default (not for pictures).")
+def command(
+    instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None,
+    style: str, out: str | None, **arguments: Any,
+) -> None:  # fmt: skip
+    """Show the explored search tree of a small run (node limit 500 unless given)."""
+    from exactsel.errors import InputError
+    from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
+    from exactsel.files import write_bytes
+    from exactsel.solving import solve
+
+    if style in ("png", "svg") and out is None:
+        raise InputError(f"a {style} picture cannot go to stdout; give a file with -o.")
+    problem = read_problem(instance, k, loss, lam, delta)
+    settings = search_settings(arguments)
+    settings["node_limit"] = settings["node_limit"] or 500
+    result = solve(problem, record=True, signals=SIGNALS, **settings)
+    graph = result.tree()
+    if style in ("png", "svg"):
+        write_bytes(str(out), draw_tree(graph, style))
+        return
+    text = tree_as_dot(graph) if style == "dot" else tree_as_json(graph)
+    if out is None:
+        click.echo(text)
+    else:
+        write_bytes(out, text.encode())

@@ -1,0 +1,68 @@
+"""Files written whole or not at all, and small vectors read from files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.types import FloatArray
+
+
+@contextmanager
+def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary stream that becomes ``file`` when the block ends well, and leaves nothing behind when it does not.
+
+    Raises
+    ------
+    InputError
+        When the folder does not exist or cannot be written.
+    """
+    target = Path(file)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path("."))
+    except OSError as error:
+        raise InputError(f"{target} cannot be written ({error.strerror}); choose a folder that exists and is yours.") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise InputError(f"{target} cannot be written ({error.strerror}); choose another file.") from None
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_bytes(file: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``file`` in one step (see :func:`replacing`)."""
+    with replacing(file) as stream:
+        stream.write(data)
+
+
+def read_vector(file: str | os.PathLike[str]) -> FloatArray:
+    """Numbers from a .npy file, or from a text file with one (or several) a line.
+
+    Raises
+    ------
+    InputError
+        When the file is missing or holds anything else.
+    """
+    path = Path(file)
+    try:
+        values = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
+        return np.asarray(values, dtype=np.float64).reshape(-1)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
+    except (OSError, ValueError, TypeError):
+        raise InputError(f"{path} does not hold plain numbers; give a .npy vector or text with one number a line.") from None

@@ -1,0 +1,73 @@
+"""The progress table of a search, on a stream of its own (stderr), so that stdout stays data.
+
+A row is written for every better model and otherwise every ``interval`` seconds. Plain text, no control characters:
+it reads the same in a terminal, a pipe and a log file.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TextIO
+
+from exactsel.problem import Problem
+from exactsel.result import Result
+from exactsel.search.events import Event, Finished, IncumbentFound, Started
+from exactsel.search.state import SearchState
+
+HEADER = f"{'source':>12} {'nodes':>9} {'open':>9} {'depth':>6} {'lower':>14} {'upper':>14} {'gap':>9} {'time':>8}"
+ROWS_PER_HEADER = 20
+
+
+class ProgressLog:
+    """An observer of a search: call it with every event."""
+
+    def __init__(self, stream: TextIO, interval: float = 5.0) -> None:
+        self._stream = stream
+        self._interval = interval
+        self._began = self._last = time.perf_counter()
+        self._rows = 0
+
+    def begin(self, problem: Problem, version: str, tolerance: str) -> None:
+        """Say what is being solved, and on which scale."""
+        supports = math.comb(problem.d, problem.k)
+        self._write(f"exactsel {version}   {problem.loss_text}   n={problem.n} d={problem.d} k={problem.k}")
+        self._write(f"minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam={problem.lam:g}   {supports:.3g} supports")
+        self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
+
+    def note(self, text: str) -> None:
+        """One line of talk."""
+        self._write(text)
+
+    def __call__(self, event: Event, state: SearchState) -> None:
+        """Write a row when one is due."""
+        if isinstance(event, IncumbentFound):
+            self._row(event.source, state)
+        elif isinstance(event, Started | Finished):
+            self._row("", state)
+        elif time.perf_counter() - self._last >= self._interval:
+            self._row("", state)
+
+    def end(self, result: Result) -> None:
+        """The closing report."""
+        self._write("")
+        for line in str(result).splitlines():
+            self._write(line)
+        parts = "   ".join(f"{name} {seconds:.2f} s" for name, seconds in result.times.items() if name != "total")
+        self._write(f"time         {parts}")
+
+    def _row(self, source: str, state: SearchState) -> None:
+        if self._rows % ROWS_PER_HEADER == 0:
+            self._write(HEADER)
+        self._rows += 1
+        self._last = time.perf_counter()
+        open_nodes = len(state.frontier) + len(state.in_flight)
+        gap = state.gap / max(1e-12, abs(state.upper))
+        self._write(
+            f"{source:>12} {state.nodes:>9} {open_nodes:>9} {state.depth:>6} {state.lower:>14.8g} "
+            f"{state.upper:>14.8g} {gap:>9.2e} {self._last - self._began:>7.1f}s"
+        )
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()

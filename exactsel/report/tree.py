@@ -1,0 +1,86 @@
+"""The explored tree as DOT, JSON or a picture."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import networkx as nx
+
+from exactsel.errors import UnsupportedError
+from exactsel.result import finite
+
+COLOURS = {
+    "split": "#b0bec5",
+    "open": "#fff59d",
+    "bound": "#a5d6a7",
+    "inherited": "#c5e1a5",
+    "incumbent": "#80cbc4",
+    "solved": "#90caf9",
+    "contained": "#e0e0e0",
+}
+
+
+def tree_as_dot(graph: nx.DiGraph) -> str:
+    """Graphviz source: a node shows its bound and fate, an edge its decision."""
+    lines = ["digraph search {", "  node [shape=box, style=filled, fontname=Helvetica];"]
+    for number, data in graph.nodes(data=True):
+        fixed = "".join(f"\\n+{j}" for j in data["fixed_in"])
+        fixed += f"\\n{len(data['fixed_out'])} out" if data["fixed_out"] else ""
+        label = f"{number}: {data['status']}\\n{data['bound']:.6g}{fixed}"
+        lines.append(f'  {number} [label="{label}", fillcolor="{COLOURS.get(data["status"], "#ffffff")}"];')
+    lines += [f'  {a} -> {b} [label="{data["decision"]}"];' for a, b, data in graph.edges(data=True)]
+    return "\n".join([*lines, "}"])
+
+
+def tree_as_json(graph: nx.DiGraph) -> str:
+    """Nodes and edges as one JSON object."""
+    nodes = [{"id": number, **data, "bound": finite(data["bound"])} for number, data in graph.nodes(data=True)]
+    edges = [{"parent": a, "child": b, **data} for a, b, data in graph.edges(data=True)]
+    return json.dumps({"nodes": nodes, "edges": edges}, allow_nan=False)
+
+
+def draw_tree(graph: nx.DiGraph, style: str) -> bytes:
+    """A picture (``png`` or ``svg``); needs matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ImportError:
+        raise UnsupportedError("pictures need matplotlib; run: pip install 'exactsel[plot]'.") from None
+    place = _layout(graph)
+    figure = Figure(figsize=(min(40.0, 4 + 0.35 * len(graph)), 2 + 0.9 * (1 + max(-y for _, y in place.values()))))
+    axes = figure.subplots()
+    colours = [COLOURS.get(graph.nodes[number]["status"], "#ffffff") for number in graph]
+    small = len(graph) <= 60
+    labels = {number: f"{graph.nodes[number]['bound']:.4g}" for number in graph} if small else {}
+    nx.draw_networkx(
+        graph, place, ax=axes, node_color=colours, labels=labels, arrows=False,
+        node_size=900 if small else 30, font_size=7, edgecolors="#607d8b", linewidths=0.5,
+    )  # fmt: skip
+    if small:
+        decisions = nx.get_edge_attributes(graph, "decision")
+        nx.draw_networkx_edge_labels(graph, place, ax=axes, edge_labels=decisions, font_size=6)
+    axes.legend(handles=[Patch(color=colour, label=status) for status, colour in COLOURS.items()], fontsize=7)
+    axes.set_axis_off()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=style, dpi=120, bbox_inches="tight")
+    return buffer.getvalue()
+
+
+def _layout(graph: nx.DiGraph) -> dict[int, tuple[float, float]]:
+    """Leaves side by side in the order of a depth-first walk, parents centred above their children."""
+    place: dict[int, tuple[float, float]] = {}
+    roots = [number for number, degree in graph.in_degree() if degree == 0]
+    depth = {number: 0 for number in roots}
+    for parent, child in nx.bfs_edges(graph, roots[0]) if roots else ():
+        depth[child] = depth[parent] + 1
+    leaves = 0
+    for number in nx.dfs_postorder_nodes(graph):
+        children = list(graph.successors(number))
+        if children:
+            x = math.fsum(place[child][0] for child in children) / len(children)
+        else:
+            x, leaves = float(leaves), leaves + 1
+        place[number] = (x, -float(depth.get(number, 0)))
+    return place

@@ -1,0 +1,182 @@
+"""What a solve returns: the model, the proven bound, and in which words the two may be spoken of."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from exactsel.search.tolerance import Tolerance
+from exactsel.types import FloatArray
+
+if TYPE_CHECKING:
+    import networkx
+
+    from exactsel.search.events import Event
+
+OPTIMAL_GAP = 1e-9
+"""Times max(1, |upper|): the largest gap at which a model is called optimal."""
+
+
+class Termination(str, Enum):
+    """Why the search stopped; ``sentence`` is what people read."""
+
+    GAP_CLOSED = "gap_closed", "the gap is within the tolerance asked for"
+    TREE_EXHAUSTED = "tree_exhausted", "every part of the search space has been closed"
+    TIME_LIMIT = "time_limit", "the time limit was reached"
+    NODE_LIMIT = "node_limit", "the node limit was reached"
+    INTERRUPTED = "interrupted", "the search was interrupted"
+
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str) -> Termination:
+        """A string that carries its sentence."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
+
+
+class Claim(str, Enum):
+    """What is proven; ``sentence`` is what people read."""
+
+    OPTIMAL = "optimal", "no model is better by more than 1e-9 * max(1, |upper|)"
+    WITHIN_EPS = "within_eps", "no model is better by more than the tolerance asked for"
+    BOUNDED = "bounded", "no model is better by more than the gap"
+    HEURISTIC_ONLY = "heuristic_only", "nothing is proven: no lower bound is known"
+
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str) -> Claim:
+        """A string that carries its sentence."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
+
+
+def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
+    """The strongest claim the two bounds support; anything unusual supports none."""
+    gap = upper - lower
+    if not (math.isfinite(upper) and math.isfinite(lower) and gap >= 0):
+        return Claim.HEURISTIC_ONLY
+    if gap <= OPTIMAL_GAP * max(1.0, abs(upper)):
+        return Claim.OPTIMAL
+    if gap <= tolerance.absolute(upper):
+        return Claim.WITHIN_EPS
+    return Claim.BOUNDED
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of :func:`exactsel.solve`.
+
+    Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and
+    ``rel_gap`` is gap / max(1e-12, |upper|). Columns are counted from 0.
+    """
+
+    upper: float
+    """Objective of the model in ``coef``."""
+    lower: float
+    """No model with at most k columns has a smaller objective (see ``scope``)."""
+    support: tuple[int, ...]
+    coef: FloatArray = field(repr=False)
+    claim: Claim
+    termination: Termination
+    nodes: int
+    """Regions of the search space that were bounded."""
+    bound_calls: int
+    """Bound calls, the paper's solver calls."""
+    iterations: int
+    """Iterations inside bound calls."""
+    open_nodes: int
+    source: str
+    """Who found the model: a heuristic's name, ``search``, or ``empty model``."""
+    times: dict[str, float]
+    """Seconds by part."""
+    problem: dict[str, Any]
+    """n, d, k, loss, loss parameters, lam, hash, feature names."""
+    settings: dict[str, Any]
+    tree_hash: str
+    """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads."""
+    scope: str = ""
+    """A restriction of the lower bound, if there is one, in words."""
+    events: tuple[Event, ...] | None = field(default=None, repr=False)
+    """Everything that happened, when recorded."""
+
+    @property
+    def gap(self) -> float:
+        """upper - lower."""
+        return self.upper - self.lower
+
+    @property
+    def rel_gap(self) -> float:
+        """(upper - lower) / max(1e-12, |upper|)."""
+        return self.gap / max(1e-12, abs(self.upper))
+
+    @property
+    def time(self) -> float:
+        """Total seconds."""
+        return self.times["total"]
+
+    @property
+    def reached(self) -> bool:
+        """Whether the tolerance asked for is proven."""
+        return self.claim in (Claim.OPTIMAL, Claim.WITHIN_EPS)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the chosen columns, where the problem has names."""
+        names = self.problem["feature_names"]
+        return None if names is None else tuple(names[j] for j in self.support)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the JSON object of the command line. Infinities become null."""
+        problem = {key: value for key, value in self.problem.items() if key != "feature_names"}
+        return {
+            "upper": finite(self.upper), "lower": finite(self.lower),
+            "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
+            "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12, |upper|)",
+            "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
+            "support": list(self.support),
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "coef": [float(value) for value in self.coef],
+            "nodes": self.nodes, "bound_calls": self.bound_calls, "iterations": self.iterations,
+            "open_nodes": self.open_nodes, "source": self.source,
+            "time": self.time, "times": self.times,
+            **problem,
+            "eps": self.settings["eps"], "rel_eps": self.settings["rel_eps"],
+            "settings": self.settings, "tree_hash": self.tree_hash,
+        }  # fmt: skip
+
+    def to_json(self, **options: Any) -> str:
+        """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+    def tree(self) -> networkx.DiGraph:
+        """The explored tree; needs ``solve(..., record=True)``."""
+        from exactsel.search.graph import explored_tree
+
+        if self.events is None:
+            raise ValueError("the tree was not recorded; call solve(problem, record=True).")
+        return explored_tree(self.events)
+
+    def __str__(self) -> str:
+        names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"
+        lines = [
+            f"claim        {self.claim.value}: {self.claim.sentence}",
+            f"termination  {self.termination.value}: {self.termination.sentence}",
+            f"upper        {self.upper:.12g}   (found by: {self.source})",
+            f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
+            f"gap          {self.gap:.3g}   relative {self.rel_gap:.3g}   (relative to |upper|)",
+            f"support      {', '.join(map(str, self.support)) or 'none'}{names}",
+            f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
+        ]
+        return "\n".join(lines)
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where JSON has no word for it."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,51 @@
+"""The explored tree as a networkx graph, from recorded events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import networkx as nx
+
+from exactsel.search.events import Bounded, Discarded, Divided, Event, Finished, Fixed, Started
+
+
+def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
+    """A directed graph of the search's regions, edges from parent to child.
+
+    Node attributes: ``bound`` (best proven so far), ``status`` (``split``, ``open`` or the reason it was discarded),
+    ``fixed_in`` and ``fixed_out`` (columns fixed at this node by its dual vector). Edge attribute ``decision``: the
+    columns put in (``+j``) and left out (``-j``).
+    """
+    graph = nx.DiGraph()
+    for event in events:
+        match event:
+            case Started(open_nodes):
+                for node in open_nodes:
+                    graph.add_node(node.id, bound=node.bound, status="open", fixed_in=[], fixed_out=[])
+            case Bounded(node, bound, _, _):
+                graph.nodes[node]["bound"] = max(bound, graph.nodes[node]["bound"])
+            case Fixed(node, column, inside, _, _):
+                graph.nodes[node]["fixed_in" if inside else "fixed_out"].append(column)
+            case Divided(node, columns, children, rest):
+                _add_children(graph, node, columns, children, rest)
+            case Discarded(node, _, reason, bound, _):
+                graph.nodes[node].update(status=reason, bound=max(bound, graph.nodes[node]["bound"]))
+            case Finished(_, open_nodes):
+                for node in open_nodes:
+                    graph.nodes[node.id]["bound"] = node.bound
+            case _:
+                pass
+    return graph
+
+
+def _add_children(
+    graph: nx.DiGraph, node: int, columns: tuple[int, ...], children: tuple[int, ...], rest: int
+) -> None:
+    graph.nodes[node]["status"] = "split"
+    bound = graph.nodes[node]["bound"]
+    left_out: list[str] = []
+    for child, column in zip((*children, rest), (*columns, None), strict=True):
+        decision = " ".join([*left_out, f"+{column}"] if column is not None else left_out)
+        graph.add_node(child, bound=bound, status="open", fixed_in=[], fixed_out=[])
+        graph.add_edge(node, child, decision=decision)
+        left_out.append(f"-{column}")

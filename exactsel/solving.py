@@ -1,0 +1,233 @@
+"""Solve a problem: starting models, then the search, then the result.
+
+:func:`solve` is the short way. :class:`Search` is the same as an iterator of events, for those who want to watch or
+drive it; :func:`solve` does nothing but iterate over it.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from exactsel import registry
+from exactsel._jit import available_threads
+from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.fit import Fit
+from exactsel.incumbents import checked_support, resolve, starting_models
+from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.result import Result, Termination, claim_of
+from exactsel.search.engine import Limits, search
+from exactsel.search.events import Event, Finished, IncumbentFound
+from exactsel.search.expand import Expander
+from exactsel.search.node import root_node
+from exactsel.search.state import SearchState
+from exactsel.search.watch import Watch
+from exactsel.settings import Settings
+
+Callback = Callable[[Event, SearchState], None]
+
+
+class Search:
+    """One solve, as an iterator of events; ``state`` is current at every event, :meth:`result` sums it up.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : Settings, optional
+    start : sequence of int, optional
+        A support to start from, besides the heuristics' (for example a support from elsewhere).
+    state : SearchState, optional
+        The state of an earlier search on the same problem, to go on from.
+    signals : sequence of int, optional
+        Signals that end the search with a result; SIGINT by default.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings | None = None,
+        *,
+        start: Sequence[int] | None = None,
+        state: SearchState | None = None,
+        signals: Sequence[int] = (signal.SIGINT,),
+    ) -> None:
+        self.problem = problem
+        self.settings = settings or Settings()
+        self.times: dict[str, float] = {}
+        self._start = None if start is None else checked_support(start, problem)
+        self._signals = signals
+        self._began = time.perf_counter()
+        self._tree = _make("trees", self.settings.tree)
+        self._solver = _make("bounds", _default_bound(self.settings.bound, problem))
+        self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
+        resolve(self.settings.heuristics)
+        self._resumed = state is not None
+        self.state = state or self._initial_state()
+        self._termination: str | None = None
+        self._bound: PreparedBound | None = None
+        self._expander: Expander | None = None
+
+    def _initial_state(self) -> SearchState:
+        frontier = _make("frontiers", self.settings.frontier)
+        frontier.push(root_node(self.problem.d, self.problem.loss.infimum))
+        return SearchState(frontier, self.problem.fit([]), "empty model")
+
+    def __iter__(self) -> Iterator[Event]:
+        """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
+        settings, state = self.settings, self.state
+        with Watch(settings.time_limit, self._signals) as watch:
+            if not self._resumed:
+                yield from self._starting_models(watch)
+            began = time.perf_counter()
+            threads = settings.threads or available_threads()
+            options = BoundOptions(threads, settings.warm_start, settings.force_quit, watch.flag)
+            self._bound = self._solver.prepare(self.problem, options)
+            self.times["prepare"] = time.perf_counter() - began
+            expander = Expander(self.problem, self._tree, self._branching, self._bound, settings.tolerance)
+            self._expander = expander
+            limits = Limits(settings.batch or self._tree.batch, settings.node_limit)
+            began = time.perf_counter()
+            try:
+                for event in search(state, expander, limits, watch):
+                    if isinstance(event, Finished):
+                        self._termination = event.termination
+                    yield event
+            finally:
+                self.times["search"] = time.perf_counter() - began
+
+    def _starting_models(self, watch: Watch) -> Iterator[Event]:
+        began = time.perf_counter()
+        state, settings = self.state, self.settings
+        if self._start is not None:
+            yield from self._take(self.problem.fit(self._start), "given")
+        for fit, source in starting_models(
+            self.problem, settings.heuristics, state.incumbent, settings.seed, lambda: watch.stopped
+        ):
+            yield from self._take(fit, source)
+        self.times["heuristics"] = time.perf_counter() - began
+
+    def _take(self, fit: Fit, source: str) -> Iterator[Event]:
+        if fit.value < self.state.upper:
+            self.state.incumbent, self.state.source = fit, source
+            yield IncumbentFound(fit.value, fit.support, fit.coef, source)
+
+    def result(self, events: Sequence[Event] | None = None) -> Result:
+        """The outcome so far; of a search that has not finished it says ``interrupted``."""
+        problem, state = self.problem, self.state
+        upper, lower = state.upper, state.lower
+        parts = self._expander.seconds if self._expander is not None else {}
+        times = {**self.times, **parts, "total": time.perf_counter() - self._began}
+        return Result(
+            upper=upper,
+            lower=lower,
+            support=state.incumbent.support,
+            coef=state.incumbent.coef,
+            claim=claim_of(upper, lower, self.settings.tolerance),
+            termination=Termination(self._termination or "interrupted"),
+            nodes=state.nodes,
+            bound_calls=state.bound_calls,
+            iterations=state.iterations,
+            open_nodes=len(state.frontier) + len(state.in_flight),
+            source=state.source,
+            times=times,
+            problem=describe(problem),
+            settings={**self.settings.as_dict(), **self._choices()},
+            tree_hash=state.tree_hash,
+            scope=self._scope(),
+            events=None if events is None else tuple(events),
+        )
+
+    def _choices(self) -> dict[str, Any]:
+        """What ``auto`` came to."""
+        return {
+            "bound": self._solver.name,
+            "branching": self._branching.name,
+            "threads": self.settings.threads or available_threads(),
+            "batch": self.settings.batch or self._tree.batch,
+        }
+
+    def _scope(self) -> str:
+        if getattr(self._bound, "bounded_models_only", False):
+            return f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
+        return ""
+
+
+def solve(
+    problem: Problem,
+    *,
+    callback: Callback | None = None,
+    start: Sequence[int] | None = None,
+    record: bool = False,
+    signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
+) -> Result:
+    """Find the best model with at most k columns, and prove how good it is.
+
+    Parameters
+    ----------
+    problem : Problem
+    callback : callable, optional
+        Called with (event, state) for every event; see :mod:`exactsel.search.events`.
+    start : sequence of int, optional
+        A support to start from, besides the heuristics'.
+    record : bool
+        Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`).
+    signals : sequence of int
+        Signals that end the search with a result (main thread only).
+    **options
+        Fields of :class:`exactsel.settings.Settings`: eps, rel_eps, time_limit, node_limit, threads, seed, tree,
+        bound, branching, frontier, heuristics, batch, warm_start, force_quit.
+
+    Returns
+    -------
+    Result
+        With a lower bound that holds however the search ended.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a bad setting, or a bound that cannot serve the problem.
+    """
+    run = Search(problem, Settings(**options), start=start, signals=signals)
+    events: list[Event] | None = [] if record else None
+    for event in run:
+        if events is not None:
+            events.append(event)
+        if callback is not None:
+            callback(event, run.state)
+    return run.result(events)
+
+
+def describe(problem: Problem) -> dict[str, Any]:
+    """The problem as plain data, without its arrays."""
+    return {
+        "n": problem.n,
+        "d": problem.d,
+        "k": problem.k,
+        "loss": problem.loss.name,
+        "loss_parameters": problem.loss_parameters,
+        "lam": problem.lam,
+        "problem_hash": problem.hash,
+        "feature_names": problem.feature_names,
+    }
+
+
+def _make(kind: str, choice: Any) -> Any:
+    """A plug-in by name, or the object itself."""
+    return registry.load(kind, choice)() if isinstance(choice, str) else choice
+
+
+def _default_bound(choice: Any, problem: Problem) -> Any:
+    """lam = 0 leaves only the fit; otherwise the perspective relaxation."""
+    if choice != "auto":
+        return choice
+    return "fit" if problem.lam == 0 else "apg"
+
+
+def _default_branching(choice: Any, bound: str) -> Any:
+    """Drop costs order the columns where the bound knows them, relaxed indicators elsewhere."""
+    if choice != "auto":
+        return choice
+    return "costliest" if bound == "fit" else "half"

@@ -1,0 +1,98 @@
+"""Shared by the heuristics: rank columns, evaluate many supports, and score additions by the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactsel.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from exactsel.problem import Problem
+
+BATCH_WORK = 2e8
+"""Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""
+
+IMPROVEMENT = 1e-12
+"""Times abs(P(0)): a decrease of the objective that is no more than this counts as rounding."""
+
+
+def largest(scores: FloatArray, count: int) -> IntArray:
+    """The ``count`` columns of largest score, ascending; among equal scores the lower column wins.
+
+    Parameters
+    ----------
+    scores : array (d,)
+    count : int
+
+    Returns
+    -------
+    array (min(count, d),) of int
+    """
+    return np.sort(np.argsort(-scores, kind="stable")[:count])
+
+
+def smallest_decrease(problem: Problem) -> float:
+    """The least decrease of the objective that counts as an improvement."""
+    return IMPROVEMENT * abs(problem.objective(np.zeros(problem.d)))
+
+
+def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
+    """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
+
+    Parameters
+    ----------
+    gradient : array (d,)
+        Gradient of P at the current point.
+
+    Returns
+    -------
+    array (d,)
+        By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
+    """
+    curvature = problem.loss.smoothness * problem.norms**2 + problem.lam
+    return np.divide(gradient**2, 2.0 * curvature, out=np.zeros(problem.d), where=curvature > 0.0)
+
+
+def padded(supports: Sequence[Sequence[int]], width: int) -> IntArray:
+    """Supports as the rows of one array (len(supports), width), filled up with -1."""
+    rows = np.full((len(supports), width), -1, dtype=np.int64)
+    for row, support in zip(rows, supports, strict=True):
+        row[: len(support)] = support
+    return rows
+
+
+def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], bool]) -> tuple[FloatArray, int]:
+    """Objectives of many supports, in batches.
+
+    Parameters
+    ----------
+    supports : array (m, width) of int
+        One support per row, padded with -1.
+    should_stop : callable
+        Asked before each batch but the first.
+
+    Returns
+    -------
+    values : array (m,)
+        inf where the columns are numerically dependent, and for what was not reached.
+    count : int
+        Number of supports evaluated.
+    """
+    values = np.full(len(supports), np.inf)
+    size = _batch_size(problem, supports.shape[1])
+    done = 0
+    while done < len(supports) and not (done and should_stop()):
+        batch = problem.objectives(supports[done : done + size])
+        values[done : done + size] = np.where(np.isnan(batch), np.inf, batch)
+        done = min(done + size, len(supports))
+    return values, done
+
+
+def _batch_size(problem: Problem, width: int) -> int:
+    """Supports per batch such that a batch takes about :data:`BATCH_WORK` operations."""
+    # About ten Newton steps per refit, each forming a weighted Gram matrix from the data.
+    work = width**3 + 1 if problem.is_quadratic else 10 * problem.n * (width + 1) ** 2
+    return int(np.clip(BATCH_WORK / work, 16, 4096))

@@ -1,0 +1,105 @@
+"""What a heuristic is: a small object that proposes a support for a problem.
+
+A heuristic promises nothing about optimality. Its support is refitted exactly by whoever asked for it, so a proposal
+carries no coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options,
+give it a ``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
+
+    @dataclass(frozen=True)
+    class LargestCorrelations:
+        name: ClassVar[str] = "largest-correlations"
+
+        def run(self, problem: Problem, context: Context) -> Proposal:
+            scores = np.abs(problem.gradient(np.zeros(problem.d)))
+            return Proposal.of(np.argsort(-scores, kind="stable")[: problem.k], evaluations=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from exactsel.problem import Problem
+
+
+def never() -> bool:
+    """Return False: the default of :attr:`Context.should_stop`."""
+    return False
+
+
+@dataclass(frozen=True)
+class Context:
+    """The circumstances of one run.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of every random choice; equal seeds give equal proposals.
+    start : tuple of int, optional
+        A support to improve, for a local search; other heuristics ignore it.
+    should_stop : callable
+        Asked between steps; once it returns True the heuristic returns the best support it has.
+    """
+
+    seed: int = 0
+    start: tuple[int, ...] | None = None
+    should_stop: Callable[[], bool] = never
+
+    def rng(self) -> np.random.Generator:
+        """A new random generator at :attr:`seed`; ask once per run and keep it."""
+        return np.random.default_rng(self.seed)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The answer of a heuristic.
+
+    Parameters
+    ----------
+    support : tuple of int
+        At most k distinct columns, ascending.
+    evaluations : int
+        Number of supports whose objective was computed, by a refit or in closed form.
+    """
+
+    support: tuple[int, ...]
+    evaluations: int
+
+    @classmethod
+    def of(cls, columns: Iterable[int], evaluations: int) -> Proposal:
+        """A proposal of ``columns``, given in any order."""
+        return cls(tuple(sorted({int(j) for j in columns})), int(evaluations))
+
+
+@runtime_checkable
+class Heuristic(Protocol):
+    """An incumbent generator; equal problem, options and context give an equal proposal."""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under; a plain class attribute will do."""
+        ...
+
+    def run(self, problem: Problem, context: Context) -> Proposal:
+        """Propose a support of at most k columns.
+
+        Parameters
+        ----------
+        problem : Problem
+            The instance; read, never changed.
+        context : Context
+            Seed, start and stopping signal.
+
+        Returns
+        -------
+        Proposal
+
+        Raises
+        ------
+        UnsupportedError
+            When the method does not apply to this problem, in one sentence that says why.
+        """
+        ...

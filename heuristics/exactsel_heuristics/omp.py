@@ -1,0 +1,68 @@
+"""Orthogonal matching pursuit: add the column along which the objective falls most steeply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from exactsel_heuristics.base import Context, Proposal
+
+if TYPE_CHECKING:
+    from exactsel.problem import Problem
+
+FLAT = 1e-9
+"""Times 1 + ||grad P(0)||: below this a gradient entry is the rounding left over by the refit."""
+
+
+@dataclass(frozen=True)
+class OrthogonalMatchingPursuit:
+    """Orthogonal matching pursuit for general losses (Pati et al. 1993; Elenberg et al. 2018).
+
+    Each of at most k steps adds the column with the largest gradient entry in absolute value, then refits all
+    coefficients on the support.
+
+    Parameters
+    ----------
+    scaled : bool
+        Divide each gradient entry by the norm of its column, so that the units of the columns do not matter.
+
+    References
+    ----------
+    E. R. Elenberg, R. Khanna, A. G. Dimakis and S. Negahban, Restricted strong convexity implies weak submodularity.
+    Annals of Statistics 46(6B), 2018.
+    """
+
+    name: ClassVar[str] = "omp"
+    scaled: bool = False
+
+    def run(self, problem: Problem, context: Context) -> Proposal:
+        """Select up to k columns.
+
+        Parameters
+        ----------
+        problem : Problem
+        context : Context
+            Only ``should_stop`` is used; the method is deterministic.
+
+        Returns
+        -------
+        Proposal
+            Fewer than k columns when the gradient vanishes on all others.
+        """
+        norms = np.where(problem.norms > 0.0, problem.norms, 1.0)
+        support: list[int] = []
+        gradient = problem.gradient(np.zeros(problem.d))
+        evaluations = 0
+        while len(support) < problem.k and not context.should_stop():
+            steepness = np.where(np.abs(gradient) > FLAT * problem.gradient_scale, np.abs(gradient), 0.0)
+            steepness[support] = 0.0
+            best = int(np.argmax(steepness / norms if self.scaled else steepness))
+            if steepness[best] == 0.0:
+                break
+            support.append(best)
+            if len(support) < problem.k:
+                gradient = problem.gradient(problem.fit(support).coef)
+                evaluations += 1
+        return Proposal.of(support, evaluations)

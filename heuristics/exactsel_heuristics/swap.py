@@ -1,0 +1,180 @@
+"""Swap local search: exchange one column in against one out while that lowers the objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._elimination import Elimination
+from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
+from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.forward import ForwardSelection
+
+if TYPE_CHECKING:
+    from exactsel.problem import Problem
+
+CONFIRMATIONS = 5
+"""Moves refitted per pass before the pass counts as fruitless: quick objectives may flatter near-dependent columns."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Supports one move away (rows padded with -1), their quick objectives, and the number of evaluations paid."""
+
+    supports: IntArray
+    values: FloatArray
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class SwapLocalSearch:
+    """Local search over single exchanges (Miller 2002; Hazimeh and Mazumder 2020).
+
+    Each pass looks at every exchange of one column of the support for one outside, and at every addition while the
+    support has fewer than k columns, and makes the best move; it ends at a support no single move improves.
+    Quadratic loss scores all moves of a pass in closed form. Other losses refit all of them while there are at most
+    ``exhaustive``, and otherwise, for each leaving column, the ``shortlist`` entering columns of largest guaranteed
+    decrease. A move is made only after an exact refit confirms it.
+
+    Parameters
+    ----------
+    max_passes : int
+        Limit on the number of moves.
+    shortlist : int
+        Entering columns refitted per leaving column on large neighbourhoods; not used with quadratic loss.
+    exhaustive : int
+        Size up to which a whole neighbourhood is refitted; not used with quadratic loss.
+
+    References
+    ----------
+    A. J. Miller, Subset Selection in Regression. Chapman and Hall/CRC, 2002, chapter 3.
+    H. Hazimeh and R. Mazumder, Fast best subset selection: coordinate descent and local combinatorial optimization
+    algorithms. Operations Research 68(5), 2020.
+    """
+
+    name: ClassVar[str] = "swap"
+    max_passes: int = 1000
+    shortlist: int = 50
+    exhaustive: int = 4000
+
+    def run(self, problem: Problem, context: Context) -> Proposal:
+        """Improve ``context.start``, or the result of forward selection when there is none.
+
+        Parameters
+        ----------
+        problem : Problem
+        context : Context
+            ``start`` and ``should_stop`` are used; the method is deterministic.
+
+        Returns
+        -------
+        Proposal
+            Never worse than the start.
+
+        Raises
+        ------
+        InputError
+            When the start has more than k columns, or a column the problem does not have.
+        """
+        start = _start(problem, context)
+        support, evaluations = start.support, start.evaluations + 1
+        value, decrease = problem.fit(support).value, smallest_decrease(problem)
+        for _ in range(self.max_passes):
+            if context.should_stop():
+                break
+            near = self._neighbours(problem, support, value, context)
+            evaluations += near.evaluations
+            moved, fits = _confirmed(problem, near, value - decrease)
+            evaluations += fits
+            if moved is None:
+                break
+            support, value = moved
+        return Proposal.of(support, evaluations)
+
+    def _neighbours(self, problem: Problem, support: tuple[int, ...], value: float, context: Context) -> Neighbours:
+        if problem.is_quadratic:
+            return quadratic_neighbours(problem, support, value)
+        supports, fits = self._supports(problem, support, context)
+        values, count = evaluate(problem, supports, context.should_stop)
+        return Neighbours(supports, values, count + fits)
+
+    def _supports(self, problem: Problem, support: tuple[int, ...], context: Context) -> tuple[IntArray, int]:
+        """The supports to refit in this pass, and how many fits it took to choose them."""
+        outside = np.setdiff1d(np.arange(problem.d), support)
+        stays = [tuple(i for i in support if i != leaving) for leaving in support]
+        if len(support) < problem.k:
+            stays.append(support)
+        if len(stays) * outside.size <= self.exhaustive:
+            return padded([(*stay, j) for stay in stays for j in outside.tolist()], problem.k), 0
+        supports: list[tuple[int, ...]] = []
+        fits = 0
+        for stay in stays:
+            if fits and context.should_stop():
+                break
+            scores = guaranteed_decrease(problem, problem.gradient(problem.fit(stay).coef))[outside]
+            supports.extend((*stay, j) for j in outside[largest(scores, self.shortlist)].tolist())
+            fits += 1
+        return padded(supports, problem.k), fits
+
+
+def quadratic_neighbours(problem: Problem, support: tuple[int, ...], value: float) -> Neighbours:
+    """The most promising moves from a support under quadratic loss, all moves scored in closed form.
+
+    Columns of the support that depend on earlier ones are left out first; that frees places for additions.
+
+    Parameters
+    ----------
+    problem : Problem
+    support : tuple of int
+    value : float
+        The objective on ``support``.
+
+    Returns
+    -------
+    Neighbours
+        At most :data:`CONFIRMATIONS` supports.
+    """
+    elimination = Elimination(problem, support)
+    kept = elimination.columns
+    gains = elimination.exchange_gains()
+    stays = [tuple(i for i in kept if i != leaving) for leaving in kept]
+    if len(kept) < problem.k:
+        gains = np.vstack([gains, elimination.addition_gains()])
+        stays.append(tuple(kept))
+    moves = largest(gains.ravel(), CONFIRMATIONS)
+    supports = padded([(*stays[move // problem.d], int(move % problem.d)) for move in moves], problem.k)
+    return Neighbours(supports, value - gains.ravel()[moves], len(stays) * (problem.d - len(kept)))
+
+
+def _confirmed(problem: Problem, near: Neighbours, below: float) -> tuple[tuple[tuple[int, ...], float] | None, int]:
+    """The best neighbour whose exact refit lies ``below``, with its objective, or None; and the number of refits."""
+    fits = 0
+    for i in np.argsort(near.values, kind="stable")[:CONFIRMATIONS]:
+        if not near.values[i] < below:
+            break
+        fit = problem.fit(near.supports[i][near.supports[i] >= 0])
+        fits += 1
+        if fit.value < below:
+            return (tuple(fit.columns.tolist()), fit.value), fits
+    return None, fits
+
+
+def _start(problem: Problem, context: Context) -> Proposal:
+    if context.start is None:
+        return ForwardSelection().run(problem, context)
+    start = Proposal.of(context.start, 0)
+    if len(start.support) > problem.k:
+        raise InputError(
+            f"the start of the local search has {len(start.support)} columns, but at most k = {problem.k} are allowed; "
+            "give a smaller support."
+        )
+    outside = [j for j in start.support if not 0 <= j < problem.d]
+    if outside:
+        raise InputError(
+            f"the start of the local search names column {outside[0]}, but the columns are 0 to {problem.d - 1}."
+        )
+    return start

@@ -1,0 +1,199 @@
+"""Write every instance of this folder, and MANIFEST.toml, anew: ``python make_instances.py [FOLDER]``.
+
+The Diabetes data come from scikit-learn through :mod:`exactsel.generate`; the others are small enough to be written
+down here and to be solved by trying every support. Same program, same bytes (those of the Diabetes data can change
+with the version of scikit-learn, which scales them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from exactsel.generate import generate
+from exactsel.instance import Instance, write_instance
+from exactsel.problem import Problem
+
+OURS = "BSD-3-Clause, as exactsel"
+BY_HAND = "made by hand for teaching"
+BRUTE_FORCE = "brute force over all supports"
+TIE = 1e-12
+"""Two supports whose objectives differ by no more than this are both optimal."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the folder, with what its numbers alone do not say.
+
+    ``optimum`` and ``supports`` are found by brute force when they are None.
+    """
+
+    file: str
+    instance: Instance
+    point: str
+    origin: str = BY_HAND
+    licence: str = OURS
+    optimum: float | None = None
+    supports: tuple[tuple[int, ...], ...] | None = None
+    known_by: str = BRUTE_FORCE
+
+
+def diabetes() -> Entry:
+    """The standard real instance of the literature."""
+    return Entry(
+        "diabetes.npz",
+        generate("diabetes"),
+        "the Diabetes study with squares and products, the standard real instance of best-subset papers",
+        origin="Efron, Hastie, Johnstone, Tibshirani: Least angle regression, Annals of Statistics 32 (2004); "
+        "https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html; data as distributed with "
+        "scikit-learn (load_diabetes), expanded, centred and scaled by exactsel.generate.diabetes",
+        licence="published with the paper, no licence stated; redistributed by scikit-learn (BSD-3-Clause)",
+        optimum=0.247095476927,
+        supports=((1, 2, 3, 6, 8),),
+        known_by="proven by search",
+    )
+
+
+def greedy_trap() -> Entry:
+    """y is the sum of columns 0 and 1, but column 2 resembles y more than either does."""
+    h = _walsh()
+    A = np.column_stack([h[1], h[2], h[1] + h[2] + h[3], h[1] + h[4], h[5]])
+    names = ("first_half", "second_half", "blurred_sum", "mixed", "unrelated")
+    return Entry(
+        "greedy-trap.npz",
+        Instance(A, h[1] + h[2], 2, 0.01, "quadratic", feature_names=names),
+        "forward selection and OMP take column 2 first and can never give it back; the best model does not use it",
+    )
+
+
+def twins() -> Entry:
+    """Columns 1 and 3 are equal."""
+    h = _walsh()
+    twin = np.array([2.0, 1.0, 0.0, -1.0, -2.0, 0.0, 1.0, -1.0])
+    names = ("signal", "twin", "unrelated", "twin_again", "weak")
+    return Entry(
+        "twins.npz",
+        Instance(
+            np.column_stack([h[1], twin, h[4], twin, h[6]]),
+            2.0 * h[1] + twin + 0.5 * h[6],
+            2,
+            0.1,
+            "quadratic",
+            feature_names=names,
+        ),
+        "columns 1 and 3 are equal, so two supports are optimal and no method can say which column matters",
+    )
+
+
+def outlier() -> Entry:
+    """y is column 0 plus twice column 2, but for its last entry."""
+    trend = np.array([-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0])
+    spike = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, -3.0])
+    wave = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    slow_wave = np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0, 1.0])
+    y = trend + 2.0 * wave
+    y[-1] = -12.0
+    return Entry(
+        "outlier.npz",
+        Instance(
+            np.column_stack([trend, spike, wave, slow_wave]),
+            y,
+            2,
+            0.1,
+            "huber",
+            1.0,
+            feature_names=("trend", "spike", "wave", "slow_wave"),
+        ),
+        "one wild entry of y: Huber loss finds the true columns 0 and 2, quadratic loss spends column 1 on the outlier",
+    )
+
+
+def labels() -> Entry:
+    """Column 0 separates the labels, with one row on each side far out."""
+    y = np.repeat([-1.0, 1.0], 6)
+    separates = np.array([-1.0, -1.0, -1.0, -1.0, -1.0, -20.0, 1.0, 1.0, 1.0, 1.0, 1.0, 20.0])
+    mostly_right = y.copy()
+    mostly_right[[0, 6]] *= -1.0
+    A = np.column_stack(
+        [
+            separates,
+            mostly_right,
+            np.tile([1.0, -1.0], 6),
+            np.tile([1.0, 1.0, -1.0, -1.0], 3),
+            [0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 2.0, 0.0],
+        ]
+    )
+    names = ("separates", "mostly_right", "alternating", "pairs", "stray")
+    return Entry(
+        "labels.npz",
+        Instance(A, y, 2, 0.1, "logistic", feature_names=names),
+        "column 0 separates the labels: logistic loss uses it, quadratic loss does not, because a point far on the "
+        "right side counts as an error there",
+    )
+
+
+def entries() -> list[Entry]:
+    """Every instance of the folder."""
+    return [diabetes(), greedy_trap(), twins(), outlier(), labels()]
+
+
+def brute_force(problem: Problem) -> tuple[float, tuple[tuple[int, ...], ...]]:
+    """The optimum and every optimal support with k columns, by fitting all of them."""
+    values = {columns: problem.fit(columns).value for columns in combinations(range(problem.d), problem.k)}
+    optimum = min(values.values())
+    return optimum, tuple(columns for columns, value in values.items() if value <= optimum + TIE)
+
+
+def manifest_lines(entry: Entry, path: Path) -> list[str]:
+    """One table of MANIFEST.toml."""
+    problem = entry.instance.problem()
+    optimum, supports = entry.optimum, entry.supports
+    if optimum is None or supports is None:
+        optimum, supports = brute_force(problem)
+    facts = {
+        "file": entry.file,
+        "point": entry.point,
+        "origin": entry.origin,
+        "licence": entry.licence,
+        "n": problem.n,
+        "d": problem.d,
+        "k": problem.k,
+        "lam": problem.lam,
+        "loss": problem.loss.name,
+        **problem.loss_parameters,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        # As many digits as every machine agrees on.
+        "optimum": float(f"{optimum:.12g}"),
+        "supports": [list(columns) for columns in supports],
+        "known_by": entry.known_by,
+    }
+    # Texts, numbers and lists of numbers look the same in JSON and TOML.
+    return ["[[instance]]", *(f"{key} = {json.dumps(value)}" for key, value in facts.items()), ""]
+
+
+def main(folder: Path) -> None:
+    """Write all files into ``folder``."""
+    lines = [
+        "# Written by make_instances.py. Columns are counted from 0; the objective is that of exactsel.Problem.",
+        "",
+    ]
+    for entry in entries():
+        write_instance(folder / entry.file, entry.instance)
+        lines += manifest_lines(entry, folder / entry.file)
+    (folder / "MANIFEST.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _walsh() -> np.ndarray:
+    """The eight Walsh functions on eight points: orthogonal columns of +1 and -1, the first constant."""
+    two = np.array([[1.0, 1.0], [1.0, -1.0]])
+    return np.kron(np.kron(two, two), two)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
