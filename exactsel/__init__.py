@@ -34,7 +34,26 @@ _HOMES = {
     "UnsupportedError": "exactsel.errors",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = [
+    "Certified",
+    "Claim",
+    "ExactselError",
+    "Huber",
+    "InputError",
+    "Instance",
+    "Logistic",
+    "Problem",
+    "Quadratic",
+    "Result",
+    "Search",
+    "Settings",
+    "Termination",
+    "UnsupportedError",
+    "__version__",
+    "certify",
+    "load",
+    "solve",
+]
 
 if TYPE_CHECKING:
     from exactsel.certifying import Certified, certify

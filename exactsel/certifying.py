@@ -84,20 +84,12 @@ class Certified:
         how = "best coefficients on its support" if self.refitted else "coefficients as given"
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
-            f"claim        {self.claim.value}: {_SENTENCES[self.claim]}",
+            f"claim        {self.claim.value}: {self.claim.sentence}",
             f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
         ]
         if self.improved:
             lines.append(f"at least     {self.excess:.6g} above the optimum: a better model is known, see below")
         return "\n".join([*lines, "", str(self.result)])
-
-
-_SENTENCES = {
-    Claim.OPTIMAL: "no model is better than the candidate by more than 1e-9 * max(1, |value|)",
-    Claim.WITHIN_EPS: "no model is better than the candidate by more than the tolerance asked for",
-    Claim.BOUNDED: "no model is better than the candidate by more than the gap",
-    Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",
-}
 
 
 def certify(
@@ -159,7 +151,7 @@ def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, .
                 numbers.append(int(name))
             except ValueError:
                 raise InputError(
-                    f"there is no column called '{name}'; give a column number from 0 to {problem.d - 1} or a name of the file."
+                    f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a name of the file."
                 ) from None
     return tuple(numbers)
 

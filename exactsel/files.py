@@ -28,7 +28,9 @@ def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path("."))
     except OSError as error:
-        raise InputError(f"{target} cannot be written ({error.strerror}); choose a folder that exists and is yours.") from None
+        raise InputError(
+            f"{target} cannot be written ({error.strerror}); choose a folder that exists and is yours."
+        ) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -65,4 +67,6 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
     except (OSError, ValueError, TypeError):
-        raise InputError(f"{path} does not hold plain numbers; give a .npy vector or text with one number a line.") from None
+        raise InputError(
+            f"{path} does not hold plain numbers; give a .npy vector or text with one number a line."
+        ) from None

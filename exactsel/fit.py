@@ -69,7 +69,9 @@ def _orthogonal_fit(problem: Problem, columns: IntArray) -> Fit | None:
     if not problem.is_quadratic:
         return None
     m = columns.size
-    matrix = np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(m)]) if problem.lam else problem.A[:, columns]
+    matrix = (
+        np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(m)]) if problem.lam else problem.A[:, columns]
+    )
     # Unit columns, so that a badly scaled column is not mistaken for a dependent one.
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0] = 1.0

@@ -49,8 +49,8 @@ def checked_support(support: Sequence[int], problem: Problem) -> tuple[int, ...]
     columns = tuple(sorted({int(j) for j in support}))
     if len(columns) != len(tuple(support)):
         raise InputError(f"the support {list(support)} names a column twice; give each column once.")
-    if columns and not (0 <= columns[0] and columns[-1] < problem.d):
-        wrong = next(j for j in columns if not 0 <= j < problem.d)
+    wrong = next((j for j in columns if not 0 <= j < problem.d), None)
+    if wrong is not None:
         raise InputError(
             f"the support names column {wrong}, but the columns are numbered 0 to {problem.d - 1}; correct the number."
         )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel import registry
-from exactsel._jit import loss_session
+from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
 from exactsel.kernels.apg import GramData, RawData
@@ -134,7 +134,8 @@ class Problem:
     def norms(self) -> FloatArray:
         """Upper estimates of the column norms (d,)."""
         squares = np.einsum("ij,ij->i", self.AT, self.AT)
-        return np.sqrt(squares) * (1.0 + (self.n + 8) * 2.0**-53)
+        norms: FloatArray = np.sqrt(squares) * (1.0 + (self.n + 8) * 2.0**-53)
+        return norms
 
     @cached_property
     def gram(self) -> GramData:
@@ -191,14 +192,15 @@ class Problem:
         """The exact minimiser of P over models that use only ``columns``."""
         return fit_support(self, np.unique(np.fromiter(columns, dtype=np.int64)))
 
-    def objectives(self, supports: IntArray) -> FloatArray:
+    def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """Minimal objective on each support (a row of column numbers padded with -1), quick rather than exact.
 
-        nan where the columns of a support are numerically dependent; :meth:`fit` handles those.
+        ``threads`` share the work, all cores by default. nan where the columns of a support are numerically
+        dependent; :meth:`fit` handles those.
         """
         values = np.full(len(supports), np.nan)
         padded = np.ascontiguousarray(supports, dtype=np.int64)
-        with loss_session(self.loss):
+        with loss_session(self.loss), parallel_section(threads or available_threads()):
             if self.is_quadratic:
                 gram = self.gram
                 gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)
@@ -284,7 +286,11 @@ def _as_floats(values: ArrayLike, name: str) -> FloatArray:
 def _checked_k(k: Any, d: int) -> int:
     if k is None:
         raise InputError("k, the largest number of columns in the model, is missing; give -k or store k in the file.")
-    if isinstance(k, bool) or int(k) != k:
+    try:
+        whole = not isinstance(k, bool) and int(k) == k
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
         raise InputError(f"k is {k!r}, but the number of columns must be a whole number.")
     if k < 0:
         raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
@@ -297,7 +303,10 @@ def _checked_k(k: Any, d: int) -> int:
 def _checked_lam(lam: Any, quadratic: bool, loss: str) -> float:
     if lam is None:
         raise InputError("lam, the ridge weight, is missing; give --lam (0 for none) or store lam in the file.")
-    value = float(lam)
+    try:
+        value = float(lam)
+    except (TypeError, ValueError):
+        raise InputError(f"lam is {lam!r}, but the ridge weight must be a number.") from None
     if not math.isfinite(value) or value < 0:
         raise InputError(f"lam is {value:g}, but the ridge weight must be a finite number that is not negative.")
     if value == 0 and not quadratic:

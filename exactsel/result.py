@@ -20,41 +20,45 @@ OPTIMAL_GAP = 1e-9
 """Times max(1, |upper|): the largest gap at which a model is called optimal."""
 
 
-class Termination(str, Enum):
-    """Why the search stopped; ``sentence`` is what people read."""
+class _Word(str, Enum):
+    """A word whose sentence is what people read."""
 
-    GAP_CLOSED = "gap_closed", "the gap is within the tolerance asked for"
-    TREE_EXHAUSTED = "tree_exhausted", "every part of the search space has been closed"
-    TIME_LIMIT = "time_limit", "the time limit was reached"
-    NODE_LIMIT = "node_limit", "the node limit was reached"
-    INTERRUPTED = "interrupted", "the search was interrupted"
-
-    sentence: str
-
-    def __new__(cls, value: str, sentence: str) -> Termination:
-        """A string that carries its sentence."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.sentence = sentence
-        return member
+    @property
+    def sentence(self) -> str:
+        """The word, explained."""
+        return _SENTENCES[self]
 
 
-class Claim(str, Enum):
-    """What is proven; ``sentence`` is what people read."""
+class Termination(_Word):
+    """Why the search stopped."""
 
-    OPTIMAL = "optimal", "no model is better by more than 1e-9 * max(1, |upper|)"
-    WITHIN_EPS = "within_eps", "no model is better by more than the tolerance asked for"
-    BOUNDED = "bounded", "no model is better by more than the gap"
-    HEURISTIC_ONLY = "heuristic_only", "nothing is proven: no lower bound is known"
+    GAP_CLOSED = "gap_closed"
+    TREE_EXHAUSTED = "tree_exhausted"
+    TIME_LIMIT = "time_limit"
+    NODE_LIMIT = "node_limit"
+    INTERRUPTED = "interrupted"
 
-    sentence: str
 
-    def __new__(cls, value: str, sentence: str) -> Claim:
-        """A string that carries its sentence."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.sentence = sentence
-        return member
+class Claim(_Word):
+    """What is proven."""
+
+    OPTIMAL = "optimal"
+    WITHIN_EPS = "within_eps"
+    BOUNDED = "bounded"
+    HEURISTIC_ONLY = "heuristic_only"
+
+
+_SENTENCES: dict[_Word, str] = {
+    Termination.GAP_CLOSED: "the gap is within the tolerance asked for",
+    Termination.TREE_EXHAUSTED: "every part of the search space has been closed",
+    Termination.TIME_LIMIT: "the time limit was reached",
+    Termination.NODE_LIMIT: "the node limit was reached",
+    Termination.INTERRUPTED: "the search was interrupted",
+    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(1, |upper|)",
+    Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",
+    Claim.BOUNDED: "no model is better by more than the gap",
+    Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",
+}
 
 
 def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:

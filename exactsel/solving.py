@@ -85,7 +85,7 @@ class Search:
             options = BoundOptions(threads, settings.warm_start, settings.force_quit, watch.flag)
             self._bound = self._solver.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began
-            expander = Expander(self.problem, self._tree, self._branching, self._bound, settings.tolerance)
+            expander = Expander(self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads)
             self._expander = expander
             limits = Limits(settings.batch or self._tree.batch, settings.node_limit)
             began = time.perf_counter()

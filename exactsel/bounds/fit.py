@@ -112,8 +112,8 @@ class PreparedFit:
     def _bounded_models(self, columns: Any, fixed: int, x: FloatArray) -> float:
         """A bound for lam = 0 over models with abs(x_j) ||a_j|| <= R ||y||.
 
-        For any vector b (here the residual of the fit), L(Ax) >= -L*(b) + sum_j x_j v_j with v = A'b, which would vanish in exact
-        arithmetic. Extended precision keeps the error of v, which R multiplies, small.
+        For any vector b (here the residual of the fit) L(Ax) >= -L*(b) + sum_j x_j v_j with v = A'b, which would
+        vanish in exact arithmetic. Extended precision keeps the error of v, which R multiplies, small.
         """
         self.bounded_models_only = True
         problem = self.problem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 
@@ -10,18 +12,20 @@ import click
 @click.argument("out", type=click.Path())
 @click.option("--n", type=int, help="Rows.")
 @click.option("--d", type=int, help="Columns.")
-@click.option("-k", "--k", type=int, help="Size of the planted support.")
+@click.option("-k", "--k", type=int, help="Size of the planted support, or of the model to look for.")
 @click.option("--lam", type=float, help="Ridge weight to store.")
 @click.option("--seed", type=int, default=0, show_default=True)
-def command(
-    name: str, out: str, n: int | None, d: int | None, k: int | None, lam: float | None, seed: int
-) -> None:
+def command(name: str, out: str, n: int | None, d: int | None, k: int | None, lam: float | None, seed: int) -> None:
     """Write the instance NAME (huber, logistic, quadratic, hard, diabetes) to the file OUT."""
     from exactsel.generate import generate
     from exactsel.instance import write_instance
 
-    given = {key: value for key, value in {"n": n, "d": d, "k": k, "lam": lam}.items() if value is not None}
+    given: dict[str, Any] = {
+        key: value for key, value in {"n": n, "d": d, "k": k, "lam": lam}.items() if value is not None
+    }
     instance = generate(name, seed=seed, **given)
     write_instance(out, instance)
     rows, columns = instance.A.shape
-    click.echo(f"{out}: {name}, n={rows} d={columns} k={instance.k} lam={instance.lam:g} loss={instance.loss}", err=True)
+    click.echo(
+        f"{out}: {name}, n={rows} d={columns} k={instance.k} lam={instance.lam:g} loss={instance.loss}", err=True
+    )

@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="exactsel")
 def cli() -> None:
-    """Subset selection solved exactly: the best model with at most k non-zero coefficients, with proof.
+    r"""Subset selection solved exactly: the best model with at most k non-zero coefficients, with proof.
 
     \b
     exactsel solve instances/diabetes.npz --loss huber --eps 1e-3

@@ -20,8 +20,8 @@ def command(
 ) -> None:  # fmt: skip
     """Show the explored search tree of a small run (node limit 500 unless given)."""
     from exactsel.errors import InputError
-    from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
     from exactsel.files import write_bytes
+    from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
     from exactsel.solving import solve
 
     if style in ("png", "svg") and out is None:

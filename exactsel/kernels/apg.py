@@ -31,7 +31,7 @@ from exactsel.kernels.node import (
 )
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.kernels.selection import prox_k_support
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, StateArray
 
 
 class GramData(NamedTuple):

@@ -27,9 +27,7 @@ UNIT = 2.0**-53
 
 
 @njit
-def _squares(
-    AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, q: FloatArray, v: FloatArray
-) -> None:
+def _squares(AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, q: FloatArray, v: FloatArray) -> None:
     """Correlations v of the listed columns with b, and upper estimates q of their squares."""
     rounding = (b.size + 16) * UNIT * 1.01 * np.sqrt(dot(b, b))
     for i in range(columns.size):
@@ -100,7 +98,7 @@ def node_bound(base: float, q: FloatArray, fixed: int, places: int, lam: float, 
     total = top_sum(q, fixed, places, ranked)
     for j in range(fixed):
         total += q[j]
-    return base - total * (1.0 + (q.size + 8) * UNIT) / (2.0 * lam)
+    return float(base - total * (1.0 + (q.size + 8) * UNIT) / (2.0 * lam))
 
 
 @njit

@@ -48,8 +48,7 @@ def point_project(loss: Any, b: float, y: float) -> float:
 
 def _unannotated(function: Callable[..., Any]) -> Callable[..., Any]:
     """A copy without annotations: numba compares signatures literally."""
-    copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)  # type: ignore[attr-defined]
-    return copy
+    return FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
 
 
 def _compile_from_loss(stub: Callable[..., Any]) -> None:

@@ -84,9 +84,7 @@ def newton_refit(
 
 
 @njit
-def gram_refit(
-    G: FloatArray, b: FloatArray, constant: float, lam: float, columns: IntArray, x: FloatArray
-) -> float:
+def gram_refit(G: FloatArray, b: FloatArray, constant: float, lam: float, columns: IntArray, x: FloatArray) -> float:
     """Quadratic loss from the Gram matrix: write the minimiser to x and return its objective; nan when singular."""
     m = columns.size
     H = np.empty((m, m))

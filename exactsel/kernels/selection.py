@@ -82,7 +82,9 @@ def water_level(u: FloatArray, start: int, places: int, shift: float, guess: flo
 
 
 @njit
-def prox_k_support(u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray) -> tuple[float, float]:
+def prox_k_support(
+    u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+) -> tuple[float, float]:
     """x = argmin_x  weight/2 * (||x_S||^2 + k-support norm^2 of x_C) + ||x - u||^2 / 2.
 
     S are the first ``fixed`` entries. Returns the value of (||x_S||^2 + k-support norm^2) at x and the water level,

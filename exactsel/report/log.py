@@ -32,7 +32,9 @@ class ProgressLog:
         """Say what is being solved, and on which scale."""
         supports = math.comb(problem.d, problem.k)
         self._write(f"exactsel {version}   {problem.loss_text}   n={problem.n} d={problem.d} k={problem.k}")
-        self._write(f"minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam={problem.lam:g}   {supports:.3g} supports")
+        self._write(
+            f"minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam={problem.lam:g}   {supports:.3g} supports"
+        )
         self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
 
     def note(self, text: str) -> None:
@@ -43,9 +45,7 @@ class ProgressLog:
         """Write a row when one is due."""
         if isinstance(event, IncumbentFound):
             self._row(event.source, state)
-        elif isinstance(event, Started | Finished):
-            self._row("", state)
-        elif time.perf_counter() - self._last >= self._interval:
+        elif isinstance(event, Started | Finished) or time.perf_counter() - self._last >= self._interval:
             self._row("", state)
 
     def end(self, result: Result) -> None:

@@ -95,6 +95,4 @@ class Finished:
     open_nodes: tuple[Node, ...]
 
 
-Event: TypeAlias = (
-    Started | IncumbentFound | Bounded | Fixed | Divided | Discarded | LowerBoundRaised | Finished
-)
+Event: TypeAlias = Started | IncumbentFound | Bounded | Fixed | Divided | Discarded | LowerBoundRaised | Finished

@@ -109,13 +109,20 @@ class Expander:
     """Everything :meth:`expand` needs besides nodes and upper, fixed for a whole search."""
 
     def __init__(
-        self, problem: Problem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance
+        self,
+        problem: Problem,
+        tree: Tree,
+        branching: Branching,
+        bound: PreparedBound,
+        tolerance: Tolerance,
+        threads: int = 1,
     ) -> None:
         self.problem = problem
         self.tree = tree
         self.branching = branching
         self.bound = bound
         self.tolerance = tolerance
+        self.threads = threads
         self.seconds = {"bound": 0.0, "refit": 0.0}
         # A cache only: a support that was no improvement once never is one later.
         self._tried: set[bytes] = set()
@@ -238,10 +245,10 @@ class Expander:
         if dropped.size + put_in.size == 0:
             return region
         fixings = [
-            Fixing(int(j), False, float(answers.bound_in[i, j]), result.child_proof(i, j, True)) for j in dropped
+            Fixing(int(j), False, float(answers.bound_in[i, j]), result.child_proof(i, int(j), True)) for j in dropped
         ]
         fixings += [
-            Fixing(int(j), True, float(answers.bound_out[i, j]), result.child_proof(i, j, False)) for j in put_in
+            Fixing(int(j), True, float(answers.bound_out[i, j]), result.child_proof(i, int(j), False)) for j in put_in
         ]
         state = state.copy()
         state[dropped], state[put_in] = OUT, IN
@@ -277,7 +284,7 @@ class Expander:
             return []
         began = time.perf_counter()
         supports = result.answers.support[fresh]
-        values: FloatArray = self.problem.objectives(supports)
+        values: FloatArray = self.problem.objectives(supports, self.threads)
         better = []
         for row, support, value in zip(fresh, supports, values, strict=True):
             if value < upper or np.isnan(value):

@@ -38,9 +38,7 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
     return graph
 
 
-def _add_children(
-    graph: nx.DiGraph, node: int, columns: tuple[int, ...], children: tuple[int, ...], rest: int
-) -> None:
+def _add_children(graph: nx.DiGraph, node: int, columns: tuple[int, ...], children: tuple[int, ...], rest: int) -> None:
     graph.nodes[node]["status"] = "split"
     bound = graph.nodes[node]["bound"]
     left_out: list[str] = []

@@ -23,7 +23,9 @@ class Tolerance:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 flag = "--" + name.replace("_", "-")
-                raise InputError(f"{name} is {value}, but a tolerance must be a number that is not negative; set {flag}.")
+                raise InputError(
+                    f"{name} is {value}, but a tolerance must be a number that is not negative; set {flag}."
+                )
 
     def absolute(self, upper: float) -> float:
         """The absolute tolerance at an incumbent of objective ``upper``."""
