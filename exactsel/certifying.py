@@ -82,8 +82,10 @@ class Certified:
 
     def __str__(self) -> str:
         how = "best coefficients on its support" if self.refitted else "coefficients as given"
+        k = self.result.problem["k"]
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
+            f"compared     with all models of at most k = {k} columns (the candidate has {len(self.support)})",
             f"claim        {self.claim.value}: {self.claim.sentence}",
             f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
         ]
@@ -151,7 +153,7 @@ def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, .
                 numbers.append(int(name))
             except ValueError:
                 raise InputError(
-                    f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a name of the file."
+                    f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
                 ) from None
     return tuple(numbers)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 
@@ -20,10 +18,7 @@ def command(name: str, out: str, n: int | None, d: int | None, k: int | None, la
     from exactsel.generate import generate
     from exactsel.instance import write_instance
 
-    given: dict[str, Any] = {
-        key: value for key, value in {"n": n, "d": d, "k": k, "lam": lam}.items() if value is not None
-    }
-    instance = generate(name, seed=seed, **given)
+    instance = generate(name, n=n, d=d, k=k, seed=seed, lam=lam)
     write_instance(out, instance)
     rows, columns = instance.A.shape
     click.echo(
