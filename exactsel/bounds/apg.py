@@ -24,8 +24,9 @@ class AcceleratedGradientBound:
     max_iterations: int = 200
     accuracy: float = 1e-9
     """Relative gap at which a relaxation counts as solved."""
-    polish: float = 0.1
-    """Stop when the relaxation's gap is below this fraction of what is missing to the cut-off."""
+    polish: float = 4.0
+    """Branch once the relaxation's own gap is at most this many times what is missing to the cut-off: measured on
+    Diabetes and harder instances, 4 needs fewer nodes and a third of the iterations of 0.1."""
 
     name = "apg"
 

@@ -29,6 +29,9 @@ from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.problem import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
+ACCURACY = 1e-12
+"""Asked of the conic solver; it often delivers less and says so, and what it delivers is used all the same."""
+
 
 @dataclass(frozen=True)
 class CvxpyBound:
@@ -107,7 +110,7 @@ class PreparedOracle:
             cost = self._loss(problem.A[:, columns] @ x) + 0.5 * problem.lam * cp.sum(t)
             program = cp.Problem(cp.Minimize(cost), [perspective, *(limits if fixed else limits[1:])])
             try:
-                program.solve(solver=cp.CLARABEL)
+                program.solve(solver=cp.CLARABEL, tol_gap_abs=ACCURACY, tol_gap_rel=ACCURACY, tol_feas=ACCURACY)
             except cp.error.SolverError:
                 return np.zeros(m), 0
         if x.value is None:

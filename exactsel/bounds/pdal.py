@@ -22,8 +22,9 @@ from exactsel.types import FloatArray, StateArray
 class PrimalDualBound:
     """Maximise the bound over dual vectors as the best-first search paper does (its Algorithms 2 and 3).
 
-    The text of the paper we have lost the value of its accuracy; ours keeps the bound within a few 1e-5 of its
-    maximum. The paper names no limit on the iterations; ours is met only where the bound creeps.
+    The text of the paper we have lost the value of its accuracy. With ours the bound ends about 0.1 % below its maximum
+    on the instances we tried, after some tens of iterations; with 1e-7 it is 0.001 %, after some hundreds. The limit on
+    the iterations is ours too.
     """
 
     accuracy: float = 1e-5
@@ -61,7 +62,7 @@ class PreparedDual:
         """The memory to start from where there is no parent to inherit from."""
 
     def tighten(self, states: StateArray, warm: Sequence[FloatArray | None], cutoff: float, upper: float) -> Tightened:
-        """See :class:`exactsel.bounds.base.PreparedBound`; ``warm`` is the flat memory the kernel's module describes."""
+        """See :class:`exactsel.bounds.base.PreparedBound`; ``warm`` holds memories as the kernel's module lays out."""
         problem, options, count = self.problem, self.options, len(states)
         starts = np.tile(self.root, (count, 1))
         if options.warm_start:

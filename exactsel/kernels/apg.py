@@ -3,8 +3,8 @@
 The relaxation of (S, C) with r places is   min_x L(Ax) + (lam/2)(||x_S||^2 + squared k-support norm of x_C),
 and by duality its minimum is the best bound (2). Every iterate's gradient is a dual vector, so each iteration gives
 a valid bound for free. A node stops as soon as its bound reaches the cut-off (force-quit), or once it is clear that
-it will not: when the gap left inside the relaxation is small against what is missing to the cut-off, branching
-helps more than polishing.
+it will not: when the relaxation lies below the cut-off, and the gap left inside it is not large against what is
+missing, branching helps more than polishing.
 
 Momentum with gradient restart: O'Donoghue, Candes, Adaptive restart for accelerated gradient schemes (2015).
 """
@@ -61,7 +61,7 @@ class Rules(NamedTuple):
     accuracy: float
     """Relative gap at which the relaxation counts as solved."""
     polish: float
-    """Stop when the relaxation's gap is below this fraction of what is missing to the cut-off."""
+    """Stop once the relaxation lies below the cut-off and its gap is at most this many times what is missing."""
 
 
 @njit
@@ -118,7 +118,7 @@ def _gram_node(
         x[i] = start[columns[i]]
     symmetric_times_sparse(G, x, Gx)
     w, Gw, new, Gnew, u = x.copy(), Gx.copy(), np.empty(m), np.empty(m), np.empty(m)
-    point, point_q, ranked = x.copy(), np.empty(m), np.empty(places + 1)
+    point, point_q, ranked = x.copy(), np.zeros(m), np.empty(places + 1)
     best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step = 1.0 / rules.lipschitz
     iterations = 0
@@ -179,7 +179,7 @@ def _data_node(
         return
     predict(data.AT, columns, x, zx)
     w, zw, new, znew, u = x.copy(), zx.copy(), x.copy(), np.empty(n), np.empty(m)
-    point, point_q, ranked = x.copy(), np.empty(m), np.empty(places + 1)
+    point, point_q, ranked = x.copy(), np.zeros(m), np.empty(places + 1)
     best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step = 1.0 / rules.lipschitz
     iterations = 0
