@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from exactsel.types import FloatArray
 
@@ -97,7 +96,7 @@ class Elimination:
         """
         m = len(self.columns)
         rows = self._rows[:m]
-        inverse_root = solve_triangular(rows[:, self.columns], np.eye(m)) if m else np.empty((0, 0))
+        inverse_root = np.linalg.inv(rows[:, self.columns])
         weights = inverse_root @ rows
         released = 1.0 / np.einsum("ij,ij->i", inverse_root, inverse_root)[:, None]
         coef = (inverse_root @ np.array(self._projections))[:, None]

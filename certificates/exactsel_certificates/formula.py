@@ -1,0 +1,163 @@
+"""The bound of a region, slow and plain: what any number claimed by a search is held against.
+
+A region (S, C) holds all models x whose non-zeros lie in S and C together, with at most r = k - |S| of them in C. The
+objective is P(x) = L(Ax) + (lam/2) ||x||^2 with L a sum over rows. For every dual vector beta, with v = A'beta, no
+model of the region has a smaller objective than
+
+    D(beta; S, C, r) = -L*(beta) - (1 / 2 lam) ( sum_{j in S} v_j^2  +  the r largest v_j^2, j in C )         (2)
+
+(Sakaue, Marumo: best-first search for l0-constrained optimization, formulas 19 and 20). Sums are formed in numpy's
+long double, which has 11 more bits than the solver's numbers on most machines and as many on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+LossName: TypeAlias = str
+FloatArray: TypeAlias = NDArray[np.float64]
+Long: TypeAlias = NDArray[np.longdouble]
+
+LOSSES = ("quadratic", "huber", "logistic")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The problem whose optimum is spoken of, as the caller knows it (never as the record repeats it)."""
+
+    A: FloatArray
+    """(n, d), one row per observation."""
+    y: FloatArray
+    """(n,) target; -1 and +1 for logistic loss."""
+    k: int
+    """Largest number of non-zero coefficients."""
+    loss: str
+    """``quadratic``, ``huber`` or ``logistic``."""
+    lam: float
+    """Ridge weight, >= 0."""
+    delta: float = np.inf
+    """Threshold of the Huber loss; no other loss has one."""
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"the loss is '{self.loss}', but formulas are known for {', '.join(LOSSES)} only.")
+        if self.A.ndim != 2 or self.y.shape != self.A.shape[:1]:
+            raise ValueError(f"A has shape {self.A.shape} and y {self.y.shape}; expected (n, d) and (n,).")
+
+
+def loss_value(instance: Instance, z: Any) -> float:
+    """L(z), the sum over rows, of predictions z (n,)."""
+    return float(_loss_value(instance, _long(z)))
+
+
+def loss_gradient(instance: Instance, z: Any) -> Long:
+    """The gradient of L at z, both (n,)."""
+    z, y = _long(z), _long(instance.y)
+    if instance.loss == "quadratic":
+        return z - y
+    if instance.loss == "huber":
+        return np.clip(z - y, -instance.delta, instance.delta)
+    t = -y * z
+    # exp of a negative number only, so that nothing overflows
+    e = np.exp(-np.abs(t))
+    return -y * np.where(t >= 0, 1.0, e) / (1.0 + e)
+
+
+def conjugate(instance: Instance, beta: Any) -> float:
+    """L*(beta) for a dual vector (n,); inf outside its domain."""
+    return float(_conjugate(instance, _long(beta)))
+
+
+def objective(instance: Instance, x: Any) -> float:
+    """P(x) for a full coefficient vector (d,)."""
+    x = _long(x)
+    return float(_loss_value(instance, _long(instance.A) @ x) + 0.5 * instance.lam * (x @ x))
+
+
+def dual_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Any) -> float:
+    """Formula (2) for the region (inside, candidates) at the dual vector beta (n,)."""
+    beta = _long(beta)
+    return float(-_conjugate(instance, beta) - _largest_squares(instance, inside, candidates, beta))
+
+
+def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any) -> float:
+    """Formula (2) at beta = gradient of L at Ax, for any coefficient vector x (d,).
+
+    There Fenchel's equality gives -L*(beta) = L(Ax) - beta'Ax, which is safer than logarithms of small numbers.
+    """
+    z = _long(instance.A) @ _long(x)
+    beta = loss_gradient(instance, z)
+    return float(_loss_value(instance, z) - beta @ z - _largest_squares(instance, inside, candidates, beta))
+
+
+def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+    """The smallest objective of any model on S and C together, whatever its size (on S where no place is left).
+
+    Least squares, so for quadratic loss only. For lam > 0 what the computed fit x may be short of the minimum, at
+    most ||gradient||^2 / (2 lam), is taken off.
+    """
+    if instance.loss != "quadratic":
+        raise ValueError(f"the fit of a region needs quadratic loss, but the loss is {instance.loss}.")
+    columns = sorted(inside) if len(inside) >= instance.k else sorted([*inside, *candidates])
+    A, y = _long(instance.A)[:, columns], _long(instance.y)
+    ridge = np.sqrt(instance.lam) * np.eye(len(columns))
+    matrix = np.vstack([np.asarray(A, dtype=np.float64), ridge]) if instance.lam > 0 else np.asarray(A, np.float64)
+    # Unit columns, so that a short column is not mistaken for a dependent one.
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0] = 1.0
+    x = np.zeros(len(columns), dtype=np.longdouble)
+    for _ in range(3):
+        missing = np.concatenate([y - A @ x, -np.sqrt(np.longdouble(instance.lam)) * x])[: matrix.shape[0]]
+        x = x + np.linalg.lstsq(matrix / scale, np.asarray(missing, np.float64), rcond=1e-13)[0] / scale
+    residual = A @ x - y
+    value = 0.5 * (residual @ residual) + 0.5 * instance.lam * (x @ x)
+    if instance.lam > 0:
+        gradient = A.T @ residual + instance.lam * x
+        value -= (gradient @ gradient) / (2 * instance.lam)
+    return float(value)
+
+
+def _long(values: Any) -> Long:
+    return np.asarray(values, dtype=np.longdouble)
+
+
+def _loss_value(instance: Instance, z: Long) -> Any:
+    y = _long(instance.y)
+    if instance.loss == "quadratic":
+        return 0.5 * np.sum((z - y) ** 2)
+    if instance.loss == "huber":
+        r, delta = np.abs(z - y), instance.delta
+        return np.sum(np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
+    t = -y * z
+    return np.sum(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
+
+
+def _conjugate(instance: Instance, beta: Long) -> Any:
+    y = _long(instance.y)
+    if instance.loss in ("quadratic", "huber"):
+        inside_domain = instance.loss == "quadratic" or bool(np.all(np.abs(beta) <= instance.delta))
+        return np.sum(0.5 * beta * beta + y * beta) if inside_domain else np.inf
+    p = -y * beta
+    if not np.all((p >= 0) & (p <= 1)):
+        return np.inf
+    # 0 log 0 = 0
+    left, right = np.where(p > 0, p, 1), np.where(p < 1, -p, 0)
+    return np.sum(left * np.log(left)) + np.sum((1 + right) * np.log1p(right))
+
+
+def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
+    """The second term of (2); for lam = 0 it is 0 where all its squares are, and inf otherwise."""
+    places = instance.k - len(inside)
+    if places < 0:
+        raise ValueError(f"{len(inside)} columns are fixed inside, but a model may have {instance.k} only.")
+    squares = (_long(instance.A).T @ beta) ** 2
+    largest = sorted((squares[j] for j in candidates), reverse=True)[:places]
+    total = sum(squares[j] for j in inside) + sum(largest)
+    if instance.lam > 0:
+        return total / (2 * instance.lam)
+    return 0.0 if total == 0 else np.inf

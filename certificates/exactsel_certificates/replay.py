@@ -1,0 +1,282 @@
+"""Replay a recorded search: does what it closed cover everything, and does every bound hold?
+
+A search starts from one region, the root (nothing inside, every column a candidate), and its record is a list of
+three kinds of steps:
+
+* :class:`Divided`: a region is replaced by a chain of children; child t puts in the t-th column of the chain and
+  leaves out those before it, ``rest`` leaves out all. Together they hold every model the region holds.
+* :class:`Fixed`: one of the two children a column gives is closed, and the region goes on as the other.
+* :class:`Discarded`: a region is closed.
+
+Whatever is closed, and every region still :class:`Open` at the end, comes with a bound and a witness: what to put into
+:mod:`exactsel_certificates.formula` to get that bound. Nothing in the record is believed but the decisions themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from exactsel_certificates.formula import (
+    FloatArray,
+    Instance,
+    bound_at_model,
+    dual_bound,
+    fit_bound,
+    objective,
+)
+
+ROOT = 0
+"""The number of the root region."""
+
+ROUNDING = 1e-9
+"""Times 1 + |claim|: by how much a recomputed number may fall short of the claimed one."""
+
+
+class ReplayError(Exception):
+    """The record does not prove what it claims; the text says in one sentence why not."""
+
+
+class Model(NamedTuple):
+    """A coefficient vector (d,); the gradient of L at Ax is the dual vector."""
+
+    x: FloatArray
+
+
+class Dual(NamedTuple):
+    """A dual vector (n,)."""
+
+    beta: FloatArray
+
+
+class Fit(NamedTuple):
+    """The least-squares fit on the region's columns."""
+
+
+class Infimum(NamedTuple):
+    """No objective is negative."""
+
+
+Witness: TypeAlias = Model | Dual | Fit | Infimum
+
+
+class Fixed(NamedTuple):
+    """One child of ``region`` is closed with ``bound``; the region goes on as the other."""
+
+    region: int
+    column: int
+    inside: bool
+    """True: the column is put in, since leaving it out is closed. False: it is left out, putting it in is closed."""
+    bound: float
+    witness: Witness
+
+
+class Divided(NamedTuple):
+    """``region`` is replaced by ``children``, one per column of the chain, and ``rest``."""
+
+    region: int
+    columns: tuple[int, ...]
+    children: tuple[int, ...]
+    rest: int
+
+
+class Discarded(NamedTuple):
+    """``region`` is closed; ``inside`` and ``candidates`` are what the search believed it to be."""
+
+    region: int
+    inside: tuple[int, ...]
+    candidates: tuple[int, ...]
+    bound: float
+    witness: Witness
+
+
+class Open(NamedTuple):
+    """A region nobody has closed, with the bound known for it."""
+
+    region: int
+    inside: tuple[int, ...]
+    candidates: tuple[int, ...]
+    bound: float
+    witness: Witness
+
+
+Step: TypeAlias = Fixed | Divided | Discarded
+
+
+@dataclass(frozen=True)
+class Record:
+    """A whole search: its steps in order, what was left open, and what is claimed."""
+
+    steps: tuple[Step, ...]
+    open_regions: tuple[Open, ...]
+    lower: float
+    """Claimed: no model has a smaller objective."""
+    upper: float
+    """Claimed: the objective of ``coef``."""
+    coef: FloatArray
+    """(d,) the best model found."""
+
+
+class Report(NamedTuple):
+    """What a replay has established."""
+
+    closed: int
+    """Regions closed, those of :class:`Fixed` included."""
+    still_open: int
+    lower: float
+    """The smallest of ``upper`` and all bounds, each of which was recomputed."""
+    upper: float
+    excess: float
+    """The most by which a claimed bound lay above its recomputed value, in units of 1 + |bound| (negative: never)."""
+
+
+class _Region(NamedTuple):
+    inside: frozenset[int]
+    candidates: frozenset[int]
+
+    def put_in(self, column: int) -> _Region:
+        return _Region(self.inside | {column}, self.candidates - {column})
+
+    def leave_out(self, column: int) -> _Region:
+        return _Region(self.inside, self.candidates - {column})
+
+
+def replay(instance: Instance, record: Record) -> Report:
+    """Walk the record from the root; raise :class:`ReplayError` at the first thing that does not hold.
+
+    Parameters
+    ----------
+    instance : Instance
+        The problem as the caller knows it.
+    record : Record
+
+    Returns
+    -------
+    Report
+        Its ``lower`` bounds every model's objective from below, up to ``ROUNDING``.
+    """
+    walk = _Walk(instance)
+    for step in record.steps:
+        walk.take(step)
+    walk.finish(record.open_regions)
+    coef = np.asarray(record.coef, dtype=np.float64)
+    if coef.shape != (instance.A.shape[1],) or not np.all(np.isfinite(coef)):
+        raise ReplayError(f"the model is no vector of {instance.A.shape[1]} finite coefficients.")
+    if np.count_nonzero(coef) > instance.k:
+        raise ReplayError(f"the model has {np.count_nonzero(coef)} non-zero coefficients, but k is {instance.k}.")
+    if not abs(objective(instance, coef) - record.upper) <= _slack(record.upper):
+        raise ReplayError(f"the model's objective is {objective(instance, coef)!r}, not {record.upper!r} as claimed.")
+    lower = min([record.upper, *walk.bounds])
+    if not abs(lower - record.lower) <= _slack(lower):
+        raise ReplayError(f"the bounds prove a lower bound of {lower!r}, but {record.lower!r} is claimed.")
+    return Report(walk.closed, len(record.open_regions), lower, record.upper, walk.excess)
+
+
+def recomputed_bound(instance: Instance, inside: Iterable[int], candidates: Iterable[int], witness: Witness) -> float:
+    """The bound a witness proves for a region, from the data alone."""
+    S, C = sorted(inside), sorted(candidates)
+    if isinstance(witness, Model):
+        _check_vector(witness.x, instance.A.shape[1], "a witness model")
+        return bound_at_model(instance, S, C, witness.x)
+    if isinstance(witness, Dual):
+        _check_vector(witness.beta, instance.A.shape[0], "a witness dual vector")
+        return dual_bound(instance, S, C, witness.beta)
+    if isinstance(witness, Fit):
+        if instance.loss != "quadratic":
+            raise ReplayError(f"a fit is offered as witness, which {instance.loss} loss does not allow.")
+        return fit_bound(instance, S, C)
+    return 0.0
+
+
+class _Walk:
+    """The regions open so far, and every bound met."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.regions = {ROOT: _Region(frozenset(), frozenset(range(instance.A.shape[1])))}
+        self.numbers = {ROOT}
+        self.bounds: list[float] = []
+        self.closed = 0
+        self.excess = -math.inf
+
+    def take(self, step: Step) -> None:
+        """Do what one step says."""
+        region = self.regions.get(step.region)
+        if region is None:
+            raise ReplayError(f"a step concerns region {step.region}, which is not open.")
+        if isinstance(step, Fixed):
+            self._check_column(step.region, region, step.column, 1)
+            into, out_of = region.put_in(step.column), region.leave_out(step.column)
+            self._close(step.region, out_of if step.inside else into, step.bound, step.witness)
+            self.regions[step.region] = into if step.inside else out_of
+        elif isinstance(step, Divided):
+            del self.regions[step.region]
+            self._divide(step, region)
+        else:
+            self._check_shape(step, region)
+            del self.regions[step.region]
+            self._close(step.region, region, step.bound, step.witness)
+
+    def finish(self, open_regions: Sequence[Open]) -> None:
+        """Check the regions that are left against those the record lists."""
+        listed = [entry.region for entry in open_regions]
+        if sorted(listed) != sorted(self.regions):
+            raise ReplayError(f"regions {sorted(self.regions)} are left open, but {sorted(listed)} are listed.")
+        for entry in open_regions:
+            self._check_shape(entry, self.regions[entry.region])
+            self._check_bound(entry.region, self.regions[entry.region], entry.bound, entry.witness)
+
+    def _divide(self, step: Divided, region: _Region) -> None:
+        if len(step.columns) != len(step.children):
+            raise ReplayError(
+                f"region {step.region} has {len(step.columns)} columns to branch on but {len(step.children)} children."
+            )
+        for column, child in zip(step.columns, step.children, strict=True):
+            self._check_column(step.region, region, column, 1)
+            self._add(child, region.put_in(column))
+            region = region.leave_out(column)
+        self._add(step.rest, region)
+
+    def _add(self, number: int, region: _Region) -> None:
+        if number in self.numbers:
+            raise ReplayError(f"region {number} appears twice.")
+        self.numbers.add(number)
+        self.regions[number] = region
+
+    def _check_column(self, number: int, region: _Region, column: int, more: int) -> None:
+        if column not in region.candidates:
+            raise ReplayError(f"column {column} is no candidate of region {number}.")
+        if len(region.inside) + more > self.instance.k:
+            raise ReplayError(f"region {number} has no place left for column {column}.")
+
+    def _check_shape(self, entry: Discarded | Open, region: _Region) -> None:
+        if frozenset(entry.inside) != region.inside or frozenset(entry.candidates) != region.candidates:
+            raise ReplayError(f"region {entry.region} is not the one the record takes it for.")
+
+    def _close(self, number: int, region: _Region, bound: float, witness: Witness) -> None:
+        self._check_bound(number, region, bound, witness)
+        self.closed += 1
+
+    def _check_bound(self, number: int, region: _Region, bound: float, witness: Witness) -> None:
+        # Written so that a NaN on either side is a rejection.
+        if not -math.inf < bound < math.inf:
+            raise ReplayError(f"the bound of region {number} is {bound}.")
+        proven = recomputed_bound(self.instance, region.inside, region.candidates, witness)
+        if not bound <= proven + _slack(bound):
+            raise ReplayError(f"region {number} is claimed to cost at least {bound!r}, but its witness proves {proven!r}.")
+        self.excess = max(self.excess, (bound - proven) / (1.0 + abs(bound)))
+        self.bounds.append(bound)
+
+
+def _check_vector(values: FloatArray, length: int, what: str) -> None:
+    vector = np.asarray(values)
+    if vector.shape != (length,) or not np.all(np.isfinite(vector)):
+        raise ReplayError(f"{what} is no vector of {length} finite numbers.")
+
+
+def _slack(value: float) -> float:
+    return ROUNDING * (1.0 + abs(value))
