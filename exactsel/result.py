@@ -36,6 +36,7 @@ class Termination(_Word):
     TREE_EXHAUSTED = "tree_exhausted"
     TIME_LIMIT = "time_limit"
     NODE_LIMIT = "node_limit"
+    MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"
 
 
@@ -53,6 +54,7 @@ _SENTENCES: dict[_Word, str] = {
     Termination.TREE_EXHAUSTED: "every part of the search space has been closed",
     Termination.TIME_LIMIT: "the time limit was reached",
     Termination.NODE_LIMIT: "the node limit was reached",
+    Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
     Termination.INTERRUPTED: "the search was interrupted",
     Claim.OPTIMAL: "no model is better by more than 1e-9 * max(1, |upper|)",
     Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",

@@ -22,6 +22,8 @@ class Settings:
     rel_eps: float = 1e-6
     time_limit: float | None = None
     node_limit: int | None = None
+    memory_limit: float = 4096.0
+    """MiB of open nodes above which the search goes depth-first for a while."""
     threads: int | None = None
     seed: int = 0
     tree: Any = "binary"
@@ -39,6 +41,8 @@ class Settings:
             raise InputError(f"time_limit is {self.time_limit}, but seconds cannot be negative; set --time-limit.")
         if self.node_limit is not None and not self.node_limit >= 0:
             raise InputError(f"node_limit is {self.node_limit}, but it cannot be negative; set --node-limit.")
+        if not self.memory_limit > 0:
+            raise InputError(f"memory_limit is {self.memory_limit}, but it must be positive; set --memory-limit.")
         for name in ("threads", "batch"):
             value = getattr(self, name)
             if value is not None and value < 1:

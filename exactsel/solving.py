@@ -71,8 +71,9 @@ class Search:
 
     def _initial_state(self) -> SearchState:
         frontier = _make("frontiers", self.settings.frontier)
-        frontier.push(root_node(self.problem.d, self.problem.loss.infimum))
-        return SearchState(frontier, self.problem.fit([]), "empty model")
+        state = SearchState(frontier, self.problem.fit([]), "empty model")
+        state.push(root_node(self.problem.d, self.problem.loss.infimum))
+        return state
 
     def __iter__(self) -> Iterator[Event]:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
@@ -87,7 +88,7 @@ class Search:
             self.times["prepare"] = time.perf_counter() - began
             expander = Expander(self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads)
             self._expander = expander
-            limits = Limits(settings.batch or self._tree.batch, settings.node_limit)
+            limits = Limits(settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit)
             began = time.perf_counter()
             try:
                 for event in search(state, expander, limits, watch):
@@ -177,8 +178,8 @@ def solve(
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
-        Fields of :class:`exactsel.settings.Settings`: eps, rel_eps, time_limit, node_limit, threads, seed, tree,
-        bound, branching, frontier, heuristics, batch, warm_start, force_quit.
+        Fields of :class:`exactsel.settings.Settings`: eps, rel_eps, time_limit, node_limit, memory_limit, threads,
+        seed, tree, bound, branching, frontier, heuristics, batch, warm_start, force_quit.
 
     Returns
     -------

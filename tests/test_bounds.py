@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -38,7 +38,7 @@ each_iterative = pytest.mark.parametrize("bound", ITERATIVE, ids=lambda bound: b
 each_dual = pytest.mark.parametrize("bound", ITERATIVE[1:], ids=lambda bound: bound.name)
 
 
-@lru_cache(maxsize=None)
+@cache
 def make_problem(seed, loss, n=15, d=7, k=3, lam=0.4, awkward=False):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-LossName: TypeAlias = str
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 

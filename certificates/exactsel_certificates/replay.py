@@ -209,7 +209,7 @@ class _Walk:
         if region is None:
             raise ReplayError(f"a step concerns region {step.region}, which is not open.")
         if isinstance(step, Fixed):
-            self._check_column(step.region, region, step.column, 1)
+            self._check_column(step.region, region, step.column)
             into, out_of = region.put_in(step.column), region.leave_out(step.column)
             self._close(step.region, out_of if step.inside else into, step.bound, step.witness)
             self.regions[step.region] = into if step.inside else out_of
@@ -236,7 +236,7 @@ class _Walk:
                 f"region {step.region} has {len(step.columns)} columns to branch on but {len(step.children)} children."
             )
         for column, child in zip(step.columns, step.children, strict=True):
-            self._check_column(step.region, region, column, 1)
+            self._check_column(step.region, region, column)
             self._add(child, region.put_in(column))
             region = region.leave_out(column)
         self._add(step.rest, region)
@@ -247,10 +247,10 @@ class _Walk:
         self.numbers.add(number)
         self.regions[number] = region
 
-    def _check_column(self, number: int, region: _Region, column: int, more: int) -> None:
+    def _check_column(self, number: int, region: _Region, column: int) -> None:
         if column not in region.candidates:
             raise ReplayError(f"column {column} is no candidate of region {number}.")
-        if len(region.inside) + more > self.instance.k:
+        if len(region.inside) >= self.instance.k:
             raise ReplayError(f"region {number} has no place left for column {column}.")
 
     def _check_shape(self, entry: Discarded | Open, region: _Region) -> None:

@@ -44,6 +44,13 @@ def search_options(function: Decorated) -> Decorated:
             ),
             click.option("--time-limit", type=float, help="Seconds."),
             click.option("--node-limit", type=int, help="Nodes of the search tree."),
+            click.option(
+                "--memory-limit",
+                type=float,
+                default=4096.0,
+                show_default=True,
+                help="MiB of open nodes above which the search goes depth-first for a while.",
+            ),
             click.option("--seed", type=int, default=0, show_default=True, help="Seed of the heuristics."),
             click.option("--threads", type=int, help="Threads; all cores by default. The tree does not depend on it."),
             click.option("--tree", default="binary", show_default=True, help="binary or state-space (the paper's)."),
@@ -93,8 +100,8 @@ def read_problem(instance: str, k: int | None, loss: str | None, lam: float | No
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments of exactsel.solve from the search options among ``arguments``."""
     names = (
-        "eps", "rel_eps", "time_limit", "node_limit", "seed", "threads", "tree", "bound", "branching", "frontier",
-        "batch", "warm_start", "force_quit",
+        "eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "seed", "threads",
+        "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit",
     )  # fmt: skip
     settings = {name: arguments[name] for name in names}
     if arguments["heuristics"] is not None:

@@ -4,7 +4,8 @@
     loop:
         lower <- min(upper, dropped, smallest bound in open)
         stop if open is empty, or upper - lower <= tolerance, or a limit or an interrupt says so
-        take the next B nodes (B fixed by the settings, not by the number of threads)
+        take the next B nodes (B fixed by the settings, not by the number of threads); above the memory limit the
+            deepest, else those of smallest bound
         expand them: bound, fix columns, round and refit, split            (expand.py, a pure function)
         commit in node order: new incumbents, closed regions, children with the bound they inherit
 
@@ -14,6 +15,7 @@ recorded tree and certificate are observers of these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +32,7 @@ from exactsel.search.events import (
     Started,
 )
 from exactsel.search.expand import Expander, Expansion, Interrupted, Region
+from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
@@ -41,19 +44,21 @@ class Limits:
 
     batch: int
     node_limit: int | None = None
+    memory_limit: float = math.inf
+    """MiB of open nodes above which the search goes depth-first for a while."""
 
 
 def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> Iterator[Event]:
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
     yield Started(tuple(state.frontier))
-    lower = state.lower
+    lower, guard = state.lower, MemoryGuard(limits.memory_limit)
     while (termination := _termination(state, expander, limits, watch)) is None:
-        nodes = state.frontier.take(_batch(state, limits))
-        state.in_flight = nodes
+        state.frontier = guard.choose(state.frontier, state.open_bytes)
+        nodes = state.take(_batch(state, limits))
         try:
             outcome = expander.expand(nodes, state.upper)
         except Interrupted:
-            _put_back(state)
+            state.put_back()
             continue
         yield from _commit_models(state, expander, outcome.found)
         for expansion in outcome.expansions:
@@ -74,6 +79,8 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
         return watch.reason
     if limits.node_limit is not None and state.nodes >= limits.node_limit:
         return "node_limit"
+    if MemoryGuard(limits.memory_limit).hopeless(state.open_bytes):
+        return "memory_limit"
     return None
 
 
@@ -81,12 +88,6 @@ def _batch(state: SearchState, limits: Limits) -> int:
     if limits.node_limit is None:
         return limits.batch
     return max(1, min(limits.batch, limits.node_limit - state.nodes))
-
-
-def _put_back(state: SearchState) -> None:
-    for node in state.in_flight:
-        state.frontier.push(node)
-    state.in_flight = []
 
 
 def _commit_models(state: SearchState, expander: Expander, found: tuple[Fit, ...]) -> Iterator[Event]:
@@ -97,7 +98,7 @@ def _commit_models(state: SearchState, expander: Expander, found: tuple[Fit, ...
             state.record(b"incumbent", fit.value, *fit.support)
             yield IncumbentFound(fit.value, fit.support, fit.coef, state.source)
     if found:
-        for node in state.frontier.prune(expander.cutoff(state.upper)):
+        for node in state.prune(expander.cutoff(state.upper)):
             region = Region(node.state, node.bound, node.proof, closed="incumbent")
             yield _discard(state, node.id, region)
 
@@ -113,7 +114,7 @@ def _commit(state: SearchState, expansion: Expansion) -> Iterator[Event]:
     if region.closed is not None:
         yield _discard(state, node.id, region)
     elif expansion.split is None or expansion.rest is None:
-        state.frontier.push(_as_node(region, node.id, node.parent, node.depth))
+        state.push(_as_node(region, node.id, node.parent, node.depth))
     else:
         pieces = (*expansion.children, expansion.rest)
         ids = range(state.next_id, state.next_id + len(pieces))
@@ -126,7 +127,7 @@ def _commit(state: SearchState, expansion: Expansion) -> Iterator[Event]:
             if piece.closed is not None:
                 yield _discard(state, number, piece)
             else:
-                state.frontier.push(_as_node(piece, number, node.id, node.depth + 1))
+                state.push(_as_node(piece, number, node.id, node.depth + 1))
 
 
 def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[Event]:

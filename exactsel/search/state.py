@@ -10,6 +10,7 @@ from typing import Any
 
 from exactsel.fit import Fit
 from exactsel.search.frontier import Frontier
+from exactsel.search.memory import node_bytes
 from exactsel.search.node import Node
 
 
@@ -29,9 +30,34 @@ class SearchState:
     iterations: int = 0
     depth: int = 0
     discarded: int = 0
+    open_bytes: int = 0
+    """Estimated memory of the open nodes (see memory.py)."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet."""
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)
+
+    def push(self, node: Node) -> None:
+        """Open a node."""
+        self.frontier.push(node)
+        self.open_bytes += node_bytes(node)
+
+    def take(self, count: int) -> list[Node]:
+        """The next nodes of the frontier; they are in flight until their round is committed."""
+        self.in_flight = self.frontier.take(count)
+        self.open_bytes -= sum(map(node_bytes, self.in_flight))
+        return self.in_flight
+
+    def put_back(self) -> None:
+        """Open the nodes in flight again: their round was not carried out."""
+        for node in self.in_flight:
+            self.push(node)
+        self.in_flight = []
+
+    def prune(self, cutoff: float) -> list[Node]:
+        """Take out the open nodes whose bound reaches ``cutoff``."""
+        pruned = self.frontier.prune(cutoff)
+        self.open_bytes -= sum(map(node_bytes, pruned))
+        return pruned
 
     @property
     def upper(self) -> float:

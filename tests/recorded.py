@@ -1,0 +1,88 @@
+"""From the solver's events to the plain records the independent replay reads, and to something that can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from exactsel_certificates import formula, replay
+
+from exactsel import proof
+from exactsel.kernels.node import FREE, IN
+from exactsel.search import events as ev
+
+
+def instance_of(problem):
+    """The problem as the checker wants it."""
+    delta = problem.loss_parameters.get("delta", np.inf)
+    return formula.Instance(
+        np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta
+    )  # fmt: skip
+
+
+def witness_of(point, d):
+    match point:
+        case proof.ModelPoint():
+            return replay.Model(point.dense(d))
+        case proof.DualPoint(beta):
+            return replay.Dual(np.array(beta))
+        case proof.FitPoint():
+            return replay.Fit()
+        case proof.InfimumPoint():
+            return replay.Infimum()
+    raise TypeError(f"unknown proof {point!r}")
+
+
+def columns_of(state):
+    """(S, C) of a node's state, as tuples."""
+    return tuple(np.flatnonzero(state == IN).tolist()), tuple(np.flatnonzero(state == FREE).tolist())
+
+
+def open_region(node, d):
+    return replay.Open(node.id, *columns_of(node.state), node.bound, witness_of(node.proof, d))
+
+
+def steps_of(events, d):
+    """The proof-carrying events as steps."""
+    steps = []
+    for event in events:
+        match event:
+            case ev.Fixed(node, column, inside, bound, point):
+                steps.append(replay.Fixed(node, column, inside, bound, witness_of(point, d)))
+            case ev.Divided(node, columns, children, rest):
+                steps.append(replay.Divided(node, columns, children, rest))
+            case ev.Discarded(node, state, _, bound, point):
+                steps.append(replay.Discarded(node, *columns_of(state), bound, witness_of(point, d)))
+            case _:
+                pass
+    return steps
+
+
+def record_of(result, events):
+    """A finished search (its parts one after the other, when it was resumed) with what it claims."""
+    d = result.problem["d"]
+    last = events[-1]
+    assert isinstance(last, ev.Finished)
+    return replay.Record(
+        steps=tuple(steps_of(events, d)),
+        open_regions=tuple(open_region(node, d) for node in last.open_nodes),
+        lower=result.lower,
+        upper=result.upper,
+        coef=np.array(result.coef),
+    )
+
+
+def replayed(problem, result, events):
+    """Replay a finished search; the report."""
+    return replay.replay(instance_of(problem), record_of(result, events))
+
+
+def plain(value):
+    """Any event as nested tuples that compare equal exactly when every number in them is the same."""
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype.str, value.tobytes())
+    if isinstance(value, tuple | list):
+        return tuple(plain(item) for item in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return (type(value).__name__, *(plain(getattr(value, f.name)) for f in fields(value)))
+    return value
