@@ -33,6 +33,10 @@ BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
 
+WORTH_SHARING = 64
+"""Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
+
+
 class Problem:
     """One instance of best-subset selection.
 
@@ -200,6 +204,8 @@ class Problem:
         """
         values = np.full(len(supports), np.nan)
         padded = np.ascontiguousarray(supports, dtype=np.int64)
+        if self.is_quadratic and len(padded) < WORTH_SHARING:
+            threads = 1
         with loss_session(self.loss), parallel_section(threads or available_threads()):
             if self.is_quadratic:
                 gram = self.gram
