@@ -68,15 +68,15 @@ def _orthogonal_fit(problem: Problem, columns: IntArray) -> Fit | None:
     """Quadratic loss by a singular value decomposition of the (ridge-augmented) columns, refined once."""
     if not problem.is_quadratic:
         return None
-    m = columns.size
-    matrix = (
-        np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(m)]) if problem.lam else problem.A[:, columns]
-    )
+    A, y = problem.reduced
+    matrix, target = A[:, columns], y
+    if problem.lam > 0:
+        matrix = np.vstack([matrix, np.sqrt(problem.lam) * np.eye(columns.size)])
+        target = np.concatenate([y, np.zeros(columns.size)])
     # Unit columns, so that a badly scaled column is not mistaken for a dependent one.
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0] = 1.0
-    target = np.concatenate([problem.y, np.zeros(matrix.shape[0] - problem.n)])
-    compact = np.zeros(m)
+    compact = np.zeros(columns.size)
     for _ in range(2):
         residual = target - matrix @ compact
         compact = compact + np.linalg.lstsq(matrix / scale, residual, rcond=1e-13)[0] / scale

@@ -156,6 +156,14 @@ class Problem:
         return RawData(self.AT, self.y, self.norms)
 
     @cached_property
+    def reduced(self) -> tuple[FloatArray, FloatArray]:
+        """A and y rotated and cut to at most d + 1 rows: every least-squares fit is the same on these."""
+        if self.n <= self.d + 1:
+            return self.A, self.y
+        triangle = np.asarray(np.linalg.qr(np.column_stack([self.A, self.y]), mode="r"))
+        return triangle[:, :-1], triangle[:, -1]
+
+    @cached_property
     def spectral_norm_squared(self) -> float:
         """The largest eigenvalue of A'A, slightly enlarged."""
         small = self.AT @ self.AT.T if self.d <= self.n else self.A @ self.AT

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from exactsel import registry
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
@@ -78,7 +80,8 @@ class Search:
     def __iter__(self) -> Iterator[Event]:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
         settings, state = self.settings, self.state
-        with Watch(settings.time_limit, self._signals) as watch:
+        # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
+        with Watch(settings.time_limit, self._signals) as watch, threadpool_limits(1, "blas"):
             if not self._resumed:
                 yield from self._starting_models(watch)
             began = time.perf_counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,9 +119,11 @@ class PreparedFit:
         problem = self.problem
         long = np.longdouble
         A, y = problem.AT[columns].astype(long), problem.y.astype(long)
-        b, precise = x.astype(long) @ A - y, x.astype(long)
+        precise = x.astype(long)
+        b = precise @ A - y
+        solve_normal = _normal_solver(problem.reduced[0][:, columns])
         for _ in range(2):
-            precise = precise - np.linalg.lstsq(problem.A[:, columns], b.astype(float), rcond=1e-13)[0]
+            precise = precise - solve_normal((A @ b).astype(float))
             b = precise @ A - y
         unit = np.finfo(long).eps * (problem.n + columns.size + 32)
         base = -0.5 * (b @ b) - y @ b
@@ -133,3 +135,18 @@ class PreparedFit:
         hidden = BOUNDED_MODEL_RADIUS * np.linalg.norm(problem.y) * counted.sum()
         bound = float(base - hidden)
         return bound - 4 * UNIT * abs(bound)
+
+
+def _normal_solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """v -> (matrix' matrix)^+ v on the well-conditioned directions, for iterative refinement."""
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0] = 1.0
+    _, singular, directions = np.linalg.svd(matrix / scale, full_matrices=False)
+    kept = singular > 1e-6 * max(singular.max(initial=0.0), 1e-300)
+    singular, directions = singular[kept], directions[kept]
+
+    def solve(v: FloatArray) -> FloatArray:
+        correction: FloatArray = ((directions @ (v / scale)) / singular**2) @ directions / scale
+        return correction
+
+    return solve
