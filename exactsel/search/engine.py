@@ -50,6 +50,7 @@ class Limits:
 
 def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> Iterator[Event]:
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
+    state.put_back()  # a search broken off inside a round left these neither open nor closed
     yield Started(tuple(state.frontier))
     lower, guard = state.lower, MemoryGuard(limits.memory_limit)
     while (termination := _termination(state, expander, limits, watch)) is None:

@@ -23,7 +23,10 @@ from exactsel.search.branching import Branching, BranchingView
 from exactsel.search.node import Node, is_convex
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Split, Tree
-from exactsel.types import FloatArray, StateArray
+from exactsel.types import FloatArray, IntArray, StateArray
+
+REMEMBERED = 200_000
+"""Supports kept in mind so as not to refit them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,27 +276,38 @@ class Expander:
         return Expansion(node, region, split, children, rest)
 
     def _better_models(self, result: Tightened, upper: float) -> list[tuple[Fit, int]]:
-        """Refit the supports the relaxed models suggest; those better than ``upper``, each with its row."""
-        fresh = []
-        for row, support in enumerate(result.answers.support):
-            key = np.sort(support).tobytes()
-            if key not in self._tried:
-                self._tried.add(key)
-                fresh.append(row)
+        """Refit the supports the relaxed models suggest; those better than ``upper``, each with its row.
+
+        A convex region that seems to hold a better model is always refitted from the data: kernels may work on the
+        Gram matrix, which loses digits.
+        """
+        answers = result.answers
+        promising = (answers.status == SOLVED) & ~(answers.bound >= self.cutoff(upper))
+        fresh = [row for row in range(len(answers.status)) if self._is_new(answers.support[row]) or promising[row]]
         if not fresh:
             return []
         began = time.perf_counter()
-        supports = result.answers.support[fresh]
+        supports = answers.support[fresh]
         values: FloatArray = self.problem.objectives(supports, self.threads)
         better = []
         for row, support, value in zip(fresh, supports, values, strict=True):
-            if value < upper or np.isnan(value):
+            if value < upper or np.isnan(value) or promising[row]:
                 fit = self.problem.fit(support[support >= 0])
                 if fit.value < upper:
                     upper = fit.value
                     better.append((fit, row))
         self.seconds["refit"] += time.perf_counter() - began
         return better
+
+    def _is_new(self, support: IntArray) -> bool:
+        """Whether a support has not been tried (lately)."""
+        key = np.sort(support).tobytes()
+        if key in self._tried:
+            return False
+        if len(self._tried) >= REMEMBERED:
+            self._tried.clear()
+        self._tried.add(key)
+        return True
 
 
 def allowed_columns(state: StateArray, k: int) -> Any:
