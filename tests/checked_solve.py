@@ -86,8 +86,17 @@ def checked_solve(case, options, *, start_state=None):
     search = Search(problem, Settings(**options), state=start_state, signals=())
     result = drive(search, optimum, events)
     check_result(case, optimum, result, events)
-    replayed(problem, result, events)
+    check_replay(problem, optimum, result, events)
     return Solved(case, problem, optimum, result, events, search.state)
+
+
+def check_replay(problem, optimum, result, events):
+    """The record proves the claim to somebody who trusts none of our code."""
+    report = replayed(problem, result, events)
+    assert report.lower == result.lower
+    assert report.proven <= optimum.high + 1e-12 * (1.0 + abs(optimum.high))
+    assert report.still_open == result.open_nodes
+    return report
 
 
 def check_result(case, optimum, result, events, node_limit=None):

@@ -94,6 +94,21 @@ def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequen
     return float(_loss_value(instance, z) - beta @ z - _largest_squares(instance, inside, candidates, beta))
 
 
+def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any) -> float:
+    """How far (2) can move when the predictions Ax are formed in doubles: what a solver's own value may differ by.
+
+    Each entry of beta then moves by at most (d + 4) 2^-53 (sum_j abs(A_ij x_j) + abs(y_i)), to first order.
+    """
+    A, x, y = _long(instance.A), _long(x), _long(instance.y)
+    z = A @ x
+    beta = loss_gradient(instance, z)
+    moved = (x.size + 4) * 2.0**-53 * (np.abs(A) @ np.abs(x) + np.abs(y))
+    v, shift = np.abs(A.T @ beta), np.abs(A).T @ moved
+    changes = 2 * v * shift + shift * shift
+    counted = _with_largest(instance, inside, candidates, changes)
+    return float(np.abs(z) @ moved + (counted / (2 * instance.lam) if instance.lam > 0 else 0.0))
+
+
 def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
     """The smallest objective of any model on S and C together, whatever its size (on S where no place is left).
 
@@ -151,12 +166,16 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
 
 def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
     """The second term of (2); for lam = 0 it is 0 where all its squares are, and inf otherwise."""
-    places = instance.k - len(inside)
-    if places < 0:
-        raise ValueError(f"{len(inside)} columns are fixed inside, but a model may have {instance.k} only.")
-    squares = (_long(instance.A).T @ beta) ** 2
-    largest = sorted((squares[j] for j in candidates), reverse=True)[:places]
-    total = sum(squares[j] for j in inside) + sum(largest)
+    total = _with_largest(instance, inside, candidates, (_long(instance.A).T @ beta) ** 2)
     if instance.lam > 0:
         return total / (2 * instance.lam)
     return 0.0 if total == 0 else np.inf
+
+
+def _with_largest(instance: Instance, inside: Sequence[int], candidates: Sequence[int], values: Long) -> Any:
+    """The sum of ``values`` (d,) over ``inside`` and the largest of ``candidates``, one for each place left."""
+    places = instance.k - len(inside)
+    if places < 0:
+        raise ValueError(f"{len(inside)} columns are fixed inside, but a model may have {instance.k} only.")
+    largest = sorted((values[j] for j in candidates), reverse=True)[:places]
+    return sum(values[j] for j in inside) + sum(largest)

@@ -87,7 +87,7 @@ def _settled(best: float, relaxation: float, cutoff: float, rules: Rules) -> boo
     gap = relaxation - best
     if gap <= rules.accuracy * max(1e-300, abs(relaxation)):
         return True
-    return bool(relaxation < cutoff and gap <= rules.polish * (cutoff - relaxation))
+    return bool(relaxation < cutoff < np.inf and gap <= rules.polish * (cutoff - relaxation))
 
 
 @njit

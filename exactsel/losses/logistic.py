@@ -36,14 +36,18 @@ class Logistic(NamedTuple):
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
-        # Newton on the increasing function z + step*l'(z) - u, kept inside the bracket [u - step, u + step].
-        low, high = u - step, u + step
-        z = u
+        # Newton on the increasing function f(z) = z + step*l'(z) - u, whose root lies between u and u + y*step. As a
+        # function of yz, y f is convex below 0 and concave above: from the point of that interval nearest to 0 the
+        # iteration is monotone. (From elsewhere it can jump to and fro between the flat ends of l' for ever.)
+        low, high = min(u, u + y * step), max(u, u + y * step)
+        z = min(max(0.0, low), high)
         for _ in range(100):
             t = -y * z
             e = math.exp(-abs(t))
             slope = -y * (1.0 if t >= 0.0 else e) / (1.0 + e)
             f = z - u + step * slope
+            if abs(f) <= 2e-16 * (abs(z) + abs(u) + step * abs(slope)):
+                return z
             if f > 0.0:
                 high = z
             else:
@@ -51,7 +55,7 @@ class Logistic(NamedTuple):
             new = z - f / (1.0 + step * e / ((1.0 + e) * (1.0 + e)))
             if not (low <= new <= high):
                 new = 0.5 * (low + high)
-            if abs(new - z) <= 1e-15 * (1.0 + abs(z)):
+            if abs(new - z) <= 1e-15 * abs(z):
                 return new
             z = new
         return z
