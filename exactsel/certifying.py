@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,11 +129,10 @@ def certify(
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
     if coef is not None:
-        vector = _checked_coef(problem, coef)
+        vector = checked_coef(problem, coef)
         columns, value = tuple(int(j) for j in np.flatnonzero(vector)), problem.objective(vector)
-        columns = checked_support(columns, problem)
     else:
-        columns = checked_support(column_numbers(problem, support or ()), problem)
+        columns = checked_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
         vector, value = fit.coef, fit.value
     result = solve(problem, start=columns, **options)
@@ -142,7 +142,12 @@ def certify(
 
 
 def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, ...]:
-    """Column numbers of a support given as numbers or feature names."""
+    """Column numbers of a support given as numbers, as feature names or as a boolean mask."""
+    mask = np.asarray(names)
+    if mask.dtype == np.bool_:
+        if mask.shape != (problem.d,):
+            raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
+        return tuple(int(j) for j in np.flatnonzero(mask))
     known = {name: j for j, name in enumerate(problem.feature_names or ())}
     numbers = []
     for name in names:
@@ -150,8 +155,8 @@ def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, .
             numbers.append(known[name])
         else:
             try:
-                numbers.append(int(name))
-            except ValueError:
+                numbers.append(int(name) if isinstance(name, str) else operator.index(name))
+            except (TypeError, ValueError):
                 raise InputError(
                     f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
                 ) from None
@@ -163,19 +168,22 @@ def _recognise(problem: Problem, candidate: ArrayLike) -> tuple[Sequence[Any] | 
     values = np.asarray(candidate)
     if values.ndim != 1:
         raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
-    if values.dtype == np.bool_ and values.size == problem.d:
-        return [int(j) for j in np.flatnonzero(values)], None
-    if values.size == 0 or values.dtype.kind in "iuU":
+    if values.size == 0 or values.dtype.kind in "biuU":
         return list(values.tolist()), None
     if values.dtype.kind == "f":
         return None, np.asarray(values, dtype=np.float64)
     raise InputError(f"a candidate of type {values.dtype} is neither a support nor coefficients; give one of the two.")
 
 
-def _checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:
-    vector = np.asarray(coef, dtype=np.float64)
+def checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:
+    """A coefficient vector of this problem with at most k non-zero entries; :class:`InputError` otherwise."""
+    try:
+        vector = np.asarray(coef).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise InputError("the coefficients are not plain numbers; give one real number per column.") from None
     if vector.shape != (problem.d,):
         raise InputError(f"{vector.size} coefficients were given for {problem.d} columns; give one per column.")
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
+    checked_support(np.flatnonzero(vector).tolist(), problem)
     return vector

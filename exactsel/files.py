@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,7 +63,9 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     """
     path = Path(file)
     try:
-        values = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty file is a vector without entries
+            values = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
         return np.asarray(values, dtype=np.float64).reshape(-1)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None

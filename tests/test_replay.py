@@ -14,6 +14,8 @@ from instances_for_tests import LOSSES, best_values, optimum_of, random_case
 from recorded import instance_of, record_of, replayed
 from scipy.optimize import minimize
 
+from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.supergradient import SupergradientBound
 from exactsel.settings import Settings
 from exactsel.solving import Search
 
@@ -84,7 +86,7 @@ def test_every_witness_bounds_every_model_of_its_region(loss):
         inside, candidates = np.flatnonzero(state == 2)[: case.k], np.flatnonzero(state == 1)
         places = case.k - len(inside)
         support = [*inside, *rng.permutation(candidates)[:places]]
-        values, errors = best_values(case, np.array([support], dtype=int)) if support else ([0.0], [0.0])
+        values, _ = best_values(case, np.array([support], dtype=int)) if support else ([0.0], [0.0])
         cheapest = values[0] if support else case.objective(np.zeros(d))
         witnesses = [rp.Model(x) for x in random_models(rng, d)]
         witnesses.append(rp.Dual(np.array(formula.loss_gradient(instance, rng.standard_normal(case.A.shape[0])))))
@@ -137,22 +139,23 @@ def test_a_fit_of_another_loss_is_refused():
 
 
 def search_record(seed):
-    """A true record: any problem, any settings, often stopped early so that regions are still open."""
+    """A true record: any problem, any tree, bounds weak enough to need one, often stopped while regions are open."""
     rng = np.random.default_rng([22, seed])
-    case = random_case(700_000 + seed % 400, d=int(rng.integers(2, 7)))
-    problem, events = case.problem(), []
-    bound = "fit" if case.lam == 0 or (case.loss == "quadratic" and seed % 3 == 0) else ("apg", "supergradient")[seed % 2]
+    case = random_case(700_000 + seed, n=int(rng.integers(4, 11)), d=int(rng.integers(3, 8)))
+    problem = case.problem()
+    weak = AcceleratedGradientBound(max_iterations=3), SupergradientBound(max_iterations=3), "apg"
     options = Settings(
         tree=("binary", "state-space")[seed % 2],
-        bound=bound,
+        bound="fit" if case.lam == 0 else weak[seed % 3],
+        branching="half",
         heuristics=(),
         threads=1,
         batch=(1, 4)[seed % 2],
-        rel_eps=(0.0, 0.3)[seed % 2],
-        node_limit=None if seed % 5 == 0 else int(rng.integers(1, 12)),
+        rel_eps=(0.0, 0.3)[seed // 2 % 2],
+        node_limit=None if seed % 4 == 0 else int(rng.integers(1, 20)),
     )
     search = Search(problem, options, signals=())
-    events.extend(search)
+    events = list(search)
     return case, instance_of(problem), record_of(search.result(), events)
 
 
@@ -255,6 +258,8 @@ def swap_a_column(rng, record):
     step, column = record.steps[i], int(rng.integers(-1, len(record.coef) + 1))
     if isinstance(step, rp.Fixed):
         changed = step._replace(column=column) if rng.random() < 0.5 else step._replace(inside=not step.inside)
+    elif not step.columns:
+        return None
     else:
         position = int(rng.integers(len(step.columns)))
         changed = step._replace(columns=(*step.columns[:position], column, *step.columns[position + 1 :]))
@@ -264,12 +269,13 @@ def swap_a_column(rng, record):
 def shorten_a_chain(rng, record):
     """One child of a split is forgotten, with all that was done in it."""
     i = pick(rng, record.steps, rp.Divided)
-    if i is None:
+    if i is None or not record.steps[i].columns:
         return None
     step = record.steps[i]
     gone = int(rng.integers(len(step.columns)))
     changed = step._replace(
-        columns=step.columns[:gone] + step.columns[gone + 1 :], children=step.children[:gone] + step.children[gone + 1 :]
+        columns=step.columns[:gone] + step.columns[gone + 1 :],
+        children=step.children[:gone] + step.children[gone + 1 :],
     )
     lost, steps = {step.children[gone]}, [*record.steps[:i], changed]
     for later in record.steps[i + 1 :]:

@@ -56,15 +56,16 @@ def loss_value(instance: Instance, z: Any) -> float:
 
 def loss_gradient(instance: Instance, z: Any) -> Long:
     """The gradient of L at z, both (n,)."""
-    z, y = _long(z), _long(instance.y)
+    y = _long(instance.y)
+    residual = _long(z) - y
     if instance.loss == "quadratic":
-        return z - y
+        return residual
     if instance.loss == "huber":
-        return np.clip(z - y, -instance.delta, instance.delta)
-    t = -y * z
+        return _long(np.clip(residual, -instance.delta, instance.delta))
+    t = -y * _long(z)
     # exp of a negative number only, so that nothing overflows
     e = np.exp(-np.abs(t))
-    return -y * np.where(t >= 0, 1.0, e) / (1.0 + e)
+    return _long(-y * np.where(t >= 0, 1.0, e) / (1.0 + e))
 
 
 def conjugate(instance: Instance, beta: Any) -> float:

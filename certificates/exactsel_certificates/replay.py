@@ -274,7 +274,9 @@ class _Walk:
             raise ReplayError(f"the bound of region {number} is {bound}.")
         proven = recomputed_bound(self.instance, region.inside, region.candidates, witness)
         if not (proven < math.inf and bound <= proven + max(_slack(bound), self._rounding(region, bound, witness))):
-            raise ReplayError(f"region {number} is claimed to cost at least {bound!r}, but its witness proves {proven!r}.")
+            raise ReplayError(
+                f"region {number} is claimed to cost at least {bound!r}, but its witness proves {proven!r}."
+            )
         self.excess = max(self.excess, (bound - proven) / (1.0 + abs(bound)))
         self.bounds.append(bound)
         self.proven.append(min(bound, proven))

@@ -39,21 +39,24 @@ def command(
     A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
     within the tolerance, 1 that it is not (or that a better model was found).
     """
-    from exactsel.certifying import certify
+    from exactsel.certifying import certify, checked_coef, column_numbers
     from exactsel.errors import InputError
     from exactsel.files import read_vector
+    from exactsel.incumbents import checked_support
     from exactsel.report.model import model_table
 
     if (support is None) == (coef is None):
         raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")
     problem = read_problem(instance, k, loss, lam, delta)
+    settings = search_settings(arguments)
     candidate: dict[str, Any] = {}
     if support is not None:
-        candidate["support"] = [name.strip() for name in support.split(",") if name.strip()]
+        names = [name.strip() for name in support.split(",") if name.strip()]
+        candidate["support"] = checked_support(column_numbers(problem, names), problem)
     else:
-        candidate["coef"] = read_vector(str(coef))
+        candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
-    certified = certify(problem, callback=log, signals=SIGNALS, **candidate, **search_settings(arguments))
+    certified = certify(problem, callback=log, signals=SIGNALS, **candidate, **settings)
     if arguments["as_json"]:
         click.echo(certified.to_json())
     else:

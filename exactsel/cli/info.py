@@ -6,7 +6,7 @@ import math
 
 import click
 
-from exactsel.cli.options import problem_options
+from exactsel.cli.options import problem_options, warnings_as_lines
 
 
 @click.command("info")
@@ -21,7 +21,8 @@ def command(
     from exactsel.instance import read_instance
     from exactsel.report.facts import instance_facts
 
-    facts = instance_facts(read_instance(instance), k=k, loss=loss, lam=lam, delta=delta)
+    with warnings_as_lines():
+        facts = instance_facts(read_instance(instance), k=k, loss=loss, lam=lam, delta=delta)
     if as_json:
         click.echo(json.dumps(facts, allow_nan=False))
         return

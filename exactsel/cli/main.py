@@ -24,6 +24,14 @@ COMMANDS = {
     "plugins": "List losses, bounds, trees, branchings, frontiers and heuristics.",
 }
 
+# The control character keeps the lines that follow apart.
+HELP = """Subset selection solved exactly: the best model with at most k non-zero coefficients, with proof.
+
+\b
+exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
+exactsel certify instances/diabetes.npz --support 2,3,8
+"""
+
 
 class LazyGroup(click.Group):
     """Lists commands without importing them."""
@@ -45,15 +53,10 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="exactsel")
 def cli() -> None:
-    r"""Subset selection solved exactly: the best model with at most k non-zero coefficients, with proof.
-
-    \b
-    exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
-    exactsel certify instances/diabetes.npz --support 2,3,8
-    """
+    """Subset selection solved exactly."""
 
 
 def main(arguments: list[str] | None = None) -> Any:
@@ -78,9 +81,8 @@ def main(arguments: list[str] | None = None) -> Any:
     except Exception as error:
         if os.environ.get("EXACTSEL_DEBUG"):
             raise
-        code = _complain(
-            f"Internal error: {type(error).__name__}: {error}. Set EXACTSEL_DEBUG=1 to see where; please report it.", 70
-        )
+        what = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(".")
+        code = _complain(f"Internal error: {what}. Set EXACTSEL_DEBUG=1 to see where; please report it.", 70)
     sys.exit(code if isinstance(code, int) else 0)
 
 

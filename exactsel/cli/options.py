@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,20 +86,30 @@ def output_options(function: Decorated) -> Decorated:
     return function
 
 
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Each warning of the block becomes one line on stderr, said once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        click.echo(f"Warning: {message}", err=True)
+
+
 def read_problem(instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None) -> Problem:
     """Load the instance; warnings become lines on stderr."""
     from exactsel.instance import load
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        problem = load(instance, k=k, loss=loss, lam=lam, delta=delta)
-    for warning in caught:
-        click.echo(f"Warning: {warning.message}", err=True)
-    return problem
+    with warnings_as_lines():
+        return load(instance, k=k, loss=loss, lam=lam, delta=delta)
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of exactsel.solve from the search options among ``arguments``."""
+    """Keyword arguments of exactsel.solve from the search options among ``arguments``, checked."""
+    from exactsel import registry
+    from exactsel.incumbents import resolve
+    from exactsel.settings import Settings
+
     names = (
         "eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "seed", "threads",
         "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit",
@@ -107,6 +118,11 @@ def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["heuristics"] is not None:
         listed = [name.strip() for name in arguments["heuristics"].split(",") if name.strip()]
         settings["heuristics"] = () if listed == ["none"] else tuple(listed)
+    checked = Settings(**settings)
+    resolve(checked.heuristics)
+    for option in ("tree", "bound", "branching", "frontier"):
+        if settings[option] != "auto":
+            registry.load(f"{option}s", settings[option])
     return settings
 
 

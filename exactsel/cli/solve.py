@@ -34,8 +34,9 @@ def command(
     from exactsel.solving import solve
 
     problem = read_problem(instance, k, loss, lam, delta)
+    settings = search_settings(arguments)
     log = progress_log(problem, arguments)
-    result = solve(problem, callback=log, signals=SIGNALS, **search_settings(arguments))
+    result = solve(problem, callback=log, signals=SIGNALS, **settings)
     if log is not None:
         log.end(result)
     if arguments["as_json"]:

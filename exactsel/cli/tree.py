@@ -28,7 +28,8 @@ def command(
         raise InputError(f"a {style} picture cannot go to stdout; give a file with -o.")
     problem = read_problem(instance, k, loss, lam, delta)
     settings = search_settings(arguments)
-    settings["node_limit"] = settings["node_limit"] or 500
+    if settings["node_limit"] is None:
+        settings["node_limit"] = 500
     result = solve(problem, record=True, signals=SIGNALS, **settings)
     graph = result.tree()
     if style in ("png", "svg"):

@@ -31,7 +31,8 @@ def instance_facts(instance: Instance, **overrides: Any) -> dict[str, Any]:
         "loss": problem.loss.name,
         **problem.loss_parameters,
         "lam": given.get("lam", instance.lam),
-        "supports": None if k is None else math.comb(problem.d, problem.k),
+        "supports": None if k is None or log10_supports(problem) >= 300 else math.comb(problem.d, problem.k),
+        "log10_supports": None if k is None else log10_supports(problem),
         "rank": int(np.linalg.matrix_rank(A)),
         "constant_columns": int(np.count_nonzero(np.ptp(A, axis=0) == 0)),
         "duplicate_columns": problem.d - len(np.unique(problem.AT, axis=0)),
@@ -41,6 +42,12 @@ def instance_facts(instance: Instance, **overrides: Any) -> dict[str, Any]:
         "feature_names": problem.feature_names is not None,
         "problem_hash": _hash(problem, instance, given),
     }
+
+
+def log10_supports(problem: Problem) -> float:
+    """The decimal logarithm of the number of supports of size k, which itself can be too large for a float."""
+    d, k = problem.d, problem.k
+    return (math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(10)
 
 
 def _largest_correlation(problem: Problem) -> float | None:

@@ -11,6 +11,7 @@ import time
 from typing import TextIO
 
 from exactsel.problem import Problem
+from exactsel.report.facts import log10_supports
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
@@ -30,10 +31,9 @@ class ProgressLog:
 
     def begin(self, problem: Problem, version: str, tolerance: str) -> None:
         """Say what is being solved, and on which scale."""
-        supports = math.comb(problem.d, problem.k)
         self._write(f"exactsel {version}   {problem.loss_text}   n={problem.n} d={problem.d} k={problem.k}")
         self._write(
-            f"minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam={problem.lam:g}   {supports:.3g} supports"
+            f"minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam={problem.lam:g}   {_count(problem)} supports"
         )
         self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
 
@@ -71,3 +71,10 @@ class ProgressLog:
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
         self._stream.flush()
+
+
+def _count(problem: Problem) -> str:
+    """The number of supports of size k, also where no float can hold it."""
+    digits = log10_supports(problem)
+    exact = digits < 300
+    return f"{math.comb(problem.d, problem.k):.3g}" if exact else f"{10 ** (digits % 1):.2f}e+{int(digits)}"

@@ -1,0 +1,589 @@
+"""The parts of the engine one by one: frontiers, trees, branching, tolerance, state, watch, claims, fail-closed."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from checked_solve import ceiling, check_result, drive
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances_for_tests import optimum_of, random_case
+from recorded import replayed
+
+from exactsel import registry
+from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.errors import InputError
+from exactsel.fit import Fit
+from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, empty_answers
+from exactsel.proof import InfimumPoint
+from exactsel.result import Claim, Termination, claim_of
+from exactsel.search.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
+from exactsel.search.frontier import BestFirst, DepthFirst
+from exactsel.search.memory import MEBIBYTE, MemoryGuard
+from exactsel.search.node import Node, is_convex, root_node
+from exactsel.search.state import SearchState
+from exactsel.search.tolerance import Tolerance
+from exactsel.search.trees import BinaryTree, StateSpaceTree
+from exactsel.search.watch import Watch
+from exactsel.settings import Settings
+from exactsel.solving import Search, solve
+
+
+def node(number, bound, depth=0):
+    return Node(number, -1, depth, np.zeros(1, dtype=np.int8), bound, InfimumPoint())
+
+
+# --- frontiers ---
+
+
+class SlowFrontier:
+    """A list, sorted anew each time."""
+
+    def __init__(self, key):
+        self.key, self.nodes = key, []
+
+    def push(self, one):
+        self.nodes.append(one)
+
+    def take(self, count):
+        taken = sorted(self.nodes, key=self.key)[:count]
+        self.nodes = [n for n in self.nodes if n not in taken]
+        return taken
+
+    def lower(self):
+        return min((n.bound for n in self.nodes), default=math.inf)
+
+    def prune(self, cutoff):
+        removed = sorted((n for n in self.nodes if n.bound >= cutoff), key=by_bound)
+        self.nodes = [n for n in self.nodes if n.bound < cutoff]
+        return removed
+
+    def __len__(self):
+        return len(self.nodes)
+
+    def __iter__(self):
+        return iter(sorted(self.nodes, key=by_bound))
+
+
+def by_bound(one):
+    return one.bound, one.id
+
+
+def by_depth(one):
+    return -one.depth, one.bound, one.id
+
+
+# Few different values, so that ties are the rule.
+BOUNDS = st.sampled_from([-math.inf, 0.0, 0.5, 1.0, 1.5, math.inf])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("push"), BOUNDS, st.integers(0, 3)),
+        st.tuples(st.just("take"), st.integers(0, 4)),
+        st.tuples(st.just("prune"), BOUNDS),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize(("make", "key"), [(BestFirst, by_bound), (DepthFirst, by_depth)])
+@settings(max_examples=300, deadline=None)
+@given(steps=STEPS)
+def test_frontier_against_a_list(make, key, steps):
+    fast, slow = make(), SlowFrontier(key)
+    for number, (action, *arguments) in enumerate(steps):
+        if action == "push":
+            one = node(number, *arguments)
+            fast.push(one)
+            slow.push(one)
+        else:
+            assert getattr(fast, action)(*arguments) == getattr(slow, action)(*arguments)
+        assert len(fast) == len(slow)
+        assert list(fast) == list(slow)
+        assert fast.lower() == slow.lower()
+
+
+def test_the_memory_guard_moves_every_node_and_moves_it_back():
+    guard, usual = MemoryGuard(1.0), BestFirst()
+    for number in range(5):
+        usual.push(node(number, float(number), depth=number))
+    assert guard.choose(usual, MEBIBYTE) is usual
+    relief = guard.choose(usual, MEBIBYTE + 1)
+    assert isinstance(relief, DepthFirst)
+    assert [one.id for one in relief] == [0, 1, 2, 3, 4]
+    assert relief.take(1)[0].id == 4
+    assert guard.choose(relief, MEBIBYTE - 1) is relief
+    assert guard.choose(relief, MEBIBYTE // 2) is usual
+    assert [one.id for one in usual] == [0, 1, 2, 3]
+    assert len(relief) == 0
+
+
+# --- trees ---
+
+
+def random_state(data):
+    """A region that is not convex."""
+    d = data.draw(st.integers(2, 7))
+    state = np.array(data.draw(st.lists(st.sampled_from([OUT, FREE, FREE, IN]), min_size=d, max_size=d)), dtype=np.int8)
+    fixed, free = int(np.sum(state == IN)), int(np.sum(state == FREE))
+    k = fixed + data.draw(st.integers(1, max(1, free - 1)))
+    return state, k
+
+
+def supports_in(state, k):
+    """Every support a region holds."""
+    columns = np.flatnonzero(state != OUT)
+    return {
+        chosen
+        for size in range(len(columns) + 1)
+        for chosen in combinations(columns.tolist(), size)
+        if sum(state[j] == FREE for j in chosen) <= k - int(np.sum(state == IN))
+    }
+
+
+@pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_split_covers_its_node(tree, data):
+    state, k = random_state(data)
+    if is_convex(state, k):
+        return
+    before = state.copy()
+    column = int(data.draw(st.sampled_from(np.flatnonzero(state == FREE).tolist())))
+    split = tree.split(state, column, k)
+    np.testing.assert_array_equal(state, before)
+    pieces = [*split.children, split.rest]
+    assert len({id(piece) for piece in (state, *pieces)}) == len(pieces) + 1
+    assert not any(np.shares_memory(a, b) for a, b in combinations([state, *pieces], 2))
+
+    whole = supports_in(state, k)
+    parts = [supports_in(piece, k) for piece in pieces]
+    assert set().union(*parts) == whole
+    if split.rest_is_contained:
+        assert parts[-1] <= parts[-2]
+        assert set().union(*parts[:-1]) == whole
+    # Full supports that use all of S are counted once.
+    fixed = set(np.flatnonzero(state == IN).tolist())
+    for support in whole:
+        if len(support) == k and fixed <= set(support):
+            assert sum(support in part for part in parts) == 1
+
+
+@pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_a_split_is_the_chain_it_says(tree, data):
+    state, k = random_state(data)
+    if is_convex(state, k):
+        return
+    column = int(np.flatnonzero(state == FREE)[0])
+    split, expected = tree.split(state, column, k), state.copy()
+    assert len(split.columns) == len(split.children) >= 1
+    for j, child in zip(split.columns, split.children, strict=True):
+        inside = expected.copy()
+        inside[j] = IN
+        np.testing.assert_array_equal(child, inside)
+        expected[j] = OUT
+    np.testing.assert_array_equal(split.rest, expected)
+
+
+def test_convexity_of_a_region():
+    assert is_convex(np.array([IN, FREE, FREE], dtype=np.int8), 1)
+    assert is_convex(np.array([IN, FREE, OUT], dtype=np.int8), 2)
+    assert not is_convex(np.array([IN, FREE, FREE], dtype=np.int8), 2)
+    assert is_convex(np.array([FREE, FREE], dtype=np.int8), 0)
+
+
+# --- branching ---
+
+
+def view(x, indicator=None, bound_out=None):
+    x = np.array(x, dtype=float)
+    zeros = np.zeros(x.size)
+    return BranchingView(
+        candidates=np.arange(x.size) + 3,
+        x=x,
+        indicator=zeros if indicator is None else np.array(indicator),
+        bound_in=zeros,
+        bound_out=zeros if bound_out is None else np.array(bound_out),
+    )
+
+
+@pytest.mark.parametrize("rule", [ClosestToHalf(), LargestCoefficient(), CostliestToLeaveOut()])
+def test_among_equals_the_first_column_is_taken(rule):
+    assert rule.select(view([1.0, -1.0, 1.0])) == 0
+    assert rule.select(view([0.0, 0.0])) == 0
+    assert rule.select(view([0.5])) == 0
+
+
+def test_each_rule_takes_what_its_name_says():
+    assert LargestCoefficient().select(view([1.0, -3.0, 2.0])) == 1
+    assert ClosestToHalf().select(view([9.0, 1.0, 2.0], indicator=[1.0, 0.4, 0.3])) == 1
+    assert ClosestToHalf().select(view([9.0, 1.0, -2.0], indicator=[1.0, 0.25, 0.75])) == 2
+    assert CostliestToLeaveOut().select(view([9.0, 1.0, 2.0], bound_out=[0.0, 5.0, 4.0])) == 1
+    assert CostliestToLeaveOut().select(view([9.0, 1.0, -2.0], bound_out=[0.0, 5.0, 5.0])) == 2
+    assert CostliestToLeaveOut().select(view([1.0, 2.0], bound_out=[-math.inf, -math.inf])) == 1
+
+
+# --- tolerance and claims ---
+
+
+def test_tolerance_is_the_larger_of_absolute_and_relative():
+    assert Tolerance(0.5, 0.01).absolute(10.0) == 0.5
+    assert Tolerance(0.5, 0.01).absolute(-100.0) == 1.0
+    assert Tolerance(0.0, 0.1).absolute(0.0) == 1e-11
+    assert Tolerance(0.0, 0.0).absolute(1e6) == pytest.approx(1e-5)
+    assert Tolerance(0.25, 0.1).absolute(math.inf) == 0.25
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["eps", "rel_eps"])
+def test_a_tolerance_must_be_a_number_that_is_not_negative(name, value):
+    with pytest.raises(InputError, match=rf"^{name} is {value}, .*set --{name.replace('_', '-')}\.$"):
+        Tolerance(**{name: value})
+
+
+ASKED = Tolerance(0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "claim"),
+    [
+        (1.0, 1.0, Claim.OPTIMAL),
+        (1.0, 1.0 - 0.9e-9, Claim.OPTIMAL),
+        (1e3, 1e3 - 0.9e-6, Claim.OPTIMAL),
+        (1e-3, 1e-3 - 0.9e-9, Claim.OPTIMAL),
+        (1.0, 1.0 - 2e-9, Claim.WITHIN_EPS),
+        (1.0, 0.5, Claim.WITHIN_EPS),
+        (1.0, 0.49, Claim.BOUNDED),
+        (1.0, -1e300, Claim.BOUNDED),
+        (1.0, -math.inf, Claim.HEURISTIC_ONLY),
+        (math.inf, 1.0, Claim.HEURISTIC_ONLY),
+        (math.inf, math.inf, Claim.HEURISTIC_ONLY),
+        (-math.inf, -math.inf, Claim.HEURISTIC_ONLY),
+        (math.nan, 1.0, Claim.HEURISTIC_ONLY),
+        (1.0, math.nan, Claim.HEURISTIC_ONLY),
+        (math.nan, math.nan, Claim.HEURISTIC_ONLY),
+        (1.0, 1.0 + 1e-9, Claim.HEURISTIC_ONLY),
+        (1.0, math.inf, Claim.HEURISTIC_ONLY),
+    ],
+)
+def test_claims_fail_closed(upper, lower, claim):
+    assert claim_of(upper, lower, ASKED) is claim
+
+
+@given(st.floats(), st.floats(), st.floats(0, 1e6), st.floats(0, 1))
+def test_no_claim_without_the_bound_that_supports_it(upper, lower, eps, rel_eps):
+    claim = claim_of(upper, lower, Tolerance(eps, rel_eps))
+    if claim is Claim.HEURISTIC_ONLY:
+        return
+    assert lower <= upper
+    assert math.isfinite(upper - lower) or claim is Claim.BOUNDED
+    if claim is Claim.OPTIMAL:
+        assert upper - lower <= 1e-9 * max(1.0, abs(upper))
+    if claim is Claim.WITHIN_EPS:
+        assert upper - lower <= max(eps, rel_eps * max(1e-12, abs(upper)), 1e-11 * max(1.0, abs(upper)))
+
+
+def test_every_word_has_its_sentence():
+    for word in (*Termination, *Claim):
+        assert word.sentence
+        assert word == word.value
+
+
+# --- the state of a search ---
+
+
+def a_state(upper=10.0):
+    return SearchState(BestFirst(), Fit(np.zeros(0, dtype=np.int64), np.zeros(1), upper, 0.0), "nobody")
+
+
+def test_the_lower_bound_is_the_smallest_of_everything_not_settled():
+    state = a_state()
+    assert state.lower == 10.0
+    state.push(node(1, 4.0))
+    state.push(node(2, 6.0))
+    assert state.lower == 4.0
+    assert [one.id for one in state.take(1)] == [1]
+    assert state.lower == 4.0, "a node in flight still counts"
+    state.in_flight = []
+    assert state.lower == 6.0
+    state.dropped = 5.0
+    assert state.lower == 5.0
+    assert state.gap == 5.0
+
+
+def test_what_is_put_back_is_open_again():
+    state = a_state()
+    for number in range(4):
+        state.push(node(number, float(number)))
+    size = state.open_bytes
+    state.take(3)
+    assert 0 < state.open_bytes < size
+    state.put_back()
+    assert state.open_bytes == size
+    assert state.in_flight == []
+    assert [one.id for one in state.frontier] == [0, 1, 2, 3]
+    assert [one.id for one in state.prune(2.0)] == [2, 3]
+    assert 0 < state.open_bytes < size
+
+
+def test_the_lower_bound_is_never_above_the_model():
+    state = a_state(upper=3.0)
+    state.push(node(1, 7.0))
+    assert state.lower == 3.0
+    assert state.gap == 0.0
+
+
+def test_the_root_is_everything():
+    root = root_node(4, 0.0)
+    assert root.support.tolist() == []
+    assert root.candidates.tolist() == [0, 1, 2, 3]
+    assert root.bound == 0.0
+
+
+# --- what goes wrong inside a bound proves nothing ---
+
+
+@dataclass(frozen=True)
+class Spoiled:
+    """The default bound with some of its answers replaced, as a faulty plug-in would."""
+
+    value: float
+    name: str = "spoiled"
+
+    def prepare(self, problem, options):
+        return PreparedSpoiled(self.value, AcceleratedGradientBound().prepare(problem, options))
+
+
+class PreparedSpoiled:
+    def __init__(self, value, inner):
+        self.value, self.inner, self.calls = value, inner, 0
+
+    def tighten(self, states, warm, cutoff, upper):
+        result = self.inner.tighten(states, warm, cutoff, upper)
+        rng = np.random.default_rng(self.calls)
+        self.calls += 1
+        spoiled = rng.random(len(states)) < 0.5
+        result.answers.bound[spoiled] = self.value
+        for array in (result.answers.bound_in, result.answers.bound_out):
+            array[spoiled[:, None] & (rng.random(array.shape) < 0.5)] = self.value
+        result.answers.status[spoiled & (result.answers.status == 1)] = 0
+        return result
+
+
+@pytest.mark.parametrize("tree", ["binary", "state-space"])
+@pytest.mark.parametrize("value", [math.nan, -math.inf, -1e300])
+def test_a_bound_that_fails_only_weakens_the_proof(value, tree):
+    for seed in range(800_000, 800_025):
+        case = random_case(seed, lam=0.1, d=6)
+        optimum, problem, events = optimum_of(case), case.problem(), []
+        options = Settings(bound=Spoiled(value), tree=tree, heuristics=(), threads=1)
+        result = drive(Search(problem, options, signals=()), optimum, events)
+        check_result(case, optimum, result, events)
+        replayed(problem, result, events)
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """The default bound, which in its n-th call waits for the deadline and then gives up, as a long kernel does."""
+
+    calls: int
+    name: str = "stopping"
+
+    def prepare(self, problem, options):
+        return PreparedStopping(self.calls, AcceleratedGradientBound().prepare(problem, options))
+
+
+class PreparedStopping:
+    def __init__(self, calls, inner):
+        self.left, self.inner = calls, inner
+
+    def tighten(self, states, warm, cutoff, upper):
+        self.left -= 1
+        if self.left > 0:
+            return self.inner.tighten(states, warm, cutoff, upper)
+        while not self.inner.options.stop[0]:
+            time.sleep(0.001)
+        result = self.inner.tighten(states, warm, cutoff, upper)
+        answers = empty_answers(len(states), self.inner.problem.d, self.inner.problem.k)
+        assert np.all(answers.status == UNFINISHED)
+        return replace(result, answers=answers)
+
+
+@pytest.mark.parametrize("tree", ["binary", "state-space"])
+def test_a_round_that_is_stopped_leaves_no_trace(tree):
+    stopped = 0
+    for seed in range(810_000, 810_012):
+        case = random_case(seed, lam=0.1, d=7, n=10)
+        optimum, problem, events = optimum_of(case), case.problem(), []
+        for calls in (1, 2, 4):
+            options = Settings(bound=Stopping(calls), tree=tree, heuristics=(), threads=1, batch=2, time_limit=0.05)
+            search = Search(problem, options, signals=())
+            result = drive(search, optimum, events)
+            assert search.state.in_flight == []
+            replayed(problem, result, events)
+            if result.termination is Termination.TIME_LIMIT:
+                stopped += 1
+                assert result.open_nodes > 0
+                again = Search(
+                    problem, Settings(tree=tree, heuristics=(), threads=1), state=search.state, signals=()
+                )  # fmt: skip
+                check_result(case, optimum, drive(again, optimum, events), events)
+                replayed(problem, again.result(), events)
+            events.clear()
+    assert stopped > 10
+
+
+def test_a_memory_limit_loses_nothing():
+    seen = set()
+    for seed in range(820_000, 820_030):
+        case = random_case(seed, lam=0.01, d=8, n=9)
+        optimum, problem, events = optimum_of(case), case.problem(), []
+        options = Settings(memory_limit=3e-3, bound="supergradient", heuristics=(), threads=1, batch=2, rel_eps=0.0)
+        search = Search(problem, options, signals=())
+        result = drive(search, optimum, events)
+        assert result.lower <= ceiling(optimum)
+        replayed(problem, result, events)
+        seen.add(result.termination)
+        if result.termination is Termination.MEMORY_LIMIT:
+            assert result.open_nodes > 0
+            again = Search(problem, replace(options, memory_limit=64.0), state=search.state, signals=())
+            check_result(case, optimum, drive(again, optimum, events), events)
+            replayed(problem, again.result(), events)
+    assert Termination.MEMORY_LIMIT in seen
+
+
+# --- the watch ---
+
+
+def wait_for(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+    return condition()
+
+
+def send_to_self(number):
+    os.kill(os.getpid(), number)
+    time.sleep(5)
+
+
+def test_nothing_happens_without_a_reason():
+    with Watch() as watch:
+        time.sleep(0.05)
+        assert not watch.stopped
+        assert watch.reason is None
+        assert not watch.flag[0]
+
+
+def test_the_deadline_raises_the_flag_by_itself():
+    """Nobody asks: a kernel that polls the flag must learn of the deadline."""
+    with Watch(0.05) as watch:
+        assert not watch.flag[0]
+        assert wait_for(lambda: watch.flag[0])
+        assert watch.reason == "time_limit"
+        assert watch.stopped
+
+
+def test_a_deadline_of_zero_has_passed():
+    with Watch(0.0) as watch:
+        assert watch.stopped
+        assert watch.reason == "time_limit"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
+def test_a_signal_raises_the_flag_and_a_second_one_the_interrupt():
+    before = signal.getsignal(signal.SIGUSR1)
+    with Watch(signals=[signal.SIGUSR1]) as watch:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert wait_for(lambda: watch.stopped)
+        assert watch.reason == "interrupted"
+        with pytest.raises(KeyboardInterrupt):
+            send_to_self(signal.SIGUSR1)
+    assert signal.getsignal(signal.SIGUSR1) is before
+
+
+def test_outside_the_main_thread_only_the_deadline_is_watched():
+    seen = {}
+
+    def watched():
+        handler = signal.getsignal(signal.SIGINT)
+        with Watch(0.02, [signal.SIGINT]) as watch:
+            seen["handler"] = signal.getsignal(signal.SIGINT) is handler
+            seen["stopped"] = wait_for(lambda: watch.flag[0])
+
+    thread = threading.Thread(target=watched)
+    thread.start()
+    thread.join()
+    assert seen == {"handler": True, "stopped": True}
+
+
+def test_watches_leave_no_thread_behind():
+    before = threading.active_count()
+    for _ in range(20):
+        with Watch(10.0, [signal.SIGINT]):
+            pass
+    assert threading.active_count() == before
+
+
+INTERRUPTED = """
+    import sys, time
+    import numpy as np
+    from exactsel import Problem, Settings
+    from exactsel.solving import Search
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 120))
+    problem = Problem(A, A[:, :30] @ rng.standard_normal(30) + 5 * rng.standard_normal(60), 20, lam=0.01)
+    search = Search(problem, Settings(bound=sys.argv[1], heuristics=(), threads=1, rel_eps=0.0))
+    ready = False
+    for event in search:
+        if search.state.nodes > 20 and not ready:
+            ready = True
+            print("ready", flush=True)
+    result = search.result()
+    print(result.termination.value, result.claim.value, result.lower <= result.upper, result.open_nodes > 0, flush=True)
+"""
+
+
+@pytest.mark.parametrize("bound", ["apg", "fit"])
+def test_control_c_ends_a_search_with_a_result(bound):
+    script = textwrap.dedent(INTERRUPTED)
+    with subprocess.Popen(
+        [sys.executable, "-c", script, bound], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert output == "interrupted bounded True True\n", errors
+    assert process.returncode == 0
+    assert time.monotonic() - began < 10.0
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize("kind", ["bounds", "trees", "branchings", "frontiers"])
+def test_plug_ins_carry_the_name_they_are_found_by(kind):
+    for name in registry.names(kind):
+        assert registry.load(kind, name)().name == name
+
+
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [("bound", "bound"), ("tree", "tree"), ("branching", "branching rule"), ("frontier", "frontier")],
+)
+def test_an_unknown_name_is_one_sentence(option, word):
+    with pytest.raises(InputError, match=f"^there is no {word} called 'nonsense'; known are: .*\\.$"):
+        solve(random_case(1).problem(), signals=(), **{option: "nonsense"})
