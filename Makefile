@@ -38,8 +38,8 @@ format: $(TESTING)  ## put the code into the project's style
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-bench: $(TESTING)  ## run the benchmarks
-	$(BIN)/python -m pytest benchmarks --benchmark-only
+bench: $(TESTING)  ## the experiments of the paper, small (see docs/paper-experiments.md)
+	$(BIN)/python -m benchmarks.paper all --quick
 
 clean:  ## remove .venv, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks

@@ -24,6 +24,7 @@ from typing import Protocol
 
 import numpy as np
 
+from exactsel.checks import checked_lam
 from exactsel.errors import InputError
 from exactsel.instance import Instance
 from exactsel.types import FloatArray, IntArray
@@ -93,7 +94,7 @@ def generate(
     Raises
     ------
     InputError
-        For an unknown name and for sizes the generator cannot make.
+        For an unknown name, for sizes the generator cannot make, and for a ridge weight no problem can have.
     """
     if name not in GENERATORS:
         raise InputError(f"there is no generator called '{name}'; known are: {', '.join(sorted(GENERATORS))}.")
@@ -128,9 +129,9 @@ def huber(n: int = 50, d: int = 50, k: int = 10, seed: int = 0, *, lam: float = 
     Raises
     ------
     InputError
-        When a size is out of range.
+        When a size or lam is out of range.
     """
-    rng = _checked_rng("huber", n, d, k, seed)
+    rng = _checked_rng("huber", n, d, k, seed, lam)
     A = _unit_columns(_equicorrelated(rng, n, d, 0.2))
     x_true = np.zeros(d)
     x_true[rng.choice(d, k, replace=False)] = 1.0
@@ -169,9 +170,9 @@ def logistic(n: int = 200, d: int = 50, k: int = 5, seed: int = 0, *, lam: float
     Raises
     ------
     InputError
-        When a size is out of range.
+        When a size or lam is out of range.
     """
-    rng = _checked_rng("logistic", n, d, k, seed)
+    rng = _checked_rng("logistic", n, d, k, seed, lam)
     heavy, in_heavy = (d + 1) // 2, (k + 1) // 2
     A = np.hstack([_equicorrelated(rng, n, heavy, 0.7), _equicorrelated(rng, n, d - heavy, 0.2)])
     A = _unit_columns(A) * np.sqrt(n)
@@ -207,9 +208,9 @@ def quadratic(n: int = 200, d: int = 100, k: int = 10, seed: int = 0, *, lam: fl
     Raises
     ------
     InputError
-        When a size or rho is out of range.
+        When a size, lam or rho is out of range.
     """
-    rng = _checked_rng("quadratic", n, d, k, seed)
+    rng = _checked_rng("quadratic", n, d, k, seed, lam)
     A = _autoregressive(rng, n, d, rho)
     x_true = np.zeros(d)
     x_true[[int(i * (d / k)) for i in range(k)]] = 1.0
@@ -243,13 +244,13 @@ def hard(n: int = 200, d: int = 100, k: int = 5, seed: int = 0, *, lam: float = 
     Raises
     ------
     InputError
-        When a size or rho is out of range.
+        When a size, lam or rho is out of range.
 
     Notes
     -----
     Not from a paper: made for exactsel's benchmarks, because planted supports are easily found.
     """
-    rng = _checked_rng("hard", n, d, k, seed)
+    rng = _checked_rng("hard", n, d, k, seed, lam)
     A = _autoregressive(rng, n, d, rho)
     x_true = rng.choice([-1.0, 1.0], d) / np.sqrt(1 + rng.permutation(d))
     signal = _predict(A, x_true)
@@ -285,7 +286,7 @@ def diabetes(
     InputError
         When other sizes or another seed are asked for, and when scikit-learn, which brings the data, is not installed.
     """
-    _checked_rng("diabetes", n, d, k, seed)
+    _checked_rng("diabetes", n, d, k, seed, lam)
     if (n, d, seed) != (DIABETES_ROWS, DIABETES_COLUMNS, 0):
         raise InputError(
             f"diabetes is a fixed data set of {DIABETES_ROWS} rows and {DIABETES_COLUMNS} columns, but n={n}, d={d}, "
@@ -314,7 +315,7 @@ GENERATORS: dict[str, Generator] = {
 """Generators by name."""
 
 
-def _checked_rng(name: str, n: int, d: int, k: int, seed: int) -> np.random.Generator:
+def _checked_rng(name: str, n: int, d: int, k: int, seed: int, lam: float) -> np.random.Generator:
     for word, value in (("n", n), ("d", d), ("k", k), ("seed", seed)):
         try:
             operator.index(value)
@@ -326,6 +327,7 @@ def _checked_rng(name: str, n: int, d: int, k: int, seed: int) -> np.random.Gene
         raise InputError(f"k={k} was asked for, but '{name}' needs k between 1 and d={d}; change k or d.")
     if seed < 0:
         raise InputError(f"the seed is {seed}, but it must not be negative; use 0, 1, 2 and so on.")
+    checked_lam(lam)
     return np.random.default_rng(seed)
 
 

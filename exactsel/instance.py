@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.checks import refuse_masked
 from exactsel.errors import InputError
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
@@ -330,6 +331,7 @@ def _storable(name: str, value: Any) -> NDArray[Any]:
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
+    refuse_masked(value, name)
     try:
         return np.asarray(value)
     except ValueError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,14 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel import registry
 from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel.checks import checked_k, checked_lam, checked_matrix, checked_names, checked_vector, make_loss
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.loss import loss_gradient, loss_value
 from exactsel.kernels.refit import gram_objectives, newton_objectives
-from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.losses.base import Loss
+from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
 from exactsel.types import FloatArray, IntArray
 
@@ -74,7 +74,7 @@ class Problem:
         delta: float | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        matrix, target = _checked_matrix(A), _checked_vector(y)
+        matrix, target = checked_matrix(A), checked_vector(y)
         if matrix.shape[0] != target.size:
             raise InputError(
                 f"A has {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
@@ -83,11 +83,11 @@ class Problem:
         """The transposed data (d, n), so that a column of A is contiguous; read-only."""
         self.y: FloatArray = target
         self.n, self.d = matrix.shape
-        self.k = _checked_k(k, self.d)
+        self.k = checked_k(k, self.d)
         self.loss = make_loss(loss, delta, target)
         self.loss.check_target(target)
-        self.lam = _checked_lam(lam, self.is_quadratic, self.loss.name)
-        self.feature_names = _checked_names(feature_names, self.d)
+        self.lam = checked_lam(lam, None if self.is_quadratic else self.loss.name)
+        self.feature_names = checked_names(feature_names, self.d)
         self.AT.flags.writeable = False
         self.y.flags.writeable = False
         self._frozen = True
@@ -228,110 +228,7 @@ class Problem:
         arguments: dict[str, Any] = {
             "k": self.k, "lam": self.lam, "loss": self.loss, "feature_names": self.feature_names
         }  # fmt: skip
+        if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
+            arguments["loss"] = self.loss.name
         arguments.update(changes)
         return Problem(self.A, self.y, **arguments)
-
-
-def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
-    """Turn a name or an object into a checked loss; ``delta`` is for Huber, from the scale of y by default."""
-    if not isinstance(loss, str):
-        missing = [name for name in ("name", "smoothness", "infimum", *POINT_FUNCTIONS) if not hasattr(loss, name)]
-        if missing:
-            raise InputError(f"{loss!r} cannot be used as a loss: it lacks {', '.join(missing)}.")
-        made = loss
-    else:
-        kind = registry.load("losses", loss)
-        fields = getattr(kind, "_fields", ())
-        if fields == ("delta",):
-            made = kind(default_delta(y) if delta is None else float(delta))
-        elif not fields:
-            made = kind()
-        else:
-            raise InputError(f"loss '{loss}' has the parameters {', '.join(fields)}; pass a loss object instead.")
-    if delta is not None and not hasattr(made, "delta"):
-        raise InputError(f"delta is given, but {made.name} loss has no such parameter; use --loss huber or drop delta.")
-    made.check_parameters()
-    return made
-
-
-def default_delta(y: FloatArray) -> float:
-    """1.345 times the robust scale of y (median absolute deviation / 0.6745)."""
-    scale = float(np.median(np.abs(y - np.median(y)))) / 0.6745
-    if scale == 0.0:
-        raise InputError(
-            "more than half of y has the same value, so the default Huber threshold would be 0; give delta (--delta)."
-        )
-    return 1.345 * scale
-
-
-def _checked_matrix(A: ArrayLike) -> FloatArray:
-    matrix = _as_floats(A, "A")
-    if matrix.ndim != 2:
-        raise InputError(f"A has {matrix.ndim} dimension(s), expected a table of rows and columns (2 dimensions).")
-    if 0 in matrix.shape:
-        raise InputError(f"A is empty (shape {matrix.shape[0]} x {matrix.shape[1]}); give at least one row and column.")
-    return matrix
-
-
-def _checked_vector(y: ArrayLike) -> FloatArray:
-    vector = _as_floats(y, "y")
-    if vector.ndim == 2 and 1 in vector.shape:
-        vector = vector.reshape(-1)
-    if vector.ndim != 1:
-        raise InputError(f"y has {vector.ndim} dimensions, expected one number per row (1 dimension).")
-    return vector
-
-
-def _as_floats(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is not numeric; encode text and categories as numbers first.") from None
-    if np.iscomplexobj(np.asarray(values)):
-        raise InputError(f"{name} holds complex numbers; only real numbers are supported.")
-    bad = int(np.size(array) - np.count_nonzero(np.isfinite(array)))
-    if bad:
-        raise InputError(
-            f"{name} holds {bad} value(s) that are NaN or infinite; remove or fill in those entries first."
-        )
-    return array
-
-
-def _checked_k(k: Any, d: int) -> int:
-    if k is None:
-        raise InputError("k, the largest number of columns in the model, is missing; give -k or store k in the file.")
-    try:
-        whole = not isinstance(k, bool) and int(k) == k
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    if not whole:
-        raise InputError(f"k is {k!r}, but the number of columns must be a whole number.")
-    if k < 0:
-        raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
-    if k > d:
-        warnings.warn(f"k = {int(k)} is more than the {d} columns of A; using k = {d}.", stacklevel=4)
-        return d
-    return int(k)
-
-
-def _checked_lam(lam: Any, quadratic: bool, loss: str) -> float:
-    if lam is None:
-        raise InputError("lam, the ridge weight, is missing; give --lam (0 for none) or store lam in the file.")
-    try:
-        value = float(lam)
-    except (TypeError, ValueError):
-        raise InputError(f"lam is {lam!r}, but the ridge weight must be a number.") from None
-    if not math.isfinite(value) or value < 0:
-        raise InputError(f"lam is {value:g}, but the ridge weight must be a finite number that is not negative.")
-    if value == 0 and not quadratic:
-        raise InputError(f"lam is 0, which only quadratic loss allows; give a positive --lam for {loss} loss.")
-    return value
-
-
-def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    checked = tuple(str(name) for name in names)
-    if len(checked) != d:
-        raise InputError(f"{len(checked)} feature names were given for {d} columns; give one name per column.")
-    return checked

@@ -154,7 +154,8 @@ class Result:
             "time": self.time, "times": self.times,
             **problem,
             "eps": self.settings["eps"], "rel_eps": self.settings["rel_eps"],
-            "settings": self.settings, "tree_hash": self.tree_hash,
+            "settings": {key: _writable(value) for key, value in self.settings.items()},
+            "tree_hash": self.tree_hash,
         }  # fmt: skip
 
     def to_json(self, **options: Any) -> str:
@@ -186,3 +187,7 @@ class Result:
 def finite(value: float) -> float | None:
     """The number, or None where JSON has no word for it."""
     return float(value) if math.isfinite(value) else None
+
+
+def _writable(value: Any) -> Any:
+    return finite(value) if isinstance(value, float) else value

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 from typing import Any
 
 from exactsel.errors import InputError
@@ -15,7 +18,8 @@ DEFAULT_HEURISTICS = ("forward", "omp", "htp", "dual-iht", "swap")
 class Settings:
     """Options of :func:`exactsel.solve`, under the names the command line uses.
 
-    ``tree``, ``bound``, ``branching``, ``frontier`` and the ``heuristics`` are names or objects.
+    ``tree``, ``bound``, ``branching``, ``frontier`` and the ``heuristics`` are names or objects; one text with
+    names separated by commas will do for the heuristics, ``"none"`` for none.
     """
 
     eps: float = 0.0
@@ -36,17 +40,50 @@ class Settings:
     force_quit: bool = True
 
     def __post_init__(self) -> None:
-        Tolerance(self.eps, self.rel_eps)
-        if self.time_limit is not None and not self.time_limit >= 0:
+        for name in ("eps", "rel_eps"):
+            value = self._number(name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(
+                    f"{name} is {value}, but a tolerance must be a finite number that is not negative; "
+                    f"set {_option(name)}."
+                )
+        if self.time_limit is not None and not self._number("time_limit") >= 0:
             raise InputError(f"time_limit is {self.time_limit}, but seconds cannot be negative; set --time-limit.")
-        if self.node_limit is not None and not self.node_limit >= 0:
-            raise InputError(f"node_limit is {self.node_limit}, but it cannot be negative; set --node-limit.")
-        if not self.memory_limit > 0:
+        if not self._number("memory_limit") > 0:
             raise InputError(f"memory_limit is {self.memory_limit}, but it must be positive; set --memory-limit.")
+        for name in ("seed", "node_limit"):
+            if name == "seed" or self.node_limit is not None:
+                value = self._whole(name)
+                if value < 0:
+                    raise InputError(f"{name} is {value}, but it cannot be negative; set {_option(name)}.")
         for name in ("threads", "batch"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}, but it must be at least 1; set --{name}.")
+            if getattr(self, name) is not None:
+                value = self._whole(name)
+                if value < 1:
+                    raise InputError(f"{name} is {value}, but it must be at least 1; set {_option(name)}.")
+        object.__setattr__(self, "heuristics", _listed(self.heuristics))
+
+    def _number(self, name: str) -> float:
+        """Store the field as a plain float and return it."""
+        given = getattr(self, name)
+        try:
+            value = float(given) if isinstance(given, Real) else None
+        except OverflowError:
+            value = None
+        if value is None:
+            raise InputError(f"{name} is {given!r}, but it must be a number; set {_option(name)}.")
+        object.__setattr__(self, name, value)
+        return value
+
+    def _whole(self, name: str) -> int:
+        """Store the field as a plain integer and return it."""
+        given = getattr(self, name)
+        whole = given.is_integer() if isinstance(given, float) else isinstance(given, Integral)
+        if not whole or isinstance(given, bool):
+            raise InputError(f"{name} is {given!r}, but it must be a whole number; set {_option(name)}.")
+        value = int(given)
+        object.__setattr__(self, name, value)
+        return value
 
     @property
     def tolerance(self) -> Tolerance:
@@ -60,6 +97,20 @@ class Settings:
         for key in ("tree", "bound", "branching", "frontier"):
             plain[key] = _name(getattr(self, key))
         return plain
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _listed(heuristics: Any) -> tuple[Any, ...]:
+    """The heuristics one by one; a text holds their names, separated by commas, or is 'none'."""
+    if isinstance(heuristics, str):
+        names = tuple(name.strip() for name in heuristics.split(",") if name.strip())
+        return () if names == ("none",) else names
+    if not isinstance(heuristics, Iterable):
+        raise InputError(f"heuristics is {heuristics!r}, but a list of names or objects was expected; () is for none.")
+    return tuple(heuristics)
 
 
 def _name(value: Any) -> str:

@@ -6,9 +6,11 @@ drive it; :func:`solve` does nothing but iterate over it.
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -27,6 +29,9 @@ from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
+
+HEURISTICS_SHARE = 0.5
+"""Part of the time limit the starting heuristics may use, so that some is left for a bound."""
 
 Callback = Callable[[Event, SearchState], None]
 
@@ -65,13 +70,16 @@ class Search:
         self._solver = _make("bounds", _default_bound(self.settings.bound, problem))
         self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
         resolve(self.settings.heuristics)
-        self._resumed = state is not None
-        self.state = state or self._initial_state()
+        self._given_state = state
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
 
-    def _initial_state(self) -> SearchState:
+    @cached_property
+    def state(self) -> SearchState:
+        """Open nodes and incumbent; made when first asked for, because that already loads kernels."""
+        if self._given_state is not None:
+            return self._given_state
         frontier = _make("frontiers", self.settings.frontier)
         state = SearchState(frontier, self.problem.fit([]), "empty model")
         state.push(root_node(self.problem.d, self.problem.loss.infimum))
@@ -79,10 +87,10 @@ class Search:
 
     def __iter__(self) -> Iterator[Event]:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
-        settings, state = self.settings, self.state
+        settings = self.settings
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
         with Watch(settings.time_limit, self._signals) as watch, threadpool_limits(1, "blas"):
-            if not self._resumed:
+            if self._given_state is None:
                 yield from self._starting_models(watch)
             began = time.perf_counter()
             threads = settings.threads or available_threads()
@@ -94,7 +102,7 @@ class Search:
             limits = Limits(settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit)
             began = time.perf_counter()
             try:
-                for event in search(state, expander, limits, watch):
+                for event in search(self.state, expander, limits, watch):
                     if isinstance(event, Finished):
                         self._termination = event.termination
                     yield event
@@ -102,12 +110,17 @@ class Search:
                 self.times["search"] = time.perf_counter() - began
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
-        began = time.perf_counter()
         state, settings = self.state, self.settings
+        began = time.perf_counter()
+        budget = math.inf if settings.time_limit is None else HEURISTICS_SHARE * settings.time_limit
+
+        def should_stop() -> bool:
+            return watch.stopped or time.perf_counter() - began > budget
+
         if self._start is not None:
             yield from self._take(self.problem.fit(self._start), "given")
         for fit, source in starting_models(
-            self.problem, settings.heuristics, state.incumbent, settings.seed, lambda: watch.stopped
+            self.problem, settings.heuristics, state.incumbent, settings.seed, should_stop
         ):
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began

@@ -10,7 +10,7 @@ from recorded import replayed
 
 from exactsel.problem import Problem
 from exactsel.result import Claim, Result, Termination
-from exactsel.search.events import Finished, LowerBoundRaised
+from exactsel.search.events import Discarded, Finished, LowerBoundRaised
 from exactsel.search.tolerance import Tolerance
 from exactsel.settings import DEFAULT_HEURISTICS, Settings
 from exactsel.solving import Search
@@ -20,6 +20,8 @@ TINY = 1e-9
 
 SLIVER = 1e-12
 """The same for a lower bound, which allows for its own rounding: this much is the reference's."""
+
+REASONS = {"inherited", "bound", "solved", "contained", "incumbent"}
 
 TOLERANCES = ((0.0, 0.0), (0.0, 1e-6), (0.1, 0.0), (0.0, 0.1), (1e4, 0.0))
 
@@ -116,6 +118,7 @@ def check_result(case, optimum, result, events, node_limit=None):
     assert result.upper - optimum.high <= result.gap + tiny
     check_model(case, result)
     check_words(optimum, result, node_limit)
+    assert {event.reason for event in events if isinstance(event, Discarded)} <= REASONS
     assert isinstance(events[-1], Finished)
     assert events[-1].termination == result.termination.value
     assert result.open_nodes == len(events[-1].open_nodes)

@@ -34,6 +34,11 @@ class PseudoHuber(NamedTuple):
         return (1.0 + u * u) ** -1.5
 
     @staticmethod
+    def point_majorizer(loss: Any, z: float, y: float) -> float:
+        u = (z - y) / loss.width
+        return 1.0 / math.sqrt(1.0 + u * u)
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         # The derivative z + step * l'(z) - u is increasing in z and changes sign between u and y.
         low, high = min(u, y), max(u, y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -580,7 +581,7 @@ def test_the_oracle_says_how_to_get_cvxpy(monkeypatch):
         CvxpyBound().prepare(make_problem(0, "quadratic"), BoundOptions())
 
 
-class Stranger:
+class Stranger(NamedTuple):
     """A plug-in loss without a conjugate; never compiled."""
 
     name = "stranger"
@@ -589,6 +590,7 @@ class Stranger:
     point_value = Quadratic.point_value
     point_derivative = Quadratic.point_derivative
     point_curvature = Quadratic.point_curvature
+    point_majorizer = Quadratic.point_majorizer
     point_prox = Quadratic.point_prox
 
     def check_target(self, y):

@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from own_loss import PseudoHuber
 
-from exactsel import Problem, __version__, load, registry, solve
+from exactsel import Problem, __version__, _jit, load, registry, solve
 from exactsel.cli import main as main_module
 from exactsel.cli.main import COMMANDS
 from exactsel.cli.main import main as run_command_line
+from exactsel.cli.options import progress_log
+from exactsel.result import Termination
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 TWINS = str(INSTANCES / "twins.npz")
@@ -249,6 +253,12 @@ class TestSolve:
         header = next(line for line in shown.err.splitlines() if "nodes" in line and "lower" in line)
         assert header.split() == ["source", "nodes", "open", "depth", "lower", "upper", "gap", "time"]
 
+    @pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
+    def test_compiling_for_a_loss_that_is_not_built_in_is_announced(self, capsys):
+        arguments = {"quiet": False, "log_interval": 5.0, "eps": 0.0, "rel_eps": 1e-6}
+        progress_log(Problem(np.eye(3), np.ones(3), 1, lam=1.0, loss=PseudoHuber(1.0)), arguments)
+        assert "compiling kernels for pseudo-huber loss (in every process, as it is not" in capsys.readouterr().err
+
     def test_more_supports_than_a_float_can_count(self, run, file):
         data = file(A=np.eye(3, 1500), y=np.ones(3), k=300, lam=1.0)
         shown = run("solve", data, "--time-limit", 0, "--heuristic", "none")
@@ -288,11 +298,12 @@ BAD_OPTIONS = [
     (["--delta", "1"], "delta is given, but quadratic loss has no such parameter; use --loss huber or drop delta."),
     (["--loss", "huber", "--delta", "0"], "delta is 0.0, but the Huber threshold must be a positive number"),
     (["--loss", "logistic"], "the target y holds the values "),
-    (["--eps", "-1"], "eps is -1.0, but a tolerance must be a number that is not negative; set --eps."),
-    (["--eps", "nan"], "eps is nan, but a tolerance must be a number that is not negative; set --eps."),
+    (["--eps", "-1"], "eps is -1.0, but a tolerance must be a finite number that is not negative; set --eps."),
+    (["--eps", "nan"], "eps is nan, but a tolerance must be a finite number that is not negative; set --eps."),
+    (["--rel-eps", "inf"], "rel_eps is inf, but a tolerance must be a finite number that is not negative; set"),
     (
         ["--rel-eps", "-1e-9"],
-        "rel_eps is -1e-09, but a tolerance must be a number that is not negative; set --rel-eps.",
+        "rel_eps is -1e-09, but a tolerance must be a finite number that is not negative; set --rel-eps.",
     ),
     (["--time-limit", "-1"], "time_limit is -1.0, but seconds cannot be negative; set --time-limit."),
     (["--time-limit", "nan"], "time_limit is nan, but seconds cannot be negative; set --time-limit."),
@@ -368,6 +379,7 @@ class TestBadInput:
             (["solve", TWINS, "--lam", "much"], "'much' is not a valid float"),
             (["solve", TWINS, "--node-limit", "1e3"], "'1e3' is not a valid integer"),
             (["solve", TWINS, "--log-interval", "-1"], "-1.0 is not in the range x>=0"),
+            (["solve", TWINS, "--log-interval", "nan"], "nan is not a number of seconds."),
             (["solve", TWINS, "--fast"], "No such option"),
             (["solve", TWINS, "--eps"], "Option '--eps' requires an argument"),
             (["tree", TWINS, "--format", "bmp"], "'bmp' is not one of"),
@@ -426,17 +438,14 @@ class TestBadInput:
         self.refuse(run("generate", "huber", tmp_path / "x.npz", "-k", 9, "--d", 3), "k=9 was asked for")
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.xfail(reason="generate stores any lam")
     @pytest.mark.parametrize("lam", ["-1", "nan", "inf"])
     def test_an_instance_nobody_can_solve_is_not_written(self, run, tmp_path, lam):
         self.refuse(run("generate", "huber", tmp_path / "x.npz", "--lam", lam), "lam")
 
-    @pytest.mark.xfail(reason="an infinite limit cannot be written as JSON")
     @pytest.mark.parametrize("option", ["--time-limit", "--memory-limit"])
     def test_an_infinite_limit_is_none(self, run, option):
         assert run("solve", TWINS, option, "inf", "--json").json["settings"][option[2:].replace("-", "_")] is None
 
-    @pytest.mark.xfail(reason="Settings takes a seed no random generator would")
     def test_a_negative_seed(self, run):
         self.refuse(run("solve", TWINS, "--seed", "-1"), "seed is -1")
 
@@ -568,6 +577,15 @@ class TestTree:
         shown = run("tree", TWINS, "--format", style, "-o", tmp_path / "tree")
         assert (shown.code, shown.out, shown.err) == (0, "", "")
         assert (tmp_path / "tree").read_bytes().startswith(magic)
+
+    def test_interrupted(self, run, monkeypatch):
+        def interrupted(*arguments, **options):
+            result = solve(*arguments, **options)
+            return replace(result, termination=Termination.INTERRUPTED)
+
+        monkeypatch.setattr("exactsel.solving.solve", interrupted)
+        shown = run("tree", TWINS)
+        assert (shown.code, shown.out[:14]) == (130, "digraph search")
 
     def test_node_limit(self, run):
         assert len(run("tree", TWINS, "--format", "json", "--node-limit", 0).json["nodes"]) == 1

@@ -370,8 +370,8 @@ class PreparedSpoiled:
     def __init__(self, value, inner):
         self.value, self.inner, self.calls = value, inner, 0
 
-    def tighten(self, states, warm, cutoff, upper):
-        result = self.inner.tighten(states, warm, cutoff, upper)
+    def tighten(self, states, *arguments):
+        result = self.inner.tighten(states, *arguments)
         rng = np.random.default_rng(self.calls)
         self.calls += 1
         spoiled = rng.random(len(states)) < 0.5
@@ -409,13 +409,13 @@ class PreparedStopping:
     def __init__(self, calls, inner):
         self.left, self.inner = calls, inner
 
-    def tighten(self, states, warm, cutoff, upper):
+    def tighten(self, states, *arguments):
         self.left -= 1
         if self.left > 0:
-            return self.inner.tighten(states, warm, cutoff, upper)
+            return self.inner.tighten(states, *arguments)
         while not self.inner.options.stop[0]:
             time.sleep(0.001)
-        result = self.inner.tighten(states, warm, cutoff, upper)
+        result = self.inner.tighten(states, *arguments)
         answers = empty_answers(len(states), self.inner.problem.d, self.inner.problem.k)
         assert np.all(answers.status == UNFINISHED)
         return replace(result, answers=answers)

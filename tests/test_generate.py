@@ -99,6 +99,12 @@ class TestEvery:
         with pytest.raises(InputError, match=match):
             generate(name, **options)
 
+    @pytest.mark.parametrize("name", GENERATORS)
+    @pytest.mark.parametrize("lam", [-1.0, np.nan, np.inf, "x"])
+    def test_impossible_ridge_weight(self, name, lam):
+        with pytest.raises(InputError, match=r"^lam is .*, but the ridge weight must be a"):
+            generate(name, lam=lam)
+
     @pytest.mark.parametrize("name", ["quadratic", "hard"])
     def test_impossible_correlation(self, name):
         with pytest.raises(InputError, match=r"rho is 1\.5, but a correlation lies between -1 and 1"):

@@ -42,7 +42,9 @@ def hard():
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, hard):
-    """Instances on disk: one for a long search, one for long heuristics."""
+    """Instances on disk: one for a long search, one for long heuristics; their kernels are compiled here."""
+    for loss in ("quadratic", "huber"):
+        solve(small(loss), node_limit=5)
     folder = tmp_path_factory.mktemp("limits")
     write_instance(folder / "search.npz", Instance(hard.A, hard.y, k=12, lam=hard.lam))
     wide = big("huber", k=300)
@@ -194,7 +196,7 @@ class Interrupted:
 class TestInterrupt:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_during_the_search(self, files, number):
-        ended = Interrupted(["solve", files / "search.npz", "--json"], 1.0, number)
+        ended = Interrupted(["solve", files / "search.npz", "--json"], 3.0, number)
         result = json.loads(ended.out)
         assert ended.code == 130
         assert ended.seconds < LATE
@@ -213,7 +215,7 @@ class TestInterrupt:
 
     def test_certify_as_well(self, files):
         command = ["certify", files / "search.npz", "--support", "1,2,3", "--json"]
-        ended = Interrupted(command, 1.0, signal.SIGTERM)
+        ended = Interrupted(command, 3.0, signal.SIGTERM)
         result = json.loads(ended.out)
         assert ended.code == 130
         assert ended.seconds < LATE

@@ -55,7 +55,9 @@ class Tightened:
 class PreparedBound(Protocol):
     """A bound solver bound to one problem."""
 
-    def tighten(self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float) -> Tightened:
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
         """Bound each node.
 
         Parameters
@@ -68,6 +70,8 @@ class PreparedBound(Protocol):
             A node whose bound reaches this is discarded, so no more work need go into it.
         upper : float
             The best objective known, the scale of relative accuracies.
+        known : float array (B,), optional
+            Bounds already proven for the nodes: an answer below them would be of no use.
 
         Notes
         -----

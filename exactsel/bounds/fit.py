@@ -66,7 +66,9 @@ class PreparedFit:
         self.bounded_models_only = False
         """Whether some bound speaks only of models with abs(x_j) ||a_j|| <= 10^6 ||y|| (lam = 0, dependent columns)."""
 
-    def tighten(self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float) -> Tightened:
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
         """See :class:`exactsel.bounds.base.PreparedBound`; there is nothing to warm-start."""
         problem = self.problem
         answers = empty_answers(len(states), problem.d, problem.k)

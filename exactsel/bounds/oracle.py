@@ -70,7 +70,9 @@ class PreparedOracle:
         self.options = options
         self.cvxpy = cvxpy
 
-    def tighten(self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float) -> Tightened:
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
         """See :class:`exactsel.bounds.base.PreparedBound`; there is nothing to warm-start or to quit early."""
         answers = empty_answers(len(states), self.problem.d, self.problem.k)
         for row, state in enumerate(states):

@@ -61,7 +61,14 @@ class PreparedDual:
         self.root = root
         """The memory to start from where there is no parent to inherit from."""
 
-    def tighten(self, states: StateArray, warm: Sequence[FloatArray | None], cutoff: float, upper: float) -> Tightened:
+    def tighten(
+        self,
+        states: StateArray,
+        warm: Sequence[FloatArray | None],
+        cutoff: float,
+        upper: float,
+        known: FloatArray | None = None,
+    ) -> Tightened:
         """See :class:`exactsel.bounds.base.PreparedBound`; ``warm`` holds memories as the kernel's module lays out."""
         problem, options, count = self.problem, self.options, len(states)
         starts = np.tile(self.root, (count, 1))

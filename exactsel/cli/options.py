@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import warnings
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Decorated = Callable[..., Any]
+
+
+class Seconds(click.FloatRange):
+    """A number in a range; unlike click's own type it refuses NaN, which is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or fail in one sentence."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return number
 
 
 def problem_options(function: Decorated) -> Decorated:
@@ -77,7 +89,7 @@ def output_options(function: Decorated) -> Decorated:
             click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
             click.option("--quiet", is_flag=True, help="No progress and no report on stderr."),
             click.option(
-                "--log-interval", type=click.FloatRange(min=0), default=5.0, show_default=True,
+                "--log-interval", type=Seconds(min=0), default=5.0, show_default=True,
                 help="Seconds between progress rows.",
             ),
         ]
@@ -116,8 +128,7 @@ def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     settings = {name: arguments[name] for name in names}
     if arguments["heuristics"] is not None:
-        listed = [name.strip() for name in arguments["heuristics"].split(",") if name.strip()]
-        settings["heuristics"] = () if listed == ["none"] else tuple(listed)
+        settings["heuristics"] = arguments["heuristics"]
     checked = Settings(**settings)
     resolve(checked.heuristics)
     for option in ("tree", "bound", "branching", "frontier"):
@@ -131,13 +142,15 @@ def progress_log(problem: Problem, arguments: dict[str, Any]) -> ProgressLog | N
     if arguments["quiet"]:
         return None
     from exactsel import __version__
-    from exactsel._jit import kernels_are_cached
+    from exactsel._jit import ENABLED, kernels_are_cached
     from exactsel.report.log import ProgressLog
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])
     stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
     log.begin(problem, __version__, stop)
-    if not kernels_are_cached():
+    if ENABLED and not type(problem.loss).__module__.startswith("exactsel."):
+        log.note(f"compiling kernels for {problem.loss.name} loss (in every process, as it is not built in) ...")
+    elif not kernels_are_cached():
         log.note("compiling kernels (once; this can take a minute) ...")
     return log
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
 
 
 @click.command("tree")
@@ -17,8 +17,11 @@ from exactsel.cli.options import SIGNALS, problem_options, read_problem, search_
 def command(
     instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None,
     style: str, out: str | None, **arguments: Any,
-) -> None:  # fmt: skip
-    """Show the explored search tree of a small run (node limit 500 unless given)."""
+) -> int:  # fmt: skip
+    """Show the explored search tree of a small run (node limit 500 unless given).
+
+    Exit code 0 means that the tree was written, 130 that it is the tree of an interrupted run.
+    """
     from exactsel.errors import InputError
     from exactsel.files import write_bytes
     from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
@@ -34,9 +37,10 @@ def command(
     graph = result.tree()
     if style in ("png", "svg"):
         write_bytes(str(out), draw_tree(graph, style))
-        return
-    text = tree_as_dot(graph) if style == "dot" else tree_as_json(graph)
-    if out is None:
-        click.echo(text)
     else:
-        write_bytes(out, text.encode())
+        text = tree_as_dot(graph) if style == "dot" else tree_as_json(graph)
+        if out is None:
+            click.echo(text)
+        else:
+            write_bytes(out, text.encode())
+    return exit_code(True, result.termination)

@@ -61,7 +61,9 @@ class Rules(NamedTuple):
     accuracy: float
     """Relative gap at which the relaxation counts as solved."""
     polish: float
-    """Stop once the relaxation lies below the cut-off and its gap is at most this many times what is missing."""
+    """Stop once the relaxation lies below the cut-off and its gap is at most this many times what is missing ..."""
+    progress: float
+    """... and at most this part of what the relaxation can add to the bound the node came with."""
 
 
 @njit
@@ -80,20 +82,26 @@ def _turns_back(w: FloatArray, new: FloatArray, old: FloatArray) -> bool:
 
 
 @njit
-def _settled(best: float, relaxation: float, cutoff: float, rules: Rules) -> bool:
-    """Whether more iterations cannot pay: solved, or the relaxation lies clearly below the cut-off."""
+def _settled(best: float, relaxation: float, cutoff: float, known: float, rules: Rules) -> bool:
+    """Whether more iterations cannot pay: solved, or the node will not be closed and its bound is good enough.
+
+    ``best`` <= optimum of the relaxation <= ``relaxation``; ``known`` is the bound the node came with.
+    """
     if relaxation == np.inf:
         return False
     gap = relaxation - best
     if gap <= rules.accuracy * max(1e-300, abs(relaxation)):
         return True
-    return bool(relaxation < cutoff < np.inf and gap <= rules.polish * (cutoff - relaxation))
+    if not relaxation < cutoff < np.inf:
+        return False
+    enough = best >= known and gap <= rules.progress * (relaxation - known)
+    return bool(gap <= rules.polish * (cutoff - relaxation) and (enough or relaxation <= known))
 
 
 @njit
 def _gram_node(
     data: GramData, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, stop: BoolArray, answers: Answers, row: int,
+    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
 ) -> None:  # fmt: skip
     columns, fixed = node_columns(state)
     if is_convex(columns, fixed, k):
@@ -130,7 +138,7 @@ def _gram_node(
             best, point_base = bound, base
             point[:] = x
             point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or _settled(best, relaxation, cutoff, rules):
+        if best >= cutoff or iterations >= rules.max_iterations or _settled(best, relaxation, cutoff, known, rules):
             break
         if stop[0]:
             finished = False
@@ -161,7 +169,7 @@ def _gram_node(
 @njit
 def _data_node(
     loss: Any, data: RawData, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, stop: BoolArray, answers: Answers, row: int,
+    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
 ) -> None:  # fmt: skip
     columns, fixed = node_columns(state)
     n = data.y.size
@@ -191,7 +199,7 @@ def _data_node(
             best, point_base = bound, base
             point[:] = w
             point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or _settled(best, relaxation, cutoff, rules):
+        if best >= cutoff or iterations >= rules.max_iterations or _settled(best, relaxation, cutoff, known, rules):
             break
         if stop[0]:
             finished = False
@@ -222,18 +230,21 @@ def _data_node(
 @njit(parallel=True)
 def apg_gram(
     data: GramData, lam: float, k: int, rules: Rules, states: StateArray, starts: FloatArray,
-    cutoff: float, stop: BoolArray, answers: Answers,
+    cutoff: float, known: FloatArray, stop: BoolArray, answers: Answers,
 ) -> None:  # fmt: skip
-    """Bound every node (a row of ``states``) of a quadratic problem, warm-started from ``starts``."""
+    """Bound every node (a row of ``states``) of a quadratic problem, warm-started from ``starts``.
+
+    ``known`` (B,) are the bounds the nodes came with: a call that does not beat them would be for nothing.
+    """
     for row in prange(states.shape[0]):
-        _gram_node(data, lam, k, rules, states[row], starts[row], cutoff, stop, answers, row)
+        _gram_node(data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)
 
 
 @njit(parallel=True)
 def apg_data(
     loss: Any, data: RawData, lam: float, k: int, rules: Rules, states: StateArray, starts: FloatArray,
-    cutoff: float, stop: BoolArray, answers: Answers,
+    cutoff: float, known: FloatArray, stop: BoolArray, answers: Answers,
 ) -> None:  # fmt: skip
     """Bound every node of a problem with any loss, on the data themselves."""
     for row in prange(states.shape[0]):
-        _data_node(loss, data, lam, k, rules, states[row], starts[row], cutoff, stop, answers, row)
+        _data_node(loss, data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)

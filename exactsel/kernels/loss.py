@@ -41,6 +41,11 @@ def point_conjugate_derivative(loss: Any, b: float, y: float) -> float:
     return float(type(loss).point_conjugate_derivative(loss, b, y))
 
 
+def point_majorizer(loss: Any, z: float, y: float) -> float:
+    """A w with l(t) <= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t."""
+    return float(type(loss).point_majorizer(loss, z, y))
+
+
 def point_project(loss: Any, b: float, y: float) -> float:
     """The nearest point to b where l* is finite."""
     return float(type(loss).point_project(loss, b, y))
@@ -69,6 +74,7 @@ for _stub in (
     point_conjugate,
     point_conjugate_derivative,
     point_project,
+    point_majorizer,
 ):
     _compile_from_loss(_stub)
 
@@ -94,6 +100,13 @@ def loss_curvature(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> 
     """Write the diagonal of the Hessian of L at z to ``out``."""
     for i in range(z.size):
         out[i] = point_curvature(loss, z[i], y[i])
+
+
+@njit
+def loss_majorizer(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the curvatures of a quadratic that lies above L and touches it at z to ``out``."""
+    for i in range(z.size):
+        out[i] = point_majorizer(loss, z[i], y[i])
 
 
 @njit

@@ -12,10 +12,16 @@ import numpy as np
 
 from exactsel._jit import njit, prange
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
-from exactsel.kernels.loss import loss_curvature, loss_gradient, loss_value
+from exactsel.kernels.loss import loss_curvature, loss_gradient, loss_majorizer, loss_value
 from exactsel.types import FloatArray, IntArray
 
-MAX_STEPS = 100
+MAX_STEPS = 300
+
+SHORTEST = 1e-4
+"""Step length at which Newton's direction is given up."""
+
+MAJORISER_STEPS = 5
+"""Majoriser steps before Newton is tried again."""
 
 
 @njit(sums=True)
@@ -38,6 +44,9 @@ def newton_refit(
 ) -> tuple[float, float]:  # fmt: skip
     """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return.
 
+    A Newton step that needs heavy damping (Huber's curvature vanishes at outliers) gives way to a few steps that
+    minimise a quadratic majoriser of the loss, which always descend, before Newton is tried again.
+
     Stops once the gradient norm is at most ``tolerance``, or nothing more can be gained in floating point.
     Returns (objective, gradient norm); the gradient norm is inf when a Newton system was singular.
     """
@@ -47,7 +56,7 @@ def newton_refit(
     predict(AT, columns, x, z)
     value = loss_value(loss, z, y) + 0.5 * lam * dot(x, x)
     norm = np.inf
-    stalled = 0
+    stalled, majorise = 0, 0
     for _ in range(MAX_STEPS):
         loss_gradient(loss, z, y, b)
         correlate(AT, columns, b, gradient)
@@ -56,7 +65,10 @@ def newton_refit(
         norm = dot(gradient, gradient) ** 0.5
         if norm <= tolerance or stalled >= 2:
             break
-        loss_curvature(loss, z, y, weights)
+        if majorise > 0:
+            loss_majorizer(loss, z, y, weights)
+        else:
+            loss_curvature(loss, z, y, weights)
         _weighted_gram(AT, columns, weights, lam, H)
         if not cholesky(H):
             return value, np.inf
@@ -73,10 +85,15 @@ def newton_refit(
             if trial <= value - 1e-4 * length * slope or slope <= 1e-13 * (1.0 + abs(value)):
                 break
             length *= 0.5
-            if length < 1e-12:
+            if length < SHORTEST:
+                break
+        if length < SHORTEST:
+            if majorise > 0:
                 return value, norm
-        if not trial < value:
-            stalled += 1
+            majorise = MAJORISER_STEPS
+            continue
+        majorise = MAJORISER_STEPS if majorise == 0 and length < 0.1 else max(0, majorise - 1)
+        stalled = 0 if trial < value else stalled + 1
         value = trial
         x[:] = trial_x
         z[:] = trial_z

@@ -24,7 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from exactsel.types import FloatArray
 
-POINT_FUNCTIONS = ("point_value", "point_derivative", "point_curvature", "point_prox")
+POINT_FUNCTIONS = ("point_value", "point_derivative", "point_curvature", "point_majorizer", "point_prox")
 DUAL_FUNCTIONS = ("point_conjugate", "point_conjugate_derivative", "point_project")
 
 
@@ -51,6 +51,11 @@ class Loss(Protocol):
     @staticmethod
     def point_curvature(loss: Any, z: float, y: float) -> float:
         """Second derivative of l (any generalised one where l is not twice differentiable)."""
+        ...
+
+    @staticmethod
+    def point_majorizer(loss: Any, z: float, y: float) -> float:
+        """A w with l(t) <= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t; ``smoothness`` always will do."""
         ...
 
     @staticmethod

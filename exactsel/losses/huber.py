@@ -37,6 +37,11 @@ class Huber(NamedTuple):
         return 1.0 if abs(z - y) <= loss.delta else 0.0
 
     @staticmethod
+    def point_majorizer(loss: Any, z: float, y: float) -> float:
+        r = abs(z - y)
+        return 1.0 if r <= loss.delta else float(loss.delta / r)
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         r = (u - y) / (1.0 + step)
         if abs(r) <= loss.delta:

@@ -35,6 +35,13 @@ class Logistic(NamedTuple):
         return e / ((1.0 + e) * (1.0 + e))
 
     @staticmethod
+    def point_majorizer(loss: Any, z: float, y: float) -> float:
+        # Jaakkola and Jordan's bound; its value at 0 is the limit.
+        if abs(z) < 1e-4:
+            return 0.25
+        return math.tanh(0.5 * z) / (2.0 * z)
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         # Newton on the increasing function f(z) = z + step*l'(z) - u, whose root lies between u and u + y*step. As a
         # function of yz, y f is convex below 0 and concave above: from the point of that interval nearest to 0 the

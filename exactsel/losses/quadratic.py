@@ -27,6 +27,10 @@ class Quadratic(NamedTuple):
         return 1.0
 
     @staticmethod
+    def point_majorizer(loss: Any, z: float, y: float) -> float:
+        return 1.0
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         return (u + step * y) / (1.0 + step)
 

@@ -203,7 +203,8 @@ class Expander:
     def _tighten(self, regions: Sequence[Region], upper: float) -> Tightened:
         began = time.perf_counter()
         states = np.stack([region.state for region in regions])
-        result = self.bound.tighten(states, [region.warm for region in regions], self.cutoff(upper), upper)
+        known = np.array([region.bound for region in regions])
+        result = self.bound.tighten(states, [region.warm for region in regions], self.cutoff(upper), upper, known)
         if np.any(result.answers.status == UNFINISHED):
             raise Interrupted
         self.seconds["bound"] += time.perf_counter() - began

@@ -1,0 +1,213 @@
+"""What may enter a problem: data, k, lam, names and losses, each refused in one sentence or returned in clean form."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from exactsel import registry
+from exactsel.errors import InputError
+from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.types import FloatArray
+
+LARGEST_ENTRY = 1e60
+"""Data beyond this are refused: squared norms of gradients, of the fourth order in the data, must stay finite."""
+
+_LOSS_PARTS = ("name", "smoothness", "infimum", *POINT_FUNCTIONS, "check_target", "check_parameters")
+
+
+def checked_matrix(A: ArrayLike) -> FloatArray:
+    """A as a table of finite floats, always a copy."""
+    matrix = _as_floats(A, "A")
+    if matrix.ndim != 2:
+        raise InputError(f"A has {matrix.ndim} dimension(s), expected a table of rows and columns (2 dimensions).")
+    if 0 in matrix.shape:
+        raise InputError(f"A is empty (shape {matrix.shape[0]} x {matrix.shape[1]}); give at least one row and column.")
+    return matrix
+
+
+def checked_vector(y: ArrayLike) -> FloatArray:
+    """The target as a vector of finite floats, always a copy."""
+    vector = _as_floats(y, "y")
+    if vector.ndim == 2 and 1 in vector.shape:
+        vector = vector.reshape(-1)
+    if vector.ndim != 1:
+        raise InputError(f"y has {vector.ndim} dimensions, expected one number per row (1 dimension).")
+    return vector
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """:class:`InputError` for a masked array, whose mask numpy would drop without a word."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; leave out or fill in the masked entries and pass a plain array.")
+
+
+def _as_floats(values: ArrayLike, name: str) -> FloatArray:
+    refuse_masked(values, name)
+    try:
+        given: NDArray[Any] = np.asarray(values)
+        kinds = {np.asarray(entry).dtype.kind for entry in given.flat} if given.dtype == object else {given.dtype.kind}
+        if "c" in kinds:
+            raise InputError(f"{name} holds complex numbers; only real numbers are supported.")
+        if kinds & {"m", "M"}:
+            raise InputError(f"{name} holds dates or durations; turn them into numbers first.")
+        with np.errstate(over="ignore"):
+            array: FloatArray = np.array(given, dtype=np.float64)
+    except InputError:
+        raise
+    except OverflowError:
+        raise InputError(f"{name} holds a whole number too large for a float; rescale {name}.") from None
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not numeric; encode text and categories as numbers first.") from None
+    bad = int(np.size(array) - np.count_nonzero(np.isfinite(array)))
+    if bad:
+        raise InputError(
+            f"{name} holds {bad} value(s) that are NaN or infinite; remove or fill in those entries first."
+        )
+    largest = max(float(array.max()), -float(array.min())) if array.size else 0.0
+    if largest > LARGEST_ENTRY:
+        raise InputError(
+            f"{name} holds values up to {largest:.3g} in size, but computing with more than {LARGEST_ENTRY:g} would "
+            f"overflow; rescale {name}."
+        )
+    return array
+
+
+def checked_k(k: Any, d: int) -> int:
+    """The largest number of columns, at most d; the warning about that points at the caller's caller."""
+    if k is None:
+        raise InputError("k, the largest number of columns in the model, is missing; give -k or store k in the file.")
+    try:
+        whole = not isinstance(k, bool) and int(k) == k
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise InputError(f"k is {_shown(k)}, but the number of columns must be a whole number.")
+    if k < 0:
+        raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
+    if k > d:
+        warnings.warn(f"k = {int(k)} is more than the {d} columns of A; using k = {d}.", stacklevel=3)
+        return d
+    return int(k)
+
+
+def checked_lam(lam: Any, loss: str | None = None) -> float:
+    """The ridge weight, finite and not negative; not 0 where a ``loss`` that needs it positive is named."""
+    if lam is None:
+        raise InputError("lam, the ridge weight, is missing; give --lam (0 for none) or store lam in the file.")
+    value = _real(lam)
+    if value is None:
+        raise InputError(f"lam is {_shown(lam)}, but the ridge weight must be a number.")
+    if not math.isfinite(value) or value < 0:
+        raise InputError(f"lam is {value:g}, but the ridge weight must be a finite number that is not negative.")
+    if value == 0 and loss is not None:
+        raise InputError(f"lam is 0, which only quadratic loss allows; give a positive --lam for {loss} loss.")
+    return value
+
+
+def checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
+    """One name per column, if there are names."""
+    if names is None:
+        return None
+    try:
+        checked = None if isinstance(names, str | bytes) else tuple(str(name) for name in names)
+    except TypeError:
+        checked = None
+    if checked is None:
+        raise InputError(f"feature_names is {_shown(names)}, but a list was expected; give one name per column.")
+    if len(checked) != d:
+        raise InputError(f"{len(checked)} feature names were given for {d} columns; give one name per column.")
+    return checked
+
+
+def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
+    """Turn a name or an object into a checked loss; ``delta`` is for Huber, from the scale of y by default."""
+    threshold = None if delta is None else _real(delta)
+    if delta is not None and threshold is None:
+        raise InputError(f"delta is {_shown(delta)}, but the Huber threshold must be a number; give --delta.")
+    made = _loss_by_name(loss, threshold, y) if isinstance(loss, str) else loss
+    made = _with_float_parameters(made)
+    own = getattr(made, "delta", None)
+    if threshold is not None and own is None:
+        raise InputError(f"delta is given, but {made.name} loss has no such parameter; use --loss huber or drop delta.")
+    made.check_parameters()
+    for name, value in _parameters(made).items():
+        if not math.isfinite(value):
+            raise InputError(f"{name} of {made.name} loss is {value}, but parameters must be finite; change {name}.")
+    if threshold is not None and own != threshold:
+        raise InputError(f"delta is {threshold}, but the loss object has delta={own}; give one of the two.")
+    return made
+
+
+def default_delta(y: FloatArray) -> float:
+    """1.345 times the robust scale of y (median absolute deviation / 0.6745)."""
+    scale = float(np.median(np.abs(y - np.median(y)))) / 0.6745
+    if scale == 0.0:
+        raise InputError(
+            "more than half of y has the same value, so the default Huber threshold would be 0; give delta (--delta)."
+        )
+    return 1.345 * scale
+
+
+def _loss_by_name(name: str, delta: float | None, y: FloatArray) -> Loss:
+    kind = registry.load("losses", name)
+    fields = getattr(kind, "_fields", ())
+    if fields and fields != ("delta",):
+        raise InputError(f"loss '{name}' has the parameters {', '.join(fields)}; pass a loss object instead.")
+    made: Loss = kind(*((default_delta(y) if delta is None else delta,) if fields else ()))
+    return made
+
+
+def _with_float_parameters(loss: Any) -> Loss:
+    """The loss, found to be what kernels can take, with Python floats for parameters."""
+    missing = [name for name in _LOSS_PARTS if not hasattr(loss, name)]
+    if missing:
+        raise InputError(f"{_shown(loss)} cannot be used as a loss: it lacks {', '.join(missing)}.")
+    if isinstance(loss, type):
+        raise InputError(
+            f"the class {loss.__name__} cannot be used as a loss; make an object of it, {loss.__name__}(…)."
+        )
+    is_named_tuple = isinstance(loss, tuple) and hasattr(loss, "_fields")
+    if not is_named_tuple:
+        raise InputError(f"an object of type {type(loss).__name__} cannot be used as a loss; make it a NamedTuple.")
+    smoothness, infimum = _real(loss.smoothness), _real(loss.infimum)
+    if smoothness is None or not (math.isfinite(smoothness) and smoothness > 0):
+        raise InputError(
+            f"the smoothness of {loss.name} loss is {_shown(loss.smoothness)}, but it must be a positive finite number."
+        )
+    if infimum is None or math.isnan(infimum) or infimum == math.inf:
+        raise InputError(
+            f"the infimum of {loss.name} loss is {_shown(loss.infimum)}, but it must be a number or -inf if unknown."
+        )
+    values = {name: _real(value) for name, value in _parameters(loss).items()}
+    for name, value in values.items():
+        if value is None:
+            given = _shown(getattr(loss, name))
+            raise InputError(f"{name} of {loss.name} loss is {given}, but parameters must be numbers; change {name}.")
+    if all(type(value) is float for value in loss):
+        return loss  # type: ignore[no-any-return]
+    return loss._make(values.values())  # type: ignore[no-any-return]
+
+
+def _parameters(loss: Any) -> dict[str, Any]:
+    return dict(zip(loss._fields, loss, strict=True))
+
+
+def _real(value: Any) -> float | None:
+    """The value as a float, or None where it is not one real number."""
+    try:
+        if isinstance(value, str | bytes) or np.ndim(value) != 0 or np.iscomplexobj(value):
+            return None
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:60] + "…"
