@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from exactsel_heuristics.base import Context, Heuristic
-
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.problem import Problem
 from exactsel.settings import DEFAULT_HEURISTICS
+from exactsel_heuristics.base import Context, Heuristic
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-from exactsel_certificates import formula, replay
 
 from exactsel import proof
 from exactsel.kernels.node import FREE, IN
 from exactsel.search import events as ev
+from exactsel_certificates import formula, replay
 
 
 def instance_of(problem):

@@ -7,6 +7,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactsel import registry
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.kernels.loss import loss_conjugate, loss_gradient
+from exactsel.losses import Huber
+from exactsel.problem import Problem
 from exactsel_heuristics import (
     Context,
     DualIterativeHardThresholding,
@@ -22,14 +30,6 @@ from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded
 from exactsel_heuristics.dual_iht import _ascend
 from exactsel_heuristics.swap import Neighbours, _confirmed
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from exactsel import registry
-from exactsel.errors import InputError, UnsupportedError
-from exactsel.kernels.loss import loss_conjugate, loss_gradient
-from exactsel.losses import Huber
-from exactsel.problem import Problem
 
 HEURISTICS = (
     ForwardSelection(),

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exactsel_certificates import formula
-from exactsel_certificates import replay as rp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import LOSSES, best_values, optimum_of, random_case
@@ -18,6 +16,8 @@ from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.supergradient import SupergradientBound
 from exactsel.settings import Settings
 from exactsel.solving import Search
+from exactsel_certificates import formula
+from exactsel_certificates import replay as rp
 
 # --- the formulas ---
 

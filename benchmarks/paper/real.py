@@ -1,0 +1,127 @@
+"""Section 4.2: real data, quadratic loss, over a range of permitted errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.paper.runs import DEFAULT, FAITHFUL, Run, proposals, timed, warm_up
+from benchmarks.paper.tables import AtLeast, Cell, Row, shown
+from exactsel.problem import Problem
+
+FOLDER = "EXACTSEL_DATA"
+"""The environment variable that names the folder with housing.npz."""
+
+Table = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class MissingData(Exception):
+    """The data are not there; the text says what to do."""
+
+
+def diabetes() -> Table:
+    """The Diabetes data as scikit-learn has them, 10 columns."""
+    try:
+        from sklearn.datasets import load_diabetes
+    except ImportError:
+        raise MissingData("Diabetes is skipped: it comes with scikit-learn, which is not installed.") from None
+    data = load_diabetes()
+    return data.data, data.target
+
+
+def boston() -> Table:
+    """The Boston house-price data, 13 columns."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        raise MissingData(f"Boston is skipped: {FOLDER} does not name a folder with housing.npz (arrays A and y).")
+    file = Path(folder) / "housing.npz"
+    if not file.is_file():
+        raise MissingData(f"Boston is skipped: there is no {file} (arrays A and y).")
+    with np.load(file, allow_pickle=False) as arrays:
+        return arrays["A"].astype(float), arrays["y"].astype(float)
+
+
+DATA = {"diabetes": diabetes, "boston": boston}
+
+
+def expanded(table: Table, centred: bool) -> Table:
+    """Columns, squares of those with more than two values, products of two; columns and y scaled to unit norm."""
+    X, y = table
+    d = X.shape[1]
+    squares = [X[:, j] ** 2 for j in range(d) if np.unique(X[:, j]).size > 2]
+    products = [X[:, i] * X[:, j] for i, j in combinations(range(d), 2)]
+    A = np.column_stack([X, *squares, *products])
+    if centred:
+        A, y = A - A.mean(axis=0), y - y.mean()
+    return A / np.linalg.norm(A, axis=0), y / np.linalg.norm(y)
+
+
+@dataclass(frozen=True)
+class Real:
+    """Parameters; ``centred`` makes of Diabetes the instance that exactsel ships."""
+
+    data: str
+    centred: bool
+    ks: Sequence[int]
+    lams: Sequence[float]
+    epss: Sequence[float]
+    limit: float
+
+    @property
+    def title(self) -> str:
+        """A heading that says what was run."""
+        return f"{self.name}, quadratic loss, limit {self.limit:g} s"
+
+    @property
+    def name(self) -> str:
+        """The data and how they were prepared."""
+        return f"{self.data.capitalize()}{', centred' if self.centred else ''}"
+
+    def rows(self) -> Iterator[Row]:
+        """One row per k, lam and eps; :class:`MissingData` when there is nothing to run on."""
+        A, y = expanded(DATA[self.data](), self.centred)
+        warm_up(["quadratic"], [FAITHFUL, DEFAULT])
+        for k, lam in product(self.ks, self.lams):
+            yield from self._rows(Problem(A, y, k, lam=lam))
+
+    def _rows(self, problem: Problem) -> Iterator[Row]:
+        pairs = [
+            (timed(problem, FAITHFUL, limit=self.limit, eps=eps), timed(problem, DEFAULT, limit=self.limit, eps=eps))
+            for eps in self.epss
+        ]
+        inexact = {name: problem.fit(support).value for name, support in proposals(problem).items()}
+        best = min([*inexact.values(), *(run.value for pair in pairs for run in pair)])
+        proven = any(run.solved for eps, pair in zip(self.epss, pairs, strict=True) if eps == 0.0 for run in pair)
+        for eps, (faithful, default) in zip(self.epss, pairs, strict=True):
+            yield {
+                "n": problem.n,
+                "d": problem.d,
+                "k": problem.k,
+                "lam": problem.lam,
+                "eps": eps,
+                **_cells("faithful", faithful, best, proven),
+                **_cells("default", default, best, proven),
+                "faithful s, total": faithful.seconds,
+                "default s, same instances": default.seconds,
+                **{f"{name} error": _error(value, best, proven) for name, value in inexact.items()},
+            }
+
+
+def _cells(mode: str, run: Run, best: float, proven: bool) -> Row:
+    return {
+        f"{mode}: calls": f"{'' if run.solved else '≥ '}{run.calls:,}",
+        f"{mode}: seconds": f"{'' if run.solved else '≥ '}{shown(run.seconds)}",
+        f"{mode}: error": _error(run.value, best, proven),
+    }
+
+
+def _error(value: float, best: float, proven: bool) -> Cell:
+    """The objective error; without a proven optimum, only the distance to the best model seen."""
+    difference = max(0.0, value - best) if value - best > 1e-10 else 0.0
+    return difference if proven else AtLeast(difference)
