@@ -148,19 +148,23 @@ def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, .
         if mask.shape != (problem.d,):
             raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
         return tuple(int(j) for j in np.flatnonzero(mask))
-    known = {name: j for j, name in enumerate(problem.feature_names or ())}
-    numbers = []
-    for name in names:
-        if isinstance(name, str) and name in known:
-            numbers.append(known[name])
-        else:
-            try:
-                numbers.append(int(name) if isinstance(name, str) else operator.index(name))
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
-                ) from None
-    return tuple(numbers)
+    return tuple(_column_number(problem, name) for name in names)
+
+
+def _column_number(problem: Problem, name: int | str) -> int:
+    """A number as it is, else the column of that name; what reads as a number is one."""
+    try:
+        return int(name) if isinstance(name, str) else operator.index(name)
+    except (TypeError, ValueError):
+        pass
+    found = [j for j, known in enumerate(problem.feature_names or ()) if known == name]
+    if not found:
+        raise InputError(
+            f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
+        )
+    if len(found) > 1:
+        raise InputError(f"{len(found)} columns are called '{name}'; give the column's number, from 0.")
+    return found[0]
 
 
 def _recognise(problem: Problem, candidate: ArrayLike) -> tuple[Sequence[Any] | None, FloatArray | None]:

@@ -18,6 +18,10 @@ from exactsel.types import FloatArray
 LARGEST_ENTRY = 1e60
 """Data beyond this are refused: squared norms of gradients, of the fourth order in the data, must stay finite."""
 
+SMALLEST_SIZE = 1e-60
+"""Columns that are not zero but smaller than this are refused, and so is a smaller positive lam: their squares would
+underflow, and a column that counts as empty by mistake makes a lower bound wrong."""
+
 _LOSS_PARTS = ("name", "smoothness", "infimum", *POINT_FUNCTIONS, "check_target", "check_parameters")
 
 
@@ -28,6 +32,13 @@ def checked_matrix(A: ArrayLike) -> FloatArray:
         raise InputError(f"A has {matrix.ndim} dimension(s), expected a table of rows and columns (2 dimensions).")
     if 0 in matrix.shape:
         raise InputError(f"A is empty (shape {matrix.shape[0]} x {matrix.shape[1]}); give at least one row and column.")
+    sizes = np.abs(matrix).max(axis=0)
+    tiny = np.flatnonzero((sizes > 0) & (sizes < SMALLEST_SIZE))
+    if tiny.size:
+        raise InputError(
+            f"column {tiny[0]} of A holds values of at most {sizes[tiny[0]]:.3g} in size, but below {SMALLEST_SIZE:g} "
+            f"their squares would underflow; rescale the column."
+        )
     return matrix
 
 
@@ -105,6 +116,8 @@ def checked_lam(lam: Any, loss: str | None = None) -> float:
         raise InputError(f"lam is {_shown(lam)}, but the ridge weight must be a number.")
     if not math.isfinite(value) or value < 0:
         raise InputError(f"lam is {value:g}, but the ridge weight must be a finite number that is not negative.")
+    if 0 < value < SMALLEST_SIZE:
+        raise InputError(f"lam is {value:g}, too small to compute with; give 0 or at least {SMALLEST_SIZE:g}.")
     if value == 0 and loss is not None:
         raise InputError(f"lam is 0, which only quadratic loss allows; give a positive --lam for {loss} loss.")
     return value
@@ -122,6 +135,9 @@ def checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None
         raise InputError(f"feature_names is {_shown(names)}, but a list was expected; give one name per column.")
     if len(checked) != d:
         raise InputError(f"{len(checked)} feature names were given for {d} columns; give one name per column.")
+    odd = next((name for name in checked if not name.isprintable()), None)
+    if odd is not None:
+        raise InputError(f"the feature name {odd!r} holds a line break or control character; rename the column.")
     return checked
 
 

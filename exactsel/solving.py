@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from exactsel import registry
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.errors import InputError
 from exactsel.fit import Fit
 from exactsel.incumbents import checked_support, resolve, starting_models
 from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
@@ -70,6 +71,8 @@ class Search:
         self._solver = _make("bounds", _default_bound(self.settings.bound, problem))
         self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
         resolve(self.settings.heuristics)
+        if state is not None and state.problem_hash != problem.hash:
+            raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
         self._given_state = state
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
@@ -81,7 +84,7 @@ class Search:
         if self._given_state is not None:
             return self._given_state
         frontier = _make("frontiers", self.settings.frontier)
-        state = SearchState(frontier, self.problem.fit([]), "empty model")
+        state = SearchState(frontier, self.problem.fit([]), "empty model", self.problem.hash)
         state.push(root_node(self.problem.d, self.problem.loss.infimum))
         return state
 
@@ -90,13 +93,15 @@ class Search:
         settings = self.settings
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
         with Watch(settings.time_limit, self._signals) as watch, threadpool_limits(1, "blas"):
-            if self._given_state is None:
-                yield from self._starting_models(watch)
             began = time.perf_counter()
             threads = settings.threads or available_threads()
             options = BoundOptions(threads, settings.warm_start, settings.force_quit, watch.flag)
             self._bound = self._solver.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began
+            if self._start is not None:
+                yield from self._take(self.problem.fit(self._start), "given")
+            if self._given_state is None:
+                yield from self._starting_models(watch)
             expander = Expander(self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads)
             self._expander = expander
             limits = Limits(settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit)
@@ -117,8 +122,6 @@ class Search:
         def should_stop() -> bool:
             return watch.stopped or time.perf_counter() - began > budget
 
-        if self._start is not None:
-            yield from self._take(self.problem.fit(self._start), "given")
         for fit, source in starting_models(
             self.problem, settings.heuristics, state.incumbent, settings.seed, should_stop
         ):

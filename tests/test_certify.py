@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exactsel import Claim, Huber, InputError, Problem, certify, load, solve
+from exactsel import Claim, Huber, InputError, Problem, Search, certify, load, solve
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2")
@@ -252,3 +252,31 @@ class TestWhatIsSaid:
         assert certified.value == pytest.approx(problem.fit([0]).value, rel=1e-9)
         assert certified.lower <= brute_force(problem) * (1 + 1e-12)
         assert certified.improved
+
+
+def test_names_that_do_not_say_which_column_are_refused():
+    A, y = np.eye(4), np.arange(1.0, 5.0)
+    twice = Problem(A, y, 2, lam=0.1, feature_names=["f", "f", "3", "g"])
+    with pytest.raises(InputError, match="2 columns are called 'f'; give the column's number"):
+        certify(twice, support=["f"])
+    assert certify(twice, support=["3"]).support == (3,)
+    with pytest.raises(InputError, match="line break or control character; rename the column"):
+        Problem(A, y, 2, lam=0.1, feature_names=["a", "b\n", "c", "d"])
+
+
+@pytest.mark.parametrize("size", [1e-62, 1e-150, 1e-170, 5e-324])
+def test_columns_whose_squares_would_underflow_are_refused(size):
+    # Taken for empty, such a column made a lower bound of 0.5 where the optimum is 0.
+    with pytest.raises(InputError, match=r"column 0 of A holds values of at most .* rescale the column"):
+        Problem([[size], [0.0]], [1.0, 0.0], 1, lam=0.0)
+    with pytest.raises(InputError, match="too small to compute with; give 0 or at least 1e-60"):
+        Problem([[1.0], [0.0]], [1.0, 0.0], 1, lam=size)
+
+
+def test_a_state_of_another_problem_is_refused():
+    one, other = (Problem(np.eye(4), np.arange(1.0, 5.0), k, lam=0.1) for k in (1, 2))
+    search = Search(one)
+    for _ in search:
+        pass
+    with pytest.raises(InputError, match="belongs to another problem"):
+        Search(other, state=search.state)

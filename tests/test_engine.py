@@ -305,7 +305,7 @@ def test_every_word_has_its_sentence():
 
 
 def a_state(upper=10.0):
-    return SearchState(BestFirst(), Fit(np.zeros(0, dtype=np.int64), np.zeros(1), upper, 0.0), "nobody")
+    return SearchState(BestFirst(), Fit(np.zeros(0, dtype=np.int64), np.zeros(1), upper, 0.0), "nobody", "")
 
 
 def test_the_lower_bound_is_the_smallest_of_everything_not_settled():

@@ -37,7 +37,7 @@ def command(
     """Say how far a given model is from optimal.
 
     A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
-    within the tolerance, 1 that it is not (or that a better model was found).
+    within the tolerance, 1 that it is not.
     """
     from exactsel.certifying import certify, checked_coef, column_numbers
     from exactsel.errors import InputError

@@ -68,6 +68,7 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
         if state.lower > lower:
             lower = state.lower
             yield LowerBoundRaised(lower)
+    state.frontier = guard.release(state.frontier)
     yield Finished(termination, tuple(state.frontier))
 
 

@@ -1,7 +1,7 @@
 """Everything that happens in a search, as plain records.
 
 The search is a generator of these; log, trace, recorded tree and certificate are observers of them. Replayed in
-order from the root, Fixed, Split and Discarded describe a full proof: every region closed comes with what proves its
+order from the root, Fixed, Divided and Discarded describe a full proof: every region closed comes with what proves its
 bound, and the nodes still open at the end are its remaining leaves.
 """
 

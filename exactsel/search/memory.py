@@ -50,9 +50,15 @@ class MemoryGuard:
             self._usual = current
             return _moved(current, DepthFirst())
         if self._usual is not None and size < RELIEVED * self.limit * MEBIBYTE:
-            usual, self._usual = self._usual, None
-            return _moved(current, usual)
+            return self.release(current)
         return current
+
+    def release(self, current: Frontier) -> Frontier:
+        """The frontier the search was given, holding what is open now."""
+        if self._usual is None:
+            return current
+        usual, self._usual = self._usual, None
+        return _moved(current, usual)
 
     def hopeless(self, size: int) -> bool:
         """Whether the open nodes have outgrown the limit all the same."""

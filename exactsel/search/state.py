@@ -22,6 +22,8 @@ class SearchState:
     incumbent: Fit
     source: str
     """Who found the incumbent."""
+    problem_hash: str
+    """Of the problem these nodes are regions of."""
     dropped: float = math.inf
     """The smallest bound among everything discarded: it limits the lower bound where it lies below ``upper``."""
     next_id: int = 1
