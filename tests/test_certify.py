@@ -128,7 +128,7 @@ class TestMessages:
             refuse(match, named, **options)
 
     def test_options_are_those_of_solve(self, named):
-        refuse("^eps is -1, but", named, [0], eps=-1)
+        refuse("^eps is -1.0, but", named, [0], eps=-1)
         with pytest.raises(TypeError, match="speed"):
             certify(named, [0], speed=3)
 
