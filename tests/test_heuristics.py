@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -463,11 +464,12 @@ def test_htp_refuses_a_step_that_does_not_grow():
 
 
 def test_dual_iht_refuses_a_loss_without_a_conjugate():
-    class Half:
+    class Half(NamedTuple):
         """A loss of someone else, with the primal functions only."""
 
         name, smoothness, infimum = "half", 1.0, 0.0
-        point_value = point_derivative = point_curvature = point_prox = staticmethod(lambda loss, z, y: 0.0)
+        point_value = point_derivative = point_curvature = staticmethod(lambda loss, z, y: 0.0)
+        point_majorizer = point_prox = point_value
 
         def check_target(self, y):
             pass
