@@ -1,8 +1,8 @@
 """The only module that imports numba: compile kernels, or run them as plain Python.
 
 ``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage). Compiled kernels are cached on disk in a folder
-whose name is a hash of every file a kernel can inline, because numba's own cache does not notice an edit in
-another file and would silently return the old numbers.
+whose name is a hash of every file a kernel can inline (our kernels and losses, and the kernel's own folder), because
+numba's own cache does not notice an edit in another file and would silently return the old numbers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,13 +27,17 @@ _dispatchers: list[Any] = []
 _parallel_lock = threading.RLock()
 
 
-def _source_hash() -> str:
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for folder in ("kernels", "losses"):
-        for path in sorted((_PACKAGE / folder).glob("*.py")):
-            digest.update(path.name.encode())
-            digest.update(path.read_bytes())
+def _hash_of(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _source_hash() -> str:
+    folders = (_PACKAGE / "kernels", _PACKAGE / "losses")
+    return _hash_of([Path(__file__), *(path for folder in folders for path in sorted(folder.glob("*.py")))])
 
 
 def _user_cache() -> Path:
@@ -61,11 +66,19 @@ if ENABLED:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
     import numba
-    from numba import prange
+    from numba import prange, types
+    from numba.core import cgutils
     from numba.core import config as _config
-    from numba.extending import overload
+    from numba.extending import intrinsic, overload
 
     _CACHE = _writable_cache()
+
+    @cache
+    def _cache_of(folder: Path) -> str | None:
+        """Where kernels defined in ``folder`` are cached: elsewhere than our own, and anew after any edit there."""
+        if _CACHE is None or folder.parent == _PACKAGE:
+            return _CACHE
+        return str(Path(_CACHE) / f"{folder.name}-{_hash_of(sorted(folder.glob('*.py')))}")
 
     _PROCESS = uuid.uuid4().hex[:12]
 
@@ -89,7 +102,7 @@ if ENABLED:
         def decorate(py_function: F) -> F:
             fastmath: Any = {"reassoc", "contract"} if sums else False
             previous = _config.CACHE_DIR
-            _config.CACHE_DIR = _CACHE or previous
+            _config.CACHE_DIR = _cache_of(Path(py_function.__code__.co_filename).resolve().parent) or previous
             try:
                 dispatcher = numba.njit(
                     nogil=True, parallel=parallel, fastmath=fastmath, cache=_CACHE is not None, error_model="numpy"
@@ -117,6 +130,23 @@ if ENABLED:
         """How many threads a parallel kernel can use in this process."""
         return int(numba.config.NUMBA_NUM_THREADS)
 
+    def _atomic(operation: str) -> Any:
+        """A function (cells, index, value) -> old value that no other thread can come between; int64 cells."""
+
+        def change(_typing: Any, cells: Any, index: Any, value: Any) -> Any:
+            def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                kind = signature.args[0]
+                array = context.make_array(kind)(context, builder, arguments[0])
+                place = cgutils.get_item_pointer(context, builder, kind, array, [arguments[1]])
+                return builder.atomic_rmw(operation, place, arguments[2], "seq_cst")
+
+            return types.int64(cells, types.int64, types.int64), emit
+
+        return intrinsic(change)
+
+    atomic_add = _atomic("add")
+    atomic_swap = _atomic("xchg")
+
 else:
     prange = range
 
@@ -136,6 +166,18 @@ else:
     def available_threads() -> int:
         """One: plain Python runs on one thread."""
         return 1
+
+    def atomic_add(cells: Any, index: int, value: int) -> int:
+        """Add to an int64 cell and return what it held; plain Python runs on one thread."""
+        before = int(cells[index])
+        cells[index] += value
+        return before
+
+    def atomic_swap(cells: Any, index: int, value: int) -> int:
+        """Replace an int64 cell and return what it held; plain Python runs on one thread."""
+        before = int(cells[index])
+        cells[index] = value
+        return before
 
 
 _session_lock = threading.RLock()

@@ -38,6 +38,16 @@ class Fit:
         return tuple(int(j) for j in np.flatnonzero(self.coef))
 
 
+@dataclass(frozen=True)
+class Selection(Fit):
+    """Columns chosen without a model for them (column subset selection): there are no coefficients, ``coef`` is empty."""
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """The chosen columns, ascending."""
+        return tuple(int(j) for j in self.columns)
+
+
 def fit_support(problem: Problem, columns: IntArray) -> Fit:
     """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 (1 + ||grad P(0)||).
 

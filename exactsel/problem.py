@@ -63,6 +63,8 @@ class Problem:
         With one sentence that says what was found, what was expected and what to do.
     """
 
+    family = "regression"
+
     def __init__(
         self,
         A: ArrayLike,

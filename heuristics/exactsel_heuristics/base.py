@@ -17,12 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from exactsel.errors import UnsupportedError
+
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from exactsel.column_subset import ColumnSubsetProblem
     from exactsel.problem import Problem
+
+    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
 
 
 def never() -> bool:
@@ -63,15 +70,39 @@ class Proposal:
         At most k distinct columns, ascending.
     evaluations : int
         Number of supports whose objective was computed, by a refit or in closed form.
+    path : tuple of int
+        The columns in the order in which a stepwise method took them; empty for other methods.
+    criterion : tuple of float
+        The method's own criterion after each step of ``path``, where that is not the objective (for example a
+        leave-one-out error).
+    curve : tuple of (int, float)
+        The anytime curve: (evaluations, best objective so far) at each improvement, for methods that keep one.
     """
 
     support: tuple[int, ...]
     evaluations: int
+    path: tuple[int, ...] = ()
+    criterion: tuple[float, ...] = ()
+    curve: tuple[tuple[int, float], ...] = ()
 
     @classmethod
-    def of(cls, columns: Iterable[int], evaluations: int) -> Proposal:
+    def of(
+        cls,
+        columns: Iterable[int],
+        evaluations: int,
+        *,
+        path: Iterable[int] = (),
+        criterion: Iterable[float] = (),
+        curve: Iterable[tuple[int, float]] = (),
+    ) -> Proposal:
         """A proposal of ``columns``, given in any order."""
-        return cls(tuple(sorted({int(j) for j in columns})), int(evaluations))
+        return cls(
+            tuple(sorted({int(j) for j in columns})),
+            int(evaluations),
+            tuple(int(j) for j in path),
+            tuple(float(value) for value in criterion),
+            tuple((int(count), float(value)) for count, value in curve),
+        )
 
 
 @runtime_checkable
@@ -83,13 +114,14 @@ class Heuristic(Protocol):
         """The name it is registered under; a plain class attribute will do."""
         ...
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: Any, context: Context) -> Proposal:
         """Propose a support of at most k columns.
 
         Parameters
         ----------
-        problem : Problem
-            The instance; read, never changed.
+        problem : Problem or ColumnSubsetProblem
+            The instance; read, never changed. Call :func:`regression` or :func:`column_subset` first when only one
+            of the two families is served.
         context : Context
             Seed, start and stopping signal.
 
@@ -103,3 +135,23 @@ class Heuristic(Protocol):
             When the method does not apply to this problem, in one sentence that says why.
         """
         ...
+
+
+def regression(problem: AnyProblem, method: str) -> Problem:
+    """The problem, if it has a target to predict; :class:`UnsupportedError` otherwise."""
+    if problem.family != "regression":
+        raise UnsupportedError(
+            f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "
+            f"it, such as pocss or greedy-css."
+        )
+    return problem  # type: ignore[return-value]
+
+
+def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
+    """The problem, if it is one of column subset selection; :class:`UnsupportedError` otherwise."""
+    if problem.family != "css":
+        raise UnsupportedError(
+            f"the method '{method}' selects columns of a matrix without a target; give --problem css, or use another "
+            f"method, such as forward or poss."
+        )
+    return problem  # type: ignore[return-value]

@@ -1,0 +1,132 @@
+"""Column subset selection: the second family of problems.
+
+    minimise  f(S) = ||A - S S⁺ A||_F²   over at most k columns S of A
+
+S S⁺ projects on the span of the chosen columns, so f is what they leave unexplained of the whole matrix; there is no
+target. Centre and scale the columns beforehand if you want that: the objective takes them as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel.checks import checked_k, checked_matrix, checked_names
+from exactsel.fit import Selection
+from exactsel.kernels.columns import unexplained
+from exactsel.types import FloatArray, IntArray
+
+
+class ColumnSubsetProblem:
+    """One instance of column subset selection, validated once and frozen.
+
+    Parameters
+    ----------
+    A : array (n, d)
+        The matrix whose columns are to be selected; finite numbers. float32 is converted.
+    k : int
+        Largest number of columns. More than d is taken as d, with a warning.
+    feature_names : sequence of str, optional
+        Names of the columns.
+
+    Raises
+    ------
+    InputError
+        With one sentence that says what was found, what was expected and what to do.
+
+    References
+    ----------
+    C. Feng, C. Qian and K. Tang, Unsupervised feature selection by Pareto optimization. AAAI 2019.
+    """
+
+    family = "css"
+    infimum = 0.0
+    """No selection leaves less than nothing unexplained."""
+
+    def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
+        self.AT: FloatArray = np.ascontiguousarray(checked_matrix(A).T)
+        """The transposed data (d, n), so that a column of A is contiguous; read-only."""
+        self.d, self.n = self.AT.shape
+        self.k = checked_k(k, self.d)
+        self.feature_names = checked_names(feature_names, self.d)
+        self.AT.flags.writeable = False
+        self._frozen = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a ColumnSubsetProblem is frozen; make a new one instead of changing '{name}'.")
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return f"ColumnSubsetProblem(n={self.n}, d={self.d}, k={self.k})"
+
+    @property
+    def A(self) -> FloatArray:
+        """The data (n, d), read-only."""
+        return self.AT.T
+
+    @property
+    def objective_text(self) -> str:
+        """What is minimised, for people."""
+        return "||A - S S⁺ A||², the part of the matrix the chosen columns S leave unexplained"
+
+    @cached_property
+    def hash(self) -> str:
+        """sha256 over everything that defines the problem (names excluded)."""
+        header = {"problem": self.family, "n": self.n, "d": self.d, "k": self.k}
+        digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
+        digest.update(np.ascontiguousarray(self.A, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """||A||_F², the objective of the empty selection."""
+        return float(np.einsum("ij,ij->", self.AT, self.AT))
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """A'A (d, d)."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1, "blas"):  # so that the last bits do not depend on the machine's cores
+            gram: FloatArray = self.AT @ self.AT.T
+        return gram
+
+    @cached_property
+    def reduced(self) -> FloatArray:
+        """A' rotated and cut to at most d entries a column, (d, min(n, d)): every projection is the same on it."""
+        if self.n <= self.d:
+            return self.AT
+        triangle = np.asarray(np.linalg.qr(self.A, mode="r"))
+        return np.ascontiguousarray(triangle.T)
+
+    def fit(self, columns: Iterable[int]) -> Selection:
+        """The objective of a selection, by an orthogonal factorisation of the data; dependent columns are harmless."""
+        chosen = np.unique(np.fromiter(columns, dtype=np.int64))
+        return Selection(chosen, np.zeros(0), unexplained(self.AT, chosen), 0.0)
+
+    def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
+        """The objective of each selection, a row of column numbers padded with -1; ``threads`` is not needed."""
+        return np.array([unexplained(self.reduced, row[row >= 0]) for row in np.asarray(supports, dtype=np.int64)])
+
+    def best_rank_error(self, rank: int) -> float:
+        """||A - A_r||_F² of the best approximation of this rank, below which no selection of ``rank`` columns gets."""
+        singular = np.linalg.svd(self.reduced, compute_uv=False)
+        return float(np.sum(singular[rank:] ** 2))
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data, without its arrays."""
+        return {
+            "problem": self.family, "n": self.n, "d": self.d, "k": self.k,
+            "problem_hash": self.hash, "feature_names": self.feature_names,
+        }  # fmt: skip
+
+    def replace(self, **changes: Any) -> ColumnSubsetProblem:
+        """A copy with k or feature_names changed."""
+        return ColumnSubsetProblem(self.A, **{"k": self.k, "feature_names": self.feature_names, **changes})
