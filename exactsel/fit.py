@@ -40,7 +40,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Selection(Fit):
-    """Columns chosen without a model for them (column subset selection): there are no coefficients, ``coef`` is empty."""
+    """Columns chosen without a model for them (column subset selection): ``coef`` is empty."""
 
     @property
     def support(self) -> tuple[int, ...]:
