@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Problem": "exactsel.problem",
+    "ColumnSubsetProblem": "exactsel.column_subset",
     "Instance": "exactsel.instance",
     "load": "exactsel.instance",
     "solve": "exactsel.solving",
@@ -37,6 +38,7 @@ _HOMES = {
 __all__ = [
     "Certified",
     "Claim",
+    "ColumnSubsetProblem",
     "ExactselError",
     "Huber",
     "InputError",
@@ -57,6 +59,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from exactsel.certifying import Certified, certify
+    from exactsel.column_subset import ColumnSubsetProblem
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.instance import Instance, load
     from exactsel.losses import Huber, Logistic, Quadratic

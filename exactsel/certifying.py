@@ -17,6 +17,7 @@ from exactsel.problem import Problem
 from exactsel.result import Claim, Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
 from exactsel.solving import solve
+from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 
 
@@ -71,7 +72,8 @@ class Certified:
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
         candidate = {
-            "support": list(self.support), "coef": [float(v) for v in self.coef], "value": finite(self.value),
+            "support": list(self.support),
+            "coef": [float(v) for v in self.coef] if self.coef.size else None, "value": finite(self.value),
             "refitted": self.refitted, "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
             "excess": finite(self.excess), "improved": self.improved, "claim": self.claim.value,
         }  # fmt: skip
@@ -83,6 +85,7 @@ class Certified:
 
     def __str__(self) -> str:
         how = "best coefficients on its support" if self.refitted else "coefficients as given"
+        how = how if self.coef.size else "a selection of columns"
         k = self.result.problem["k"]
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
@@ -96,7 +99,7 @@ class Certified:
 
 
 def certify(
-    problem: Problem,
+    problem: SubsetProblem,
     candidate: ArrayLike | None = None,
     *,
     support: Sequence[int | str] | None = None,
@@ -107,7 +110,7 @@ def certify(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or ColumnSubsetProblem
     candidate : array_like
         A support (whole numbers from 0, a boolean mask of length d, or feature names), which is refitted exactly; or
         a coefficient vector of length d (floats), which is taken as it is. ``support`` and ``coef`` say the same
@@ -129,6 +132,8 @@ def certify(
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
     if coef is not None:
+        if not isinstance(problem, Problem):
+            raise InputError("column subset selection has no coefficients; give the candidate as a support.")
         vector = checked_coef(problem, coef)
         columns, value = tuple(int(j) for j in np.flatnonzero(vector)), problem.objective(vector)
     else:
@@ -141,7 +146,7 @@ def certify(
     return Certified(columns, vector, value, coef is None, claim, result)
 
 
-def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, ...]:
+def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[int, ...]:
     """Column numbers of a support given as numbers, as feature names or as a boolean mask."""
     mask = np.asarray(names)
     if mask.dtype == np.bool_:
@@ -151,7 +156,7 @@ def column_numbers(problem: Problem, names: Sequence[int | str]) -> tuple[int, .
     return tuple(_column_number(problem, name) for name in names)
 
 
-def _column_number(problem: Problem, name: int | str) -> int:
+def _column_number(problem: SubsetProblem, name: int | str) -> int:
     """A number as it is, else the column of that name; what reads as a number is one."""
     try:
         return int(name) if isinstance(name, str) else operator.index(name)
@@ -167,7 +172,7 @@ def _column_number(problem: Problem, name: int | str) -> int:
     return found[0]
 
 
-def _recognise(problem: Problem, candidate: ArrayLike) -> tuple[Sequence[Any] | None, FloatArray | None]:
+def _recognise(problem: SubsetProblem, candidate: ArrayLike) -> tuple[Sequence[Any] | None, FloatArray | None]:
     """Tell a support from a coefficient vector."""
     values = np.asarray(candidate)
     if values.ndim != 1:

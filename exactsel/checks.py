@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -227,3 +227,54 @@ def _real(value: Any) -> float | None:
 def _shown(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:60] + "…"
+
+
+def _single(value: Any) -> Any:
+    """The value inside a numpy scalar or an array of one entry; anything else unchanged."""
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        return value.reshape(-1)[0].item()
+    return value
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {' x '.join(map(str, value.shape)) or 'one'} entries of type {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def one_number(name: str, value: Any) -> float:
+    """A stored number: a scalar or an array of one entry."""
+    single = _single(value)
+    if isinstance(single, bool) or not isinstance(single, int | float):
+        raise InputError(f"{name} is {_described(single)}, but one number was expected; store it as {name}=0.1, say.")
+    return float(single)
+
+
+def one_whole_number(name: str, value: Any) -> int:
+    """A stored whole number."""
+    single = _single(value)
+    if isinstance(single, float) and single.is_integer():
+        single = int(single)
+    if isinstance(single, bool) or not isinstance(single, int):
+        raise InputError(
+            f"{name} is {_described(single)}, but one whole number was expected; store it as {name}=5, say."
+        )
+    return single
+
+
+def one_text(name: str, value: Any) -> str:
+    """A stored text."""
+    single = _single(value)
+    if not isinstance(single, str):
+        raise InputError(f'{name} is {_described(single)}, but one text was expected; store it as {name}="huber", say.')
+    return single
+
+
+def list_of_texts(name: str, value: Any) -> tuple[str, ...]:
+    """A stored list of texts."""
+    entries = value.tolist() if isinstance(value, np.ndarray) else value
+    names = tuple(entries) if isinstance(entries, Iterable) and not isinstance(entries, str) else (None,)
+    if not all(isinstance(entry, str) for entry in names):
+        raise InputError(f"{name} is {_described(value)}, but a list of texts was expected; give one name per column.")
+    return names

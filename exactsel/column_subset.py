@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.checks import checked_k, checked_matrix, checked_names
 from exactsel.fit import Selection
-from exactsel.kernels.columns import unexplained
+from exactsel.projection import unexplained
 from exactsel.types import FloatArray, IntArray
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
-from exactsel.problem import Problem
 from exactsel.settings import DEFAULT_HEURISTICS
+from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic
 
 
@@ -19,7 +19,7 @@ def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
 
 
 def starting_models(
-    problem: Problem, heuristics: Sequence[Any], best: Fit, seed: int, should_stop: Callable[[], bool]
+    problem: SubsetProblem, heuristics: Sequence[Any], best: Fit, seed: int, should_stop: Callable[[], bool]
 ) -> Iterator[tuple[Fit, str]]:
     """Run the heuristics in turn; yield each model better than ``best`` and all before, with its finder's name.
 
@@ -43,7 +43,7 @@ def starting_models(
             yield fit, heuristic.name
 
 
-def checked_support(support: Sequence[int], problem: Problem) -> tuple[int, ...]:
+def checked_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
     """A proposed support, ascending; :class:`InputError` when it is not one of this problem."""
     columns = tuple(sorted({int(j) for j in support}))
     if len(columns) != len(tuple(support)):

@@ -4,7 +4,7 @@
 key            shape               meaning
 ============== =================== ==========================================================
 A              (n, d)              one row per observation, one column per candidate variable
-y              (n,)                target; labels -1 and +1 for logistic loss
+y              (n,)                target; labels -1 and +1 for logistic loss; not needed for column subset selection
 k              one number          largest number of non-zero coefficients
 lam            one number          ridge weight
 loss           one text            name of the loss
@@ -22,7 +22,7 @@ import dataclasses
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.checks import refuse_masked
+from exactsel.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
+from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
@@ -56,8 +57,8 @@ class Instance:
     ----------
     A : array (n, d)
         One row per observation, one column per candidate variable.
-    y : array (n,)
-        Target; labels -1 and +1 for logistic loss.
+    y : array (n,), optional
+        Target; labels -1 and +1 for logistic loss. Column subset selection needs none.
     k : int, optional
         Largest number of non-zero coefficients. An array of one number will do, here and for ``lam`` and ``delta``.
     lam : float, optional
@@ -76,7 +77,7 @@ class Instance:
     """
 
     A: NDArray[Any]
-    y: NDArray[Any]
+    y: NDArray[Any] | None = None
     k: int | None = None
     lam: float | None = None
     loss: str | None = None
@@ -87,11 +88,11 @@ class Instance:
         checks = {
             "A": _array,
             "y": _array,
-            "k": _whole_number,
-            "lam": _number,
-            "loss": _text,
-            "delta": _number,
-            "feature_names": _texts,
+            "k": one_whole_number,
+            "lam": one_number,
+            "loss": one_text,
+            "delta": one_number,
+            "feature_names": list_of_texts,
         }
         for name, check in checks.items():
             value = getattr(self, name)
@@ -128,6 +129,11 @@ class Instance:
         InputError
             When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
         """
+        if self.y is None:
+            raise InputError(
+                "the instance holds no target y; add one, or give --problem css (columns_problem in Python) for column "
+                "subset selection, which needs none."
+            )
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:
             chosen = loss
@@ -142,6 +148,26 @@ class Instance:
             delta=delta,
             feature_names=self.feature_names,
         )
+
+    def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
+        """The column subset selection problem on this instance's matrix; its target, if there is one, is ignored.
+
+        Parameters
+        ----------
+        k : int, optional
+            Takes precedence over the instance's own.
+
+        Returns
+        -------
+        ColumnSubsetProblem
+
+        Raises
+        ------
+        InputError
+            When k is missing or the matrix cannot be used.
+        """
+        chosen = self.k if k is None else k
+        return ColumnSubsetProblem(self.A, chosen, feature_names=self.feature_names)  # type: ignore[arg-type]
 
 
 def load(
@@ -188,14 +214,14 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
     Raises
     ------
     InputError
-        When there is no such file, it is no ``.npz`` archive, it is damaged, A or y is missing, an array is pickled or
+        When there is no such file, it is no ``.npz`` archive, it is damaged, A is missing, an array is pickled or
         larger than :data:`MAX_ARRAY_BYTES`, or k, lam, loss, delta or feature_names has the wrong type or shape.
     """
     file = Path(path)
     _check_readable(file)
     with _refusing_damage(file), zipfile.ZipFile(file) as archive:
         stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
-        if "A" not in stored or "y" not in stored:
+        if "A" not in stored:
             raise InputError(
                 f"{file} holds {_listed(stored)}, but an instance needs the arrays A and y; write it with "
                 f"{_how_to_write(file)}."
@@ -336,48 +362,3 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         return np.asarray(value)
     except ValueError:
         raise InputError(f"{name} has rows of different lengths; give the same number of entries in each.") from None
-
-
-def _single(value: Any) -> Any:
-    """The value inside a numpy scalar or an array of one entry; anything else unchanged."""
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
-        return value.reshape(-1)[0].item()
-    return value
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of {' x '.join(map(str, value.shape)) or 'one'} entries of type {value.dtype}"
-    text = repr(value)
-    return text if len(text) <= 40 else text[:40] + "…"
-
-
-def _number(name: str, value: Any) -> float:
-    single = _single(value)
-    if isinstance(single, bool) or not isinstance(single, int | float):
-        raise InputError(f"{name} is {_shown(single)}, but one number was expected; store it as {name}=0.1, say.")
-    return float(single)
-
-
-def _whole_number(name: str, value: Any) -> int:
-    single = _single(value)
-    if isinstance(single, float) and single.is_integer():
-        single = int(single)
-    if isinstance(single, bool) or not isinstance(single, int):
-        raise InputError(f"{name} is {_shown(single)}, but one whole number was expected; store it as {name}=5, say.")
-    return single
-
-
-def _text(name: str, value: Any) -> str:
-    single = _single(value)
-    if not isinstance(single, str):
-        raise InputError(f'{name} is {_shown(single)}, but one text was expected; store it as {name}="huber", say.')
-    return single
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    entries = value.tolist() if isinstance(value, np.ndarray) else value
-    names = tuple(entries) if isinstance(entries, Iterable) and not isinstance(entries, str) else (None,)
-    if not all(isinstance(entry, str) for entry in names):
-        raise InputError(f"{name} is {_shown(value)}, but a list of texts was expected; give one name per column.")
-    return names

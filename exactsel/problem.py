@@ -113,6 +113,24 @@ class Problem:
         return isinstance(self.loss, Quadratic)
 
     @property
+    def infimum(self) -> float:
+        """A number no objective is below, -inf if the loss knows none."""
+        return float(self.loss.infimum)
+
+    @property
+    def objective_text(self) -> str:
+        """What is minimised, for people."""
+        return f"L(Ax) + (lam/2)||x||^2, L a sum over rows, {self.loss_text}, lam={self.lam:g}"
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data, without its arrays."""
+        return {
+            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.loss.name,
+            "loss_parameters": self.loss_parameters, "lam": self.lam, "problem_hash": self.hash,
+            "feature_names": self.feature_names,
+        }  # fmt: skip
+
+    @property
     def loss_parameters(self) -> dict[str, float]:
         """Parameters of the loss by name, e.g. ``{"delta": 1.345}``."""
         return dict(zip(getattr(self.loss, "_fields", ()), map(float, tuple(self.loss)), strict=True))  # type: ignore[arg-type]

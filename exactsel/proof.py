@@ -1,11 +1,12 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of four things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of five things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
 * :class:`DualPoint`: the dual vector itself (methods that work on the dual, as in the paper's).
 * :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
+* :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
 * :class:`InfimumPoint`: no value of the loss is smaller.
 """
 
@@ -53,8 +54,13 @@ class FitPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class EigenvaluePoint:
+    """Column subset selection: any r columns capture at most the r largest eigenvalues (bounds/eigenvalue.py)."""
+
+
+@dataclass(frozen=True, slots=True)
 class InfimumPoint:
     """The loss is nowhere below its infimum."""
 
 
-Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | InfimumPoint
+Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint

@@ -89,6 +89,7 @@ class Result:
     """No model with at most k columns has a smaller objective (see ``scope``)."""
     support: tuple[int, ...]
     coef: FloatArray = field(repr=False)
+    """(d,) coefficients; empty for column subset selection, which has none."""
     claim: Claim
     termination: Termination
     nodes: int
@@ -103,7 +104,7 @@ class Result:
     times: dict[str, float]
     """Seconds by part."""
     problem: dict[str, Any]
-    """n, d, k, loss, loss parameters, lam, hash, feature names."""
+    """family, n, d, k, loss, loss parameters, lam, hash, feature names, as far as the family has them."""
     settings: dict[str, Any]
     tree_hash: str
     """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads."""
@@ -148,7 +149,7 @@ class Result:
             "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "coef": [float(value) for value in self.coef],
+            "coef": None if self.problem.get("problem") == "css" else [float(value) for value in self.coef],
             "nodes": self.nodes, "bound_calls": self.bound_calls, "iterations": self.iterations,
             "open_nodes": self.open_nodes, "source": self.source,
             "time": self.time, "times": self.times,

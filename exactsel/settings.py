@@ -11,7 +11,8 @@ from typing import Any
 from exactsel.errors import InputError
 from exactsel.search.tolerance import Tolerance
 
-DEFAULT_HEURISTICS = ("forward", "omp", "htp", "dual-iht", "swap")
+DEFAULT_HEURISTICS = ("forward", "omp", "htp", "dual-iht", "swap", "greedy-css", "iterative-css")
+"""Those that cannot serve a problem's family are passed over."""
 
 
 @dataclass(frozen=True)

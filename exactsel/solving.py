@@ -18,10 +18,10 @@ from threadpoolctl import threadpool_limits
 from exactsel import registry
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import InputError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.incumbents import checked_support, resolve, starting_models
-from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.problem import Problem
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Finished, IncumbentFound
@@ -30,6 +30,7 @@ from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
+from exactsel.subset import SubsetProblem
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -54,7 +55,7 @@ class Search:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: SubsetProblem,
         settings: Settings | None = None,
         *,
         start: Sequence[int] | None = None,
@@ -68,7 +69,7 @@ class Search:
         self._signals = signals
         self._began = time.perf_counter()
         self._tree = _make("trees", self.settings.tree)
-        self._solver = _make("bounds", _default_bound(self.settings.bound, problem))
+        self._solver = _bound_for(problem, self.settings.bound)
         self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
@@ -85,7 +86,7 @@ class Search:
             return self._given_state
         frontier = _make("frontiers", self.settings.frontier)
         state = SearchState(frontier, self.problem.fit([]), "empty model", self.problem.hash)
-        state.push(root_node(self.problem.d, self.problem.loss.infimum))
+        state.push(root_node(self.problem.d, self.problem.infimum))
         return state
 
     def __iter__(self) -> Iterator[Event]:
@@ -152,7 +153,7 @@ class Search:
             open_nodes=len(state.frontier) + len(state.in_flight),
             source=state.source,
             times=times,
-            problem=describe(problem),
+            problem=problem.describe(),
             settings={**self.settings.as_dict(), **self._choices()},
             tree_hash=state.tree_hash,
             scope=self._scope(),
@@ -169,13 +170,11 @@ class Search:
         }
 
     def _scope(self) -> str:
-        if getattr(self._bound, "bounded_models_only", False):
-            return f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
-        return ""
+        return str(getattr(self._bound, "scope", ""))
 
 
 def solve(
-    problem: Problem,
+    problem: SubsetProblem,
     *,
     callback: Callback | None = None,
     start: Sequence[int] | None = None,
@@ -187,7 +186,7 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or ColumnSubsetProblem
     callback : callable, optional
         Called with (event, state) for every event; see :mod:`exactsel.search.events`.
     start : sequence of int, optional
@@ -220,29 +219,28 @@ def solve(
     return run.result(events)
 
 
-def describe(problem: Problem) -> dict[str, Any]:
-    """The problem as plain data, without its arrays."""
-    return {
-        "n": problem.n,
-        "d": problem.d,
-        "k": problem.k,
-        "loss": problem.loss.name,
-        "loss_parameters": problem.loss_parameters,
-        "lam": problem.lam,
-        "problem_hash": problem.hash,
-        "feature_names": problem.feature_names,
-    }
-
-
 def _make(kind: str, choice: Any) -> Any:
     """A plug-in by name, or the object itself."""
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 
 
-def _default_bound(choice: Any, problem: Problem) -> Any:
+def _bound_for(problem: SubsetProblem, choice: Any) -> Any:
+    """The bound solver: the one asked for, if it serves this family of problems, or the default."""
+    solver = _make("bounds", _default_bound(problem) if choice == "auto" else choice)
+    family = getattr(solver, "family", "regression")
+    if family != problem.family:
+        words = {"css": "column subset selection (--problem css)", "regression": "problems with a target"}
+        raise UnsupportedError(
+            f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
+            f"use --bound auto."
+        )
+    return solver
+
+
+def _default_bound(problem: SubsetProblem) -> str:
     """lam = 0 leaves only the fit; otherwise the perspective relaxation."""
-    if choice != "auto":
-        return choice
+    if not isinstance(problem, Problem):
+        return "eigenvalue"
     return "fit" if problem.lam == 0 else "apg"
 
 
@@ -250,4 +248,4 @@ def _default_branching(choice: Any, bound: str) -> Any:
     """Drop costs order the columns where the bound knows them, relaxed indicators elsewhere."""
     if choice != "auto":
         return choice
-    return "costliest" if bound == "fit" else "half"
+    return {"fit": "costliest", "eigenvalue": "largest"}.get(bound, "half")

@@ -167,9 +167,9 @@ class TestSolve:
         assert table[0] == ["column", "name", "coefficient"]
         assert [row[:2] for row in table[1:]] == [["0", "signal"], ["1", "twin"]]
         assert float(table[1][2]) == pytest.approx(1.912562493)
-        assert shown.err.startswith(f"exactsel {__version__}   quadratic   n=8 d=5 k=2\n")
+        assert shown.err.startswith(f"exactsel {__version__}   n=8 d=5 k=2   10 supports\n")
         for text in (
-            "minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam=0.1   10 supports",
+            "minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, quadratic, lam=0.1\n",
             "gap = (upper - lower) / max(1e-12, |upper|)   stop at eps=0 or rel_eps=1e-06",
             "claim        optimal: ",
             "termination  tree_exhausted: ",
@@ -475,7 +475,7 @@ class TestInternalErrors:
         def interrupt(*_args, **_options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("exactsel.instance.load", interrupt)
+        monkeypatch.setattr("exactsel.instance.read_instance", interrupt)
         shown = run("solve", TWINS)
         assert (shown.code, shown.out, shown.err.splitlines()[-1]) == (130, "", "interrupted.")
 

@@ -267,8 +267,8 @@ class TestRefused:
     def test_missing_keys(self, path):
         np.savez(path, X=A, target=Y)
         self.refuse(path, "holds X, target, but an instance needs the arrays A and y; write it with numpy.savez")
-        np.savez(path, A=A)
-        self.refuse(path, "holds A, but")
+        np.savez(path, y=Y)
+        self.refuse(path, "holds y, but")
         np.savez(path)
         self.refuse(path, "holds nothing, but")
         np.savez(path, **{f"x{i}": Y for i in range(15)})

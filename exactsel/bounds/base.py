@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from exactsel.kernels.node import Answers
-from exactsel.problem import Problem
 from exactsel.proof import ModelPoint, Proof
 from exactsel.types import BoolArray, FloatArray, StateArray
 
@@ -82,11 +81,15 @@ class PreparedBound(Protocol):
 
 
 class BoundSolver(Protocol):
-    """A way to bound nodes, found by name among the entry points ``exactsel.bounds``."""
+    """A way to bound nodes, found by name among the entry points ``exactsel.bounds``.
+
+    A solver for column subset selection says so by ``family = "css"``; without that attribute it serves regression.
+    What it prepares may have a text ``scope``: a restriction under which its bounds hold.
+    """
 
     name: str
 
-    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
+    def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
         """Bind to a problem; :class:`exactsel.errors.UnsupportedError` when it cannot be served."""
         ...
 

@@ -66,6 +66,13 @@ class PreparedFit:
         self.bounded_models_only = False
         """Whether some bound speaks only of models with abs(x_j) ||a_j|| <= 10^6 ||y|| (lam = 0, dependent columns)."""
 
+    @property
+    def scope(self) -> str:
+        """What the bounds are restricted to, in words; empty when they are not."""
+        if not self.bounded_models_only:
+            return ""
+        return f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
+
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
     ) -> Tightened:

@@ -6,9 +6,11 @@ import numpy as np
 
 from exactsel._jit import loss_session
 from exactsel.kernels.dual import dual_at_point, node_bound
-from exactsel.kernels.node import node_columns
+from exactsel.kernels.node import IN, OUT, node_columns
 from exactsel.problem import Problem
-from exactsel.types import FloatArray, StateArray
+from exactsel.proof import ModelPoint
+from exactsel.subset import SubsetProblem
+from exactsel.types import FloatArray, IntArray, StateArray
 
 
 def bound_at_model(problem: Problem, state: StateArray, x: FloatArray) -> float:
@@ -26,3 +28,17 @@ def bound_at_model(problem: Problem, state: StateArray, x: FloatArray) -> float:
     with loss_session(problem.loss):
         base = dual_at_point(problem.loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
     return float(node_bound(base, q, fixed, places, problem.lam, np.empty(places + 1)))
+
+
+def solved_from_data(problem: SubsetProblem, state: StateArray) -> tuple[float, ModelPoint] | None:
+    """A sharper bound of a convex region, with its proof, where the data say more than the kernels' Gram matrix."""
+    if not isinstance(problem, Problem) or problem.lam == 0:
+        return None
+    fit = problem.fit(allowed_columns(state, problem.k))
+    return bound_at_model(problem, state, fit.coef), ModelPoint.from_dense(fit.coef)
+
+
+def allowed_columns(state: StateArray, k: int) -> IntArray:
+    """Columns a convex region's minimiser may use: S when no place is left, else S and C."""
+    inside = np.flatnonzero(state == IN)
+    return inside if inside.size >= k else np.flatnonzero(state != OUT)

@@ -24,16 +24,7 @@ from exactsel.cli.options import (
 @click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")
 @search_options
 @output_options
-def command(
-    instance: str,
-    k: int | None,
-    loss: str | None,
-    lam: float | None,
-    delta: float | None,
-    support: str | None,
-    coef: str | None,
-    **arguments: Any,
-) -> int:
+def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """Say how far a given model is from optimal.
 
     A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
@@ -47,13 +38,15 @@ def command(
 
     if (support is None) == (coef is None):
         raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")
-    problem = read_problem(instance, k, loss, lam, delta)
+    problem = read_problem(arguments)
     settings = search_settings(arguments)
     candidate: dict[str, Any] = {}
     if support is not None:
         names = [name.strip() for name in support.split(",") if name.strip()]
         candidate["support"] = checked_support(column_numbers(problem, names), problem)
     else:
+        if problem.family == "css":
+            raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
     certified = certify(problem, callback=log, signals=SIGNALS, **candidate, **settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -12,9 +13,7 @@ from exactsel.cli.options import problem_options, warnings_as_lines
 @click.command("info")
 @problem_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(
-    instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None, as_json: bool
-) -> None:
+def command(instance: str, problem: str, as_json: bool, **overrides: Any) -> None:
     """Say what an instance file holds: sizes, parameters, rank, constant and duplicate columns, supports."""
     import json
 
@@ -22,7 +21,7 @@ def command(
     from exactsel.report.facts import instance_facts
 
     with warnings_as_lines():
-        facts = instance_facts(read_instance(instance), k=k, loss=loss, lam=lam, delta=delta)
+        facts = instance_facts(read_instance(instance), problem, **overrides)
     if as_json:
         click.echo(json.dumps(facts, allow_nan=False))
         return

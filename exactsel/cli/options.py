@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
     from exactsel.report.log import ProgressLog
+    from exactsel.subset import SubsetProblem
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -37,6 +37,13 @@ def problem_options(function: Decorated) -> Decorated:
     for option in reversed(
         [
             click.argument("instance", type=click.Path()),
+            click.option(
+                "--problem",
+                type=click.Choice(["regression", "css"]),
+                default="regression",
+                show_default=True,
+                help="Predict y, or css: select columns that span the others (needs no y).",
+            ),
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
             click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
             click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
@@ -67,7 +74,12 @@ def search_options(function: Decorated) -> Decorated:
             click.option("--seed", type=int, default=0, show_default=True, help="Seed of the heuristics."),
             click.option("--threads", type=int, help="Threads; all cores by default. The tree does not depend on it."),
             click.option("--tree", default="binary", show_default=True, help="binary or state-space (the paper's)."),
-            click.option("--bound", default="auto", show_default=True, help="apg, fit, pdal, supergradient, cvxpy."),
+            click.option(
+                "--bound",
+                default="auto",
+                show_default=True,
+                help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css.",
+            ),
             click.option("--branching", default="auto", show_default=True, help="half, largest or costliest."),
             click.option("--frontier", default="best-first", show_default=True, help="best-first or depth-first."),
             click.option(
@@ -108,12 +120,19 @@ def warnings_as_lines() -> Iterator[None]:
         click.echo(f"Warning: {message}", err=True)
 
 
-def read_problem(instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None) -> Problem:
-    """Load the instance; warnings become lines on stderr."""
-    from exactsel.instance import load
+def read_problem(arguments: dict[str, Any]) -> Any:
+    """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr."""
+    from exactsel.errors import InputError
+    from exactsel.instance import read_instance
 
     with warnings_as_lines():
-        return load(instance, k=k, loss=loss, lam=lam, delta=delta)
+        instance = read_instance(arguments["instance"])
+        if arguments["problem"] == "regression":
+            return instance.problem(**{name: arguments[name] for name in ("k", "loss", "lam", "delta")})
+        given = [name for name in ("loss", "lam", "delta") if arguments[name] is not None]
+        if given:
+            raise InputError(f"--{given[0]} is given, but column subset selection has no {given[0]}; leave it out.")
+        return instance.columns_problem(k=arguments["k"])
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +156,7 @@ def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def progress_log(problem: Problem, arguments: dict[str, Any]) -> ProgressLog | None:
+def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressLog | None:
     """The progress table on stderr, unless told to be quiet."""
     if arguments["quiet"]:
         return None
@@ -148,8 +167,9 @@ def progress_log(problem: Problem, arguments: dict[str, Any]) -> ProgressLog | N
     log = ProgressLog(sys.stderr, arguments["log_interval"])
     stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
     log.begin(problem, __version__, stop)
-    if ENABLED and not type(problem.loss).__module__.startswith("exactsel."):
-        log.note(f"compiling kernels for {problem.loss.name} loss (in every process, as it is not built in) ...")
+    loss = getattr(problem, "loss", None)
+    if ENABLED and loss is not None and not type(loss).__module__.startswith("exactsel."):
+        log.note(f"compiling kernels for {loss.name} loss (in every process, as it is not built in) ...")
     elif not kernels_are_cached():
         log.note("compiling kernels (once; this can take a minute) ...")
     return log

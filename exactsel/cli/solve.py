@@ -22,18 +22,17 @@ from exactsel.cli.options import (
 @problem_options
 @search_options
 @output_options
-def command(
-    instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None, **arguments: Any
-) -> int:
+def command(**arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
 
     INSTANCE is a .npz file with A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names;
-    options override the file. Exit code 0 means the tolerance is proven, 1 that a gap is left.
+    options override the file. With --problem css it finds the columns that best span all others. Exit code 0 means
+    the tolerance is proven, 1 that a gap is left.
     """
     from exactsel.report.model import model_table
     from exactsel.solving import solve
 
-    problem = read_problem(instance, k, loss, lam, delta)
+    problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
     result = solve(problem, callback=log, signals=SIGNALS, **settings)

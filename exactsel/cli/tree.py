@@ -14,10 +14,7 @@ from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_probl
 @search_options
 @click.option("--format", "style", type=click.Choice(["dot", "json", "png", "svg"]), default="dot", show_default=True)
 @click.option("-o", "--out", type=click.Path(), help="File to write; stdout by default (not for pictures).")
-def command(
-    instance: str, k: int | None, loss: str | None, lam: float | None, delta: float | None,
-    style: str, out: str | None, **arguments: Any,
-) -> int:  # fmt: skip
+def command(style: str, out: str | None, **arguments: Any) -> int:
     """Show the explored search tree of a small run (node limit 500 unless given).
 
     Exit code 0 means that the tree was written, 130 that it is the tree of an interrupted run.
@@ -29,7 +26,7 @@ def command(
 
     if style in ("png", "svg") and out is None:
         raise InputError(f"a {style} picture cannot go to stdout; give a file with -o.")
-    problem = read_problem(instance, k, loss, lam, delta)
+    problem = read_problem(arguments)
     settings = search_settings(arguments)
     if settings["node_limit"] is None:
         settings["node_limit"] = 500

@@ -7,54 +7,76 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.instance import Instance
 from exactsel.problem import Problem
+from exactsel.subset import SubsetProblem
+from exactsel.types import FloatArray
 
 
-def instance_facts(instance: Instance, **overrides: Any) -> dict[str, Any]:
+def instance_facts(instance: Instance, family: str = "regression", **overrides: Any) -> dict[str, Any]:
     """Sizes, parameters and what makes an instance hard; usable also for a file without k or lam."""
     given = {name: value for name, value in overrides.items() if value is not None}
     k = given.get("k", instance.k)
+    if family == "css":
+        columns = instance.columns_problem(k=1 if k is None else k)
+        return {
+            "problem": family, "n": columns.n, "d": columns.d, "k": None if k is None else columns.k,
+            **_choice_facts(columns, k), **_matrix_facts(columns),
+            "squared_norm": columns.squared_norm,
+            "best_rank_k_error": None if k is None else columns.best_rank_error(columns.k),
+            "feature_names": columns.feature_names is not None,
+            "problem_hash": None if k is None else columns.hash,
+        }  # fmt: skip
     # k and lam may be absent from a file one only wants to look at; any value lets the data be checked.
     stand_in = {"k": 1 if k is None else k}
     if given.get("lam", instance.lam) is None:
         stand_in["lam"] = 1.0
     problem = instance.problem(**{**given, **stand_in})
+    return {
+        "problem": family, "n": problem.n, "d": problem.d, "k": None if k is None else problem.k,
+        "loss": problem.loss.name, **problem.loss_parameters, "lam": given.get("lam", instance.lam),
+        **_choice_facts(problem, k), **_matrix_facts(problem),
+        "feature_names": problem.feature_names is not None,
+        "problem_hash": _hash(problem, instance, given),
+    }  # fmt: skip
+
+
+def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:
+    """How many supports there are."""
+    if k is None:
+        return {"supports": None, "log10_supports": None}
+    digits = log10_supports(problem)
+    return {"supports": None if digits >= 300 else math.comb(problem.d, problem.k), "log10_supports": digits}
+
+
+def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
+    """What the columns are like."""
     A = problem.A
     norms = np.linalg.norm(A, axis=0)
     spread = norms[norms > 0]
     return {
-        "n": problem.n,
-        "d": problem.d,
-        "k": None if k is None else problem.k,
-        "loss": problem.loss.name,
-        **problem.loss_parameters,
-        "lam": given.get("lam", instance.lam),
-        "supports": None if k is None or log10_supports(problem) >= 300 else math.comb(problem.d, problem.k),
-        "log10_supports": None if k is None else log10_supports(problem),
         "rank": int(np.linalg.matrix_rank(A)),
         "constant_columns": int(np.count_nonzero(np.ptp(A, axis=0) == 0)),
         "duplicate_columns": problem.d - len(np.unique(problem.AT, axis=0)),
         "column_norms_min": float(spread.min()) if spread.size else 0.0,
         "column_norms_max": float(norms.max()),
-        "largest_correlation": _largest_correlation(problem),
-        "feature_names": problem.feature_names is not None,
-        "problem_hash": _hash(problem, instance, given),
+        "largest_correlation": _largest_correlation(problem, norms),
     }
 
 
-def log10_supports(problem: Problem) -> float:
+def log10_supports(problem: SubsetProblem) -> float:
     """The decimal logarithm of the number of supports of size k, which itself can be too large for a float."""
     d, k = problem.d, problem.k
     return (math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(10)
 
 
-def _largest_correlation(problem: Problem) -> float | None:
+def _largest_correlation(problem: Problem | ColumnSubsetProblem, norms: FloatArray) -> float | None:
     """Largest absolute cosine between two different columns; None for large d."""
     if problem.d > 3000 or problem.d < 2:
         return None
-    scale = np.where(problem.norms > 0, problem.norms, 1.0)
+    scale = np.where(norms > 0, norms, 1.0)
     cosines = np.abs((problem.AT @ problem.A) / np.outer(scale, scale))
     np.fill_diagonal(cosines, 0.0)
     return float(cosines.max())

@@ -10,11 +10,11 @@ import math
 import time
 from typing import TextIO
 
-from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
+from exactsel.subset import SubsetProblem
 
 HEADER = f"{'source':>12} {'nodes':>9} {'open':>9} {'depth':>6} {'lower':>14} {'upper':>14} {'gap':>9} {'time':>8}"
 ROWS_PER_HEADER = 20
@@ -29,12 +29,10 @@ class ProgressLog:
         self._began = self._last = time.perf_counter()
         self._rows = 0
 
-    def begin(self, problem: Problem, version: str, tolerance: str) -> None:
+    def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
         """Say what is being solved, and on which scale."""
-        self._write(f"exactsel {version}   {problem.loss_text}   n={problem.n} d={problem.d} k={problem.k}")
-        self._write(
-            f"minimise L(Ax) + (lam/2)||x||^2, L a sum over rows, lam={problem.lam:g}   {_count(problem)} supports"
-        )
+        self._write(f"exactsel {version}   n={problem.n} d={problem.d} k={problem.k}   {_count(problem)} supports")
+        self._write(f"minimise {problem.objective_text}")
         self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
 
     def note(self, text: str) -> None:
@@ -73,7 +71,7 @@ class ProgressLog:
         self._stream.flush()
 
 
-def _count(problem: Problem) -> str:
+def _count(problem: SubsetProblem) -> str:
     """The number of supports of size k, also where no float can hold it."""
     digits = log10_supports(problem)
     exact = digits < 300

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
-from exactsel.bounds.pointwise import bound_at_model
+from exactsel.bounds.pointwise import solved_from_data
 from exactsel.fit import Fit
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
-from exactsel.problem import Problem
-from exactsel.proof import ModelPoint, Proof
+from exactsel.proof import Proof
 from exactsel.search.branching import Branching, BranchingView
 from exactsel.search.node import Node, is_convex
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Split, Tree
+from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 REMEMBERED = 200_000
@@ -113,7 +113,7 @@ class Expander:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: SubsetProblem,
         tree: Tree,
         branching: Branching,
         bound: PreparedBound,
@@ -228,11 +228,8 @@ class Expander:
 
     def _solve_from_data(self, state: StateArray, bound: float, proof: Proof) -> tuple[float, Proof]:
         """Sharpen the bound of a convex region: kernels work on the Gram matrix, which loses digits."""
-        if self.problem.lam == 0:
-            return bound, proof
-        fit = self.problem.fit(allowed_columns(state, self.problem.k))
-        sharper = bound_at_model(self.problem, state, fit.coef)
-        return (sharper, ModelPoint.from_dense(fit.coef)) if not bound >= sharper else (bound, proof)
+        sharper = solved_from_data(self.problem, state)
+        return sharper if sharper is not None and not bound >= sharper[0] else (bound, proof)
 
     def _fix(self, region: Region, result: Tightened, i: int, cutoff: float) -> Region:
         """Fix every column one of whose children would be discarded at birth.
@@ -309,12 +306,6 @@ class Expander:
             self._tried.clear()
         self._tried.add(key)
         return True
-
-
-def allowed_columns(state: StateArray, k: int) -> Any:
-    """Columns a convex region's minimiser may use: S when no place is left, else S and C."""
-    inside = np.flatnonzero(state == IN)
-    return inside if inside.size >= k else np.flatnonzero(state != OUT)
 
 
 def _as_region(node: Node) -> Region:

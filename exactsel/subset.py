@@ -1,0 +1,49 @@
+"""What the search knows of a problem: a limit on the number of columns, and how to evaluate a choice of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from exactsel.fit import Fit
+from exactsel.types import FloatArray, IntArray
+
+
+class SubsetProblem(Protocol):
+    """Choose at most k of d columns; :class:`exactsel.problem.Problem` and
+    :class:`exactsel.column_subset.ColumnSubsetProblem` are the two families so far.
+    """
+
+    family: str
+    """``regression`` or ``css``: which bounds and heuristics can serve it."""
+    n: int
+    d: int
+    k: int
+    feature_names: tuple[str, ...] | None
+
+    @property
+    def infimum(self) -> float:
+        """A number no objective is below, -inf if none is known."""
+        ...
+
+    @property
+    def hash(self) -> str:
+        """sha256 over everything that defines the problem (names excluded)."""
+        ...
+
+    @property
+    def objective_text(self) -> str:
+        """What is minimised, for people."""
+        ...
+
+    def fit(self, columns: Iterable[int]) -> Fit:
+        """The best model on ``columns``, computed from the data."""
+        ...
+
+    def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
+        """Objectives of many supports (rows padded with -1), quick rather than exact; nan where that fails."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data, without its arrays."""
+        ...
