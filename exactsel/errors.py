@@ -13,3 +13,7 @@ class InputError(ExactselError, ValueError):
 
 class UnsupportedError(InputError):
     """The request is well formed, but the chosen method cannot serve this problem."""
+
+
+class WrongFamilyError(UnsupportedError):
+    """The method is made for the other family of problems (regression, column subset selection)."""

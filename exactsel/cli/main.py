@@ -18,6 +18,8 @@ from exactsel import __version__
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
     "certify": "Say how far a given model is from optimal.",
+    "heuristic": "Run one approximate method, with a certified gap.",
+    "compare": "Run many methods and the exact search, side by side.",
     "info": "Say what an instance file holds.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from exactsel.errors import UnsupportedError
+from exactsel.errors import WrongFamilyError
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -138,9 +138,9 @@ class Heuristic(Protocol):
 
 
 def regression(problem: AnyProblem, method: str) -> Problem:
-    """The problem, if it has a target to predict; :class:`UnsupportedError` otherwise."""
+    """The problem, if it has a target to predict; :class:`WrongFamilyError` otherwise."""
     if problem.family != "regression":
-        raise UnsupportedError(
+        raise WrongFamilyError(
             f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "
             f"it, such as pocss or greedy-css."
         )
@@ -148,9 +148,9 @@ def regression(problem: AnyProblem, method: str) -> Problem:
 
 
 def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
-    """The problem, if it is one of column subset selection; :class:`UnsupportedError` otherwise."""
+    """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
     if problem.family != "css":
-        raise UnsupportedError(
+        raise WrongFamilyError(
             f"the method '{method}' selects columns of a matrix without a target; give --problem css, or use another "
             f"method, such as forward or poss."
         )

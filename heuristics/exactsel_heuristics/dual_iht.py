@@ -12,10 +12,11 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.loss import loss_gradient, point_conjugate_derivative, point_project
 from exactsel.types import FloatArray
 from exactsel_heuristics._scoring import largest
-from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
     from exactsel.problem import Problem
+    from exactsel_heuristics.base import AnyProblem
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class DualIterativeHardThresholding:
     max_steps: int = 300
     refit_every: int = 10
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Ascend the dual and refit the supports met.
 
         Parameters
@@ -62,6 +63,7 @@ class DualIterativeHardThresholding:
         UnsupportedError
             When lam = 0, or a plug-in loss lacks the functions of its conjugate.
         """
+        problem = regression(problem, self.name)
         _check_applies(problem)
         best = problem.fit(())
         seen: set[tuple[int, ...]] = set()

@@ -10,10 +10,11 @@ import numpy as np
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
-from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
     from exactsel.problem import Problem
+    from exactsel_heuristics.base import AnyProblem
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class ForwardSelection:
     shortlist: int = 100
     exhaustive: int = 2000
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters
@@ -55,6 +56,7 @@ class ForwardSelection:
         Proposal
             Fewer than k columns when no further column lowers the objective.
         """
+        problem = regression(problem, self.name)
         return _by_elimination(problem, context) if problem.is_quadratic else self._by_refits(problem, context)
 
     def _by_refits(self, problem: Problem, context: Context) -> Proposal:

@@ -9,10 +9,10 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel_heuristics._scoring import largest
-from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel_heuristics.base import AnyProblem
 
 LONGEST = 4.0
 """The longest step, in units of 1 / (smoothness max ||a_j||^2 + lam), the exact step along the longest column."""
@@ -49,7 +49,7 @@ class HardThresholdingPursuit:
         if not self.lengthen > 1.0:
             raise InputError(f"lengthen is {self.lengthen:g}, but the step must grow; give a factor above 1.")
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Iterate until the support repeats with the longest step.
 
         Parameters
@@ -62,6 +62,7 @@ class HardThresholdingPursuit:
         -------
         Proposal
         """
+        problem = regression(problem, self.name)
         smoothness, lam = problem.loss.smoothness, problem.lam
         length = 1.0 / (smoothness * problem.spectral_norm_squared + lam)
         longest = LONGEST / max(smoothness * float(problem.norms.max()) ** 2 + lam, 1e-300)

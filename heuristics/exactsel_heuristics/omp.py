@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel_heuristics.base import AnyProblem
 
 FLAT = 1e-9
 """Times 1 + ||grad P(0)||: below this a gradient entry is the rounding left over by the refit."""
@@ -37,7 +37,7 @@ class OrthogonalMatchingPursuit:
     name: ClassVar[str] = "omp"
     scaled: bool = False
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters
@@ -51,6 +51,7 @@ class OrthogonalMatchingPursuit:
         Proposal
             Fewer than k columns when the gradient vanishes on all others.
         """
+        problem = regression(problem, self.name)
         norms = np.where(problem.norms > 0.0, problem.norms, 1.0)
         support: list[int] = []
         gradient = problem.gradient(np.zeros(problem.d))

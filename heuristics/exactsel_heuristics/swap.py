@@ -11,11 +11,12 @@ from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
-from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.base import Context, Proposal, regression
 from exactsel_heuristics.forward import ForwardSelection
 
 if TYPE_CHECKING:
     from exactsel.problem import Problem
+    from exactsel_heuristics.base import AnyProblem
 
 CONFIRMATIONS = 5
 """Moves refitted per pass before the pass counts as fruitless: quick objectives may flatter near-dependent columns."""
@@ -61,7 +62,7 @@ class SwapLocalSearch:
     shortlist: int = 50
     exhaustive: int = 4000
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Improve ``context.start``, or the result of forward selection when there is none.
 
         Parameters
@@ -80,6 +81,7 @@ class SwapLocalSearch:
         InputError
             When the start has more than k columns, or a column the problem does not have.
         """
+        problem = regression(problem, self.name)
         start = _start(problem, context)
         support, evaluations = start.support, start.evaluations + 1
         value, decrease = problem.fit(support).value, smallest_decrease(problem)

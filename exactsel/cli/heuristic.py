@@ -1,0 +1,59 @@
+"""``exactsel heuristic``."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import click
+
+from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem
+
+
+@click.command("heuristic")
+@click.argument("method")
+@problem_options
+@click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method; may be repeated.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the method's random choices.")
+@click.option(
+    "--time-limit", type=float, help="Seconds for the method and then for raising the bound; root bound only."
+)
+@click.option("--eps", type=float, default=0.0, show_default=True, help="Absolute gap to stop at.")
+@click.option("--rel-eps", type=float, default=1e-6, show_default=True, help="Gap to stop at, relative to |upper|.")
+@click.option("--threads", type=int, help="Threads of the search; all cores by default.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="No report on stderr.")
+def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, **arguments: Any) -> int:
+    """Run the method METHOD on INSTANCE and certify how far from optimal its answer is.
+
+    `exactsel plugins` lists the methods. Exit code 0 means the answer is proven to be within the tolerance, 1 that a
+    gap is left.
+    """
+    from exactsel import heuristics
+    from exactsel.report.model import model_table
+
+    made = heuristics.make(method, _parsed(options))
+    problem = read_problem(arguments)
+    names = ("seed", "time_limit", "eps", "rel_eps", "threads")
+    result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
+    if not quiet:
+        click.echo(str(result), err=True)
+    click.echo(result.to_json() if as_json else model_table(result.support, result.coef, problem.feature_names))
+    return exit_code(result.reached, result.termination)
+
+
+def _parsed(options: tuple[str, ...]) -> dict[str, Any]:
+    """``("iterations=1000", "isolation=constant")`` as a dictionary; values are Python literals, else texts."""
+    from exactsel.errors import InputError
+
+    parsed: dict[str, Any] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--set {option} is no option of a method; write it as --set NAME=VALUE.")
+        try:
+            value = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError):
+            value = text.strip()
+        parsed[name.strip().replace("-", "_")] = value
+    return parsed

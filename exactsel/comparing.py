@@ -1,0 +1,159 @@
+"""Exact against approximate, side by side: run many methods and the exact search on one problem."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exactsel import registry
+from exactsel.errors import UnsupportedError, WrongFamilyError
+from exactsel.heuristics import make
+from exactsel.incumbents import checked_support
+from exactsel.result import Result, finite
+from exactsel.search.watch import Watch
+from exactsel.settings import Settings
+from exactsel.solving import Search
+from exactsel.subset import SubsetProblem
+from exactsel_heuristics.base import Context, Heuristic, Proposal
+
+NOT_REPRODUCIBLE = ("pposs-async",)
+"""Methods left out unless asked for: their answer may differ from run to run."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method's answer, beside what the exact search has proven."""
+
+    method: str
+    value: float
+    """Objective of the exact refit on its support."""
+    support: tuple[int, ...]
+    gap: float
+    """value - lower: no more than this above the optimum."""
+    excess: float
+    """value - the best objective known: at least this above the optimum."""
+    shared: int
+    """Columns in common with the best model known."""
+    evaluations: int
+    time: float
+    proposal: Proposal
+
+    @property
+    def rel_gap(self) -> float:
+        """gap / max(1e-12, |value|)."""
+        return self.gap / max(1e-12, abs(self.value))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The methods' rows, best objective first, and the exact search's result."""
+
+    rows: tuple[Row, ...]
+    result: Result
+    left_out: tuple[tuple[str, str], ...]
+    """(method, reason) for methods that cannot serve this problem or lack a library."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the JSON object of the command line."""
+        methods = [
+            {
+                "method": row.method, "upper": finite(row.value), "support": list(row.support), "gap": finite(row.gap),
+                "rel_gap": finite(row.rel_gap), "excess": finite(row.excess), "shared": row.shared,
+                "evaluations": row.evaluations, "time": row.time,
+                "curve": [[count, finite(value)] for count, value in row.proposal.curve],
+            }
+            for row in self.rows
+        ]  # fmt: skip
+        left_out = [{"method": method, "reason": reason} for method, reason in self.left_out]
+        return {"methods": methods, "exact": self.result.as_dict(), "left_out": left_out}
+
+    def to_json(self, **options: Any) -> str:
+        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+
+def compare(
+    problem: SubsetProblem,
+    methods: Sequence[str | Heuristic] | None = None,
+    *,
+    seed: int = 0,
+    time_limit: float | None = 60.0,
+    eps: float = 0.0,
+    rel_eps: float = 1e-6,
+    threads: int | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
+) -> Comparison:
+    """Run the methods, then the exact search, and put them side by side.
+
+    Parameters
+    ----------
+    problem : Problem or ColumnSubsetProblem
+    methods : sequence of str or Heuristic, optional
+        By default every reproducible method that serves the problem.
+    seed : int
+        Seed of the methods' random choices.
+    time_limit : float, optional
+        Seconds for each method, and for the exact search.
+    eps, rel_eps : float
+        Gap at which the exact search may stop.
+    threads : int, optional
+        Threads of the exact search.
+    signals : sequence of int
+        Signals that end the run with what there is (main thread only).
+
+    Returns
+    -------
+    Comparison
+        Every gap is certified: the search's lower bound holds for all methods alike.
+
+    Raises
+    ------
+    UnsupportedError
+        When a method asked for cannot serve the problem.
+    """
+    answers: list[tuple[Heuristic, Proposal, float]] = []
+    left_out: list[tuple[str, str]] = []
+    for method in default_methods() if methods is None else methods:
+        try:
+            heuristic = make(method)
+            began = time.perf_counter()
+            proposal = _run(heuristic, problem, seed, time_limit, signals)
+        except UnsupportedError as error:
+            if methods is not None:
+                raise
+            if not isinstance(error, WrongFamilyError):
+                left_out.append((str(method), str(error)))
+            continue
+        answers.append((heuristic, proposal, time.perf_counter() - began))
+    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads)
+    fits = [problem.fit(checked_support(proposal.support, problem)) for _, proposal, _ in answers]
+    # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
+    start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
+    search = Search(problem, settings, start=start, signals=signals)
+    for _ in search:
+        pass
+    result = search.result()
+    rows = [
+        Row(
+            heuristic.name, fit.value, fit.support, fit.value - result.lower, fit.value - result.upper,
+            len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal,
+        )
+        for (heuristic, proposal, seconds), fit in zip(answers, fits, strict=True)
+    ]  # fmt: skip
+    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out))
+
+
+def _run(
+    heuristic: Heuristic, problem: SubsetProblem, seed: int, time_limit: float | None, signals: Sequence[int]
+) -> Proposal:
+    with Watch(time_limit, signals) as watch:
+        return heuristic.run(problem, Context(seed=seed, should_stop=lambda: watch.stopped))
+
+
+def default_methods() -> list[str]:
+    """Every method known by name whose answer is the same in every run."""
+    return [name for name in registry.names("heuristics") if name not in NOT_REPRODUCIBLE]

@@ -1,0 +1,231 @@
+"""Run one heuristic by name, and say how far from optimal its answer is proven to be.
+
+    from exactsel import heuristics, load
+    print(heuristics.run("poss", load("instances/diabetes.npz"), seed=1))
+
+The heuristics themselves are plug-ins and know nothing of bounds; this module adds the bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactsel import registry
+from exactsel.errors import InputError
+from exactsel.incumbents import checked_support
+from exactsel.result import Result, claim_of, finite
+from exactsel.search.tolerance import RESOLUTION, Tolerance
+from exactsel.search.watch import Watch
+from exactsel.settings import Settings
+from exactsel.solving import Search
+from exactsel.subset import SubsetProblem
+from exactsel_heuristics.base import Context, Heuristic, Proposal
+
+
+@dataclass(frozen=True)
+class MethodResult(Result):
+    """The answer of a heuristic, with a certified gap; everything :class:`exactsel.result.Result` has, and:"""
+
+    method: str = ""
+    """The heuristic's name."""
+    method_options: dict[str, Any] = field(default_factory=dict)
+    proposal: Proposal = field(default_factory=lambda: Proposal((), 0), repr=False)
+    """What the method returned: besides its support the evaluations, and where it has them path and anytime curve."""
+    best_upper: float = float("nan")
+    """Objective of the best model met, which is below ``upper`` when the search behind the bound found a better one."""
+    best_support: tuple[int, ...] = ()
+
+    @property
+    def evaluations(self) -> int:
+        """Supports whose objective the method computed."""
+        return self.proposal.evaluations
+
+    @property
+    def improved(self) -> bool:
+        """Whether a better model turned up on the way to the bound (by more than rounding)."""
+        return self.upper - self.best_upper > RESOLUTION * max(1.0, abs(self.upper))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the keys of :meth:`Result.as_dict`, and what the method adds."""
+        return {
+            **super().as_dict(),
+            "method": self.method,
+            "method_options": self.method_options,
+            "evaluations": self.evaluations,
+            "path": list(self.proposal.path),
+            "criterion": [finite(value) for value in self.proposal.criterion],
+            "curve": [[count, finite(value)] for count, value in self.proposal.curve],
+            "improved": self.improved,
+            "best_upper": finite(self.best_upper),
+            "best_support": list(self.best_support),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"method       {self.method}: {self.evaluations} evaluations, {self.times['method']:.2f} s"]
+        if self.improved:
+            shown = ", ".join(map(str, self.best_support))
+            lines.append(f"better       a model of objective {self.best_upper:.12g} was met on the way: {shown}")
+        return "\n".join([*lines, super().__str__()])
+
+
+def names() -> list[str]:
+    """The heuristics that can be run, built in or plugged in."""
+    return registry.names("heuristics")
+
+
+def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> Heuristic:
+    """A heuristic by its name, with options; an object is returned as it is.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, or an option the method does not have.
+    """
+    if not isinstance(method, str):
+        return method
+    kind, given = registry.load("heuristics", method), dict(options or {})
+    known = option_names(method)
+    foreign = next((name for name in given if name not in known), None)
+    if foreign is not None:
+        has = ", ".join(known) or "none"
+        raise InputError(f"the method '{method}' has no option '{foreign}'; its options are: {has}.")
+    made: Heuristic = kind(**given)
+    return made
+
+
+def option_names(method: str) -> tuple[str, ...]:
+    """The options of a heuristic: the fields of its dataclass."""
+    kind = registry.load("heuristics", method)
+    return tuple(entry.name for entry in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+def run(
+    method: str | Heuristic,
+    problem: SubsetProblem,
+    *,
+    seed: int = 0,
+    start: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    eps: float = 0.0,
+    rel_eps: float = 1e-6,
+    threads: int | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
+) -> MethodResult:
+    """Run a heuristic, refit its support exactly, and bound how far from optimal it is.
+
+    Parameters
+    ----------
+    method : str or Heuristic
+        A name (see :func:`names`) or an object.
+    problem : Problem or ColumnSubsetProblem
+    seed : int
+        Seed of the method's random choices.
+    start : sequence of int, optional
+        A support to improve, for a local search.
+    time_limit : float, optional
+        Seconds for the method and the search for a better bound together. Without it only the root of the search
+        tree is bounded.
+    eps, rel_eps : float
+        Gap at which the search for a better bound may stop, see :class:`exactsel.settings.Settings`.
+    threads : int, optional
+        Threads of the search.
+    signals : sequence of int
+        Signals that end the run with a result (main thread only).
+    **options
+        Options of the method, the fields of its dataclass.
+
+    Returns
+    -------
+    MethodResult
+        ``upper`` and ``support`` are the method's own model, also where the search met a better one.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or option.
+    UnsupportedError
+        When the method cannot serve the problem.
+    """
+    heuristic = make(method, options)
+    settings = Settings(
+        eps=eps, rel_eps=rel_eps, threads=threads, seed=seed, time_limit=time_limit, heuristics=(), node_limit=1
+    )
+    given = None if start is None else checked_support(start, problem)
+    began = time.perf_counter()
+    with Watch(time_limit, signals) as watch:
+        proposal = heuristic.run(problem, Context(seed, given, lambda: watch.stopped))
+        interrupted = watch.reason == "interrupted"
+    support = checked_support(proposal.support, problem)
+    seconds = time.perf_counter() - began
+    bound = _bounded(problem, support, settings, began, interrupted, signals)
+    return _as_method_result(problem, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
+
+
+def _options_of(heuristic: Heuristic, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options a heuristic runs with, those left at their defaults included, as plain data."""
+    if not dataclasses.is_dataclass(heuristic):
+        return dict(given)
+    values = {entry.name: getattr(heuristic, entry.name) for entry in dataclasses.fields(heuristic)}
+    plain = (bool, int, float, str, type(None))
+    return {
+        name: finite(value) if isinstance(value, float) else value if isinstance(value, plain) else str(value)
+        for name, value in values.items()
+    }
+
+
+def _bounded(
+    problem: SubsetProblem,
+    support: tuple[int, ...],
+    settings: Settings,
+    began: float,
+    interrupted: bool,
+    signals: Sequence[int],
+) -> Result:
+    """Search from the support: the root, whatever the time; then on, as long as there is time."""
+    at_once = dataclasses.replace(settings, time_limit=0.0 if interrupted else None)
+    search = Search(problem, at_once, start=support, signals=signals)
+    for _ in search:
+        pass
+    result = search.result()
+    if settings.time_limit is None or interrupted or result.termination != "node_limit":
+        return result
+    rest = max(0.0, settings.time_limit - (time.perf_counter() - began))
+    search = Search(
+        problem, dataclasses.replace(settings, node_limit=None, time_limit=rest), state=search.state, signals=signals
+    )
+    for _ in search:
+        pass
+    return search.result()
+
+
+def _as_method_result(
+    problem: SubsetProblem, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
+    seconds: float, total: float,
+) -> MethodResult:  # fmt: skip
+    """The search's result, told of the method's own model."""
+    fit = problem.fit(proposal.support)
+    inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
+    tolerance = Tolerance(bound.settings["eps"], bound.settings["rel_eps"])
+    return MethodResult(
+        **{
+            **inherited,
+            "upper": fit.value,
+            "support": fit.support,
+            "coef": fit.coef,
+            "claim": claim_of(fit.value, min(bound.lower, fit.value), tolerance),
+            "lower": min(bound.lower, fit.value),
+            "source": heuristic.name,
+            "times": {**bound.times, "method": seconds, "total": total},
+        },
+        method=heuristic.name,
+        method_options=_options_of(heuristic, options),
+        proposal=proposal,
+        best_upper=min(bound.upper, fit.value),
+        best_support=bound.support if bound.upper < fit.value else fit.support,
+    )

@@ -1,0 +1,38 @@
+"""Methods side by side, for stdout."""
+
+from __future__ import annotations
+
+from exactsel.comparing import Comparison
+
+HEADER = (
+    f"{'method':<14} {'objective':>16} {'gap':>10} {'relative':>9} {'shared':>8} {'evaluations':>12} {'time':>9}"
+    "  support"
+)
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """One line per method, the exact search last, and how to read the columns."""
+    result, size = comparison.result, len(comparison.result.support)
+    lines = [HEADER]
+    for row in comparison.rows:
+        shown = f"{row.shared} of {size}"
+        lines.append(
+            f"{row.method:<14} {row.value:>16.10g} {row.gap:>10.3g} {row.rel_gap:>9.2g} {shown:>8} "
+            f"{row.evaluations:>12} {row.time:>8.3f}s  {_columns(row.support)}"
+        )
+    everything = f"{size} of {size}"
+    lines += [
+        f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>10.3g} {result.rel_gap:>9.2g} {everything:>8} "
+        f"{result.nodes:>6} nodes {result.time:>8.3f}s  {_columns(result.support)}",
+        "",
+        f"claim     {result.claim.value}: {result.claim.sentence}",
+        f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
+        + (f"; for {result.scope}" if result.scope else ""),
+        "shared    columns in common with the best model known (the last line's)",
+    ]
+    lines += [f"left out  {method}: {reason}" for method, reason in comparison.left_out]
+    return "\n".join(lines)
+
+
+def _columns(support: tuple[int, ...]) -> str:
+    return ",".join(map(str, support)) or "none"
