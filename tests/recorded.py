@@ -9,11 +9,13 @@ import numpy as np
 from exactsel import proof
 from exactsel.kernels.node import FREE, IN
 from exactsel.search import events as ev
-from exactsel_certificates import formula, replay
+from exactsel_certificates import columns, formula, replay
 
 
 def instance_of(problem):
     """The problem as the checker wants it."""
+    if problem.family == "css":
+        return columns.ColumnInstance(np.array(problem.A), problem.k)
     delta = problem.loss_parameters.get("delta", np.inf)
     return formula.Instance(
         np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta
@@ -28,6 +30,8 @@ def witness_of(point, d):
             return replay.Dual(np.array(beta))
         case proof.FitPoint():
             return replay.Fit()
+        case proof.EigenvaluePoint():
+            return replay.Eigenvalues()
         case proof.InfimumPoint():
             return replay.Infimum()
     raise TypeError(f"unknown proof {point!r}")
@@ -63,12 +67,16 @@ def record_of(result, events):
     d = result.problem["d"]
     last = events[-1]
     assert isinstance(last, ev.Finished)
+    coef = np.array(result.coef)
+    if result.problem["problem"] == "css":
+        coef = np.zeros(d)
+        coef[list(result.support)] = 1.0
     return replay.Record(
         steps=tuple(steps_of(events, d)),
         open_regions=tuple(open_region(node, d) for node in last.open_nodes),
         lower=result.lower,
         upper=result.upper,
-        coef=np.array(result.coef),
+        coef=coef,
     )
 
 

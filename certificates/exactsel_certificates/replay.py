@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from exactsel_certificates.columns import ColumnInstance, eigenvalue_bound, selection_objective
 from exactsel_certificates.formula import (
     FloatArray,
     Instance,
@@ -61,11 +62,17 @@ class Fit(NamedTuple):
     """The least-squares fit on the region's columns."""
 
 
+class Eigenvalues(NamedTuple):
+    """The eigenvalues of what the region's S leaves of the matrix (column subset selection)."""
+
+
 class Infimum(NamedTuple):
     """No objective is negative."""
 
 
-Witness: TypeAlias = Model | Dual | Fit | Infimum
+Witness: TypeAlias = Model | Dual | Fit | Eigenvalues | Infimum
+
+AnyInstance: TypeAlias = Instance | ColumnInstance
 
 
 class Fixed(NamedTuple):
@@ -122,7 +129,7 @@ class Record:
     upper: float
     """Claimed: the objective of ``coef``."""
     coef: FloatArray
-    """(d,) the best model found."""
+    """(d,) the best model found; for column subset selection 1 at each chosen column and 0 elsewhere."""
 
 
 class Report(NamedTuple):
@@ -150,12 +157,12 @@ class _Region(NamedTuple):
         return _Region(self.inside, self.candidates - {column})
 
 
-def replay(instance: Instance, record: Record) -> Report:
+def replay(instance: AnyInstance, record: Record) -> Report:
     """Walk the record from the root; raise :class:`ReplayError` at the first thing that does not hold.
 
     Parameters
     ----------
-    instance : Instance
+    instance : Instance or ColumnInstance
         The problem as the caller knows it.
     record : Record
 
@@ -173,8 +180,9 @@ def replay(instance: Instance, record: Record) -> Report:
         raise ReplayError(f"the model is no vector of {instance.A.shape[1]} finite coefficients.")
     if np.count_nonzero(coef) > instance.k:
         raise ReplayError(f"the model has {np.count_nonzero(coef)} non-zero coefficients, but k is {instance.k}.")
-    if not abs(objective(instance, coef) - record.upper) <= _slack(record.upper):
-        raise ReplayError(f"the model's objective is {objective(instance, coef)!r}, not {record.upper!r} as claimed.")
+    value = _objective(instance, coef)
+    if not abs(value - record.upper) <= _slack(record.upper):
+        raise ReplayError(f"the model's objective is {value!r}, not {record.upper!r} as claimed.")
     lower = min([record.upper, *walk.bounds])
     if not abs(lower - record.lower) <= _slack(lower):
         raise ReplayError(f"the bounds prove a lower bound of {lower!r}, but {record.lower!r} is claimed.")
@@ -182,9 +190,25 @@ def replay(instance: Instance, record: Record) -> Report:
     return Report(walk.closed, len(record.open_regions), lower, proven, walk.excess)
 
 
-def recomputed_bound(instance: Instance, inside: Iterable[int], candidates: Iterable[int], witness: Witness) -> float:
+def _objective(instance: AnyInstance, coef: FloatArray) -> float:
+    if isinstance(instance, ColumnInstance):
+        return selection_objective(instance, np.flatnonzero(coef).tolist())
+    return objective(instance, coef)
+
+
+def recomputed_bound(
+    instance: AnyInstance, inside: Iterable[int], candidates: Iterable[int], witness: Witness
+) -> float:
     """The bound a witness proves for a region, from the data alone."""
     S, C = sorted(inside), sorted(candidates)
+    if isinstance(witness, Infimum):
+        return 0.0
+    if isinstance(instance, ColumnInstance):
+        if not isinstance(witness, Eigenvalues):
+            raise ReplayError(f"a witness {type(witness).__name__} says nothing about column subset selection.")
+        return eigenvalue_bound(instance, S, C)
+    if isinstance(witness, Eigenvalues):
+        raise ReplayError("eigenvalues are offered as witness, which only column subset selection allows.")
     if isinstance(witness, Model):
         _check_vector(witness.x, instance.A.shape[1], "a witness model")
         return bound_at_model(instance, S, C, witness.x)
@@ -195,13 +219,13 @@ def recomputed_bound(instance: Instance, inside: Iterable[int], candidates: Iter
         if instance.loss != "quadratic":
             raise ReplayError(f"a fit is offered as witness, which {instance.loss} loss does not allow.")
         return fit_bound(instance, S, C)
-    return 0.0
+    raise ReplayError(f"a witness of type {type(witness).__name__} is not known.")
 
 
 class _Walk:
     """The regions open so far, and every bound met."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
         self.regions = {ROOT: _Region(frozenset(), frozenset(range(instance.A.shape[1])))}
         self.numbers = {ROOT}
@@ -282,7 +306,7 @@ class _Walk:
         self.proven.append(min(bound, proven))
 
     def _rounding(self, region: _Region, bound: float, witness: Witness) -> float:
-        if not isinstance(witness, Model):
+        if not isinstance(witness, Model) or isinstance(self.instance, ColumnInstance):
             return 0.0
         allowed = rounding_at_model(self.instance, sorted(region.inside), sorted(region.candidates), witness.x)
         return min(allowed, MOST_ROUNDING * (1.0 + abs(bound)))

@@ -17,6 +17,7 @@ not absurdly large, and says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,18 +31,18 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
 from exactsel.projection import Span, span_of
 from exactsel.proof import EigenvaluePoint, Proof
-from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 UNIT = 2.0**-53
 
 BOUNDED_RECONSTRUCTION = 1e4
 """Where columns are nearly dependent, bounds speak of reconstructions with abs(x_jl) ||a_j|| <= this * ||a_l||."""
 
-WELL_CONDITIONED = 1e-8
-"""C counts as independent when the Gram matrix of its unit residuals exceeds this times the identity."""
+CONDITIONS = (1e-2, 1e-4, 1e-6, 1e-8)
+"""C counts as independent when the Gram matrix of its unit residuals exceeds one of these times the identity."""
 
-RELIABLE = 1e-4
-"""A residual is a direction one can rely upon when at least this share of the column is left."""
+RELIABLE = 1e-7
+"""A direction one can rely upon is turned by rounding by no more than this angle."""
 
 
 @dataclass(frozen=True)
@@ -115,21 +116,22 @@ class PreparedEigenvalue:
         rest = span.residual(self._columns)
         left = float(np.sum(rest**2))
         margin = self._margin(span, left)
-        gains, reliable = self._gains(rest, inside, candidates)
+        angles = self._angles(rest, span)
+        gains, reliable = self._gains(rest, inside, candidates, angles)
         if places == 1 and reliable.all():
             best = int(np.argmax(gains))
             chosen = np.append(inside, candidates[best])
-            _write_solved(answers, row, chosen, left - float(gains[best]) - margin - self._blur(left))
+            _write_solved(answers, row, chosen, left - float(gains[best]) - margin)
             return
-        captured, doubt = self._captured(rest, candidates, places, left)
-        bound = left - float(captured.sum()) - margin - doubt
-        into = left - gains - float(captured[:-1].sum()) - margin - doubt - self._blur(left)
+        captured, doubt = self._captured(rest, candidates, places, angles)
+        bound = left - float(captured.sum()) - margin - doubt * left
+        into = left - gains - float(captured[: places - 1].sum()) - margin - doubt * left
         answers.bound[row] = bound
         answers.status[row] = CUT if bound >= cutoff else RELAXED
         answers.bound_in[row, candidates] = np.where(reliable, np.maximum(into, bound), bound)
         answers.bound_out[row, candidates] = bound
         answers.x[row, candidates] = gains
-        answers.indicator[row, candidates] = np.minimum(1.0, gains / max(float(captured[-1]), 1e-300))
+        answers.indicator[row, candidates] = gains / max(float(gains.max()), 1e-300)
         support = _greedily(rest, inside, candidates, places)
         answers.support[row, : support.size] = support
 
@@ -139,60 +141,74 @@ class PreparedEigenvalue:
             self.bounded_models_only = True
         return span
 
+    def _angle(self, span: Span) -> float:
+        """By how much rounding may have turned the span of S."""
+        return float(8.0 * (span.basis.shape[0] + 4) * UNIT * span.condition)
+
     def _margin(self, span: Span, left: float) -> float:
-        """What rounding in the span of S may have added to ``left`` = ||E||².
+        """What rounding in the span of S may have added to ``left`` = ||E||², or to what is captured of it.
 
-        The span moves by an angle of at most about (rounding) * condition. A skipped column could contribute its
-        coefficient times what is left of it.
+        Turning the span by an angle moves E by no more than the angle times ||A||. A skipped column could contribute
+        its coefficient times what is left of it.
         """
-        size = np.sqrt(left * self._total)
-        angle = 8.0 * (span.basis.shape[0] + 8) * UNIT * span.condition
+        size, angle = float(np.sqrt(left * self._total)), self._angle(span)
         hidden = 2.0 * BOUNDED_RECONSTRUCTION * (span.skipped + 4 * UNIT * (span.skipped > 0)) * size
-        return float(self._rounding + 8.0 * angle * size + 8.0 * angle**2 * self._total + hidden)
+        return float(self._rounding + 4.0 * angle * size + 2.0 * angle**2 * self._total + hidden)
 
-    def _blur(self, left: float) -> float:
-        """What rounding in a reliable direction may take from its gain."""
-        return 32.0 * UNIT / RELIABLE * float(np.sqrt(left * self._total))
+    def _angles(self, rest: FloatArray, span: Span) -> FloatArray:
+        """By how much rounding may have turned each column's residual, (d,): its error over its length."""
+        lengths = np.linalg.norm(rest, axis=1)
+        error = (self._angle(span) + 16.0 * UNIT) * self._norms
+        angles: FloatArray = np.full(lengths.size, np.inf)
+        np.divide(error, lengths, out=angles, where=lengths > 0)
+        return angles
 
-    def _gains(self, rest: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[FloatArray, Any]:
-        """What each candidate alone would capture, and whether its direction can be relied upon.
+    def _gains(
+        self, rest: FloatArray, inside: IntArray, candidates: IntArray, angles: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """The most each candidate alone can capture, and whether that is known well.
 
         A zero column captures nothing, for sure, and neither does an exact copy of a column in S.
         """
         lengths = np.sum(rest[candidates] ** 2, axis=1)
-        norms = self._norms[candidates]
-        products = rest[candidates] @ rest.T
-        energy = np.sum(products**2, axis=1)
-        useless = (norms == 0) | np.isin(self._original[candidates], self._original[inside])
-        reliable = useless | (lengths >= (RELIABLE * norms) ** 2)
-        gains = np.divide(energy, lengths, out=np.zeros(candidates.size), where=reliable & ~useless)
+        energy = np.sum((rest[candidates] @ rest.T) ** 2, axis=1)
+        useless = (self._norms[candidates] == 0) | np.isin(self._original[candidates], self._original[inside])
+        reliable = useless | (angles[candidates] <= RELIABLE)
+        known = reliable & ~useless
+        gains = np.divide(energy, lengths, out=np.zeros(candidates.size), where=known)
+        gains[known] += 3.0 * angles[candidates][known] * float(np.sum(rest**2))
         return gains, reliable
 
-    def _captured(self, rest: FloatArray, candidates: IntArray, places: int, left: float) -> tuple[FloatArray, float]:
-        """The ``places`` largest eigenvalues, largest first, and what rounding in the span of C may hide."""
+    def _captured(
+        self, rest: FloatArray, candidates: IntArray, places: int, angles: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """The ``places`` largest eigenvalues, largest first, and the share of ||E||² rounding in span E_C may hide."""
         distinct = candidates[np.unique(self._original[candidates], return_index=True)[1]]
-        directions = rest[distinct]
-        lengths = np.linalg.norm(directions, axis=1)
         doubt, restricted = 0.0, rest
-        if distinct.size < rest.shape[1] and self._independent(directions, lengths, distinct):
-            q = np.linalg.qr(directions.T)[0]
-            restricted = rest @ q
-            angle = 16.0 * (distinct.size + 8) * UNIT / (RELIABLE * np.sqrt(WELL_CONDITIONED))
-            doubt = 8.0 * angle * float(np.sqrt(left * self._total))
+        if distinct.size < rest.shape[1]:
+            angle = _span_angle(rest[distinct], angles[distinct])
+            if angle <= RELIABLE:
+                restricted = rest @ np.linalg.qr(rest[distinct].T)[0]
+                # Directions turned by an angle capture at most 2 angle ||E||² more, to first order.
+                doubt = 3.0 * angle
         eigenvalues = np.linalg.eigvalsh(restricted.T @ restricted)
         return np.maximum(eigenvalues[::-1][:places], 0.0), doubt
 
-    def _independent(self, directions: FloatArray, lengths: FloatArray, columns: IntArray) -> bool:
-        """Whether residuals of columns are far from dependent, so that their span is known well."""
-        norms = self._norms[columns]
-        if np.any(lengths < RELIABLE * norms) or np.any(norms == 0):
-            return False
-        units = directions / lengths[:, None]
+
+def _span_angle(directions: FloatArray, angles: FloatArray) -> float:
+    """By how much rounding may have turned the span of some rows, each turned by its own angle; inf if not known."""
+    errors = float(np.linalg.norm(angles)) + 8.0 * math.sqrt(len(directions)) * UNIT
+    if not errors < RELIABLE:
+        return math.inf
+    units = directions / np.linalg.norm(directions, axis=1)[:, None]
+    gram = units @ units.T
+    for smallest in CONDITIONS:
         try:
-            np.linalg.cholesky(units @ units.T - WELL_CONDITIONED * np.eye(columns.size))
+            np.linalg.cholesky(gram - smallest * np.eye(len(gram)))
         except np.linalg.LinAlgError:
-            return False
-        return True
+            continue
+        return errors / math.sqrt(smallest)
+    return math.inf
 
 
 def _first_copies(AT: FloatArray) -> IntArray:
