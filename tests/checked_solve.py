@@ -50,7 +50,7 @@ def random_options(seed, case):
         "tree": _pick(rng, ["binary", "binary", "state-space"]),
         "bound": _pick(rng, bounds),
         "branching": _pick(rng, ["auto", "half", "largest", "costliest"]),
-        "frontier": _pick(rng, ["best-first", "best-first", "depth-first"]),
+        "frontier": _pick(rng, ["best-first", "best-first", "depth-first", "weighted"]),
         "threads": _pick(rng, [1, 2, 4]),
         "batch": _pick(rng, [None, 1, 2, 7, 64]),
         "heuristics": _pick(rng, [(), (), ("forward",), DEFAULT_HEURISTICS]),

@@ -65,7 +65,7 @@ def test_against_every_selection(block):
     for seed in range(block * 60, block * 60 + 60):
         options = {
             "tree": str(rng.choice(["binary", "binary", "state-space"])),
-            "frontier": str(rng.choice(["best-first", "depth-first"])),
+            "frontier": str(rng.choice(["best-first", "depth-first", "weighted"])),
             "branching": str(rng.choice(["auto", "half", "costliest"])),
             "batch": [None, 1, 3][rng.integers(3)],
             "threads": int(rng.integers(1, 3)),

@@ -71,3 +71,8 @@ def eigenvalue_bound(instance: ColumnInstance, inside: Sequence[int], candidates
     span = np.linalg.svd(rest[:, sorted(first.values())], full_matrices=False)[0]
     singular = np.linalg.svd(span.T @ rest, compute_uv=False)
     return float(np.sum(rest**2) - np.sum(singular[:places] ** 2))
+
+
+def rounding_of_eigenvalues(instance: ColumnInstance) -> float:
+    """How far the numbers above may be off: they are differences of numbers as large as ||A||_F²."""
+    return float(16 * sum(instance.A.shape) * 2.0**-53 * np.sum(instance.A**2))

@@ -21,7 +21,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance, eigenvalue_bound, selection_objective
+from exactsel_certificates.columns import (
+    ColumnInstance,
+    eigenvalue_bound,
+    rounding_of_eigenvalues,
+    selection_objective,
+)
 from exactsel_certificates.formula import (
     FloatArray,
     Instance,
@@ -306,7 +311,9 @@ class _Walk:
         self.proven.append(min(bound, proven))
 
     def _rounding(self, region: _Region, bound: float, witness: Witness) -> float:
-        if not isinstance(witness, Model) or isinstance(self.instance, ColumnInstance):
+        if isinstance(self.instance, ColumnInstance):
+            return rounding_of_eigenvalues(self.instance)
+        if not isinstance(witness, Model):
             return 0.0
         allowed = rounding_at_model(self.instance, sorted(region.inside), sorted(region.candidates), witness.x)
         return min(allowed, MOST_ROUNDING * (1.0 + abs(bound)))

@@ -81,7 +81,7 @@ def search_options(function: Decorated) -> Decorated:
                 help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css.",
             ),
             click.option("--branching", default="auto", show_default=True, help="half, largest or costliest."),
-            click.option("--frontier", default="best-first", show_default=True, help="best-first or depth-first."),
+            click.option("--frontier", default="best-first", show_default=True, help="Also depth-first, weighted."),
             click.option(
                 "--heuristic", "heuristics", help="Starting heuristics, separated by commas; 'none' for none."
             ),

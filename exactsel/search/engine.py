@@ -150,4 +150,6 @@ def _discard(state: SearchState, number: int, region: Region) -> Discarded:
 
 
 def _as_node(region: Region, number: int, parent: int, depth: int) -> Node:
-    return Node(number, parent, depth, region.state, region.bound, region.proof, region.warm, region.tight)
+    return Node(
+        number, parent, depth, region.state, region.bound, region.proof, region.warm, region.tight, region.estimate
+    )

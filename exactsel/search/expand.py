@@ -6,6 +6,7 @@ see, so a thread, a process or a resumed run may do it, twice if need be. The en
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +24,10 @@ from exactsel.search.node import Node, is_convex
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Split, Tree
 from exactsel.subset import SubsetProblem
-from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 REMEMBERED = 200_000
-"""Supports kept in mind so as not to refit them again."""
+"""Supports whose objectives are kept in mind so as not to refit them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Region:
     visits: tuple[Visit, ...] = ()
     fixings: tuple[Fixing, ...] = ()
     closed: str | None = None
+    estimate: float = math.inf
+    """Objective of the model its relaxation, or the one it comes from, was rounded to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class Expander:
         self.threads = threads
         self.seconds = {"bound": 0.0, "refit": 0.0}
         # A cache only: a support that was no improvement once never is one later.
-        self._tried: set[bytes] = set()
+        self._values: dict[bytes, float] = {}
 
     def cutoff(self, upper: float) -> float:
         """The bound at which a region is discarded."""
@@ -176,7 +179,7 @@ class Expander:
     ) -> tuple[list[tuple[Fit, int]], list[tuple[Region, Answer | None]]]:
         """Bound the regions, fix columns, and bound again what fixing turned into a convex problem."""
         result = self._tighten(regions, upper)
-        found = self._better_models(result, upper)
+        found, estimates = self._better_models(result, upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         cutoff = self.cutoff(upper)
         visited: list[tuple[Region, Answer | None]] = []
@@ -184,6 +187,7 @@ class Expander:
             region = self._with_bound(region, result, i, cutoff)
             answer = None
             if region.closed is None:
+                region = replace(region, estimate=float(np.nan_to_num(estimates[i], nan=np.inf)))
                 if self.tree.fixes:
                     region = self._fix(region, result, i, cutoff)
                 answer = Answer(result, i)
@@ -194,7 +198,7 @@ class Expander:
         ]  # fmt: skip
         if convex:
             again = self._tighten([visited[i][0] for i in convex], upper)
-            found += [(fit, convex[row]) for fit, row in self._better_models(again, upper)]
+            found += [(fit, convex[row]) for fit, row in self._better_models(again, upper)[0]]
             cutoff = self.cutoff(min([upper, *(fit.value for fit, _ in found)]))
             for row, i in enumerate(convex):
                 visited[i] = (self._with_bound(visited[i][0], again, row, cutoff), None)
@@ -273,47 +277,47 @@ class Expander:
         rest = _inherit(region, split.rest, view.bound_out[chosen], answer.proof(column, False), cutoff)
         return Expansion(node, region, split, children, rest)
 
-    def _better_models(self, result: Tightened, upper: float) -> list[tuple[Fit, int]]:
-        """Refit the supports the relaxed models suggest; those better than ``upper``, each with its row.
+    def _better_models(self, result: Tightened, upper: float) -> tuple[list[tuple[Fit, int]], FloatArray]:
+        """Evaluate the supports the relaxed models suggest.
 
+        Returns the models better than ``upper``, each with its row, and the quick objective of every row's support.
         A convex region that seems to hold a better model is always refitted from the data: kernels may work on the
         Gram matrix, which loses digits.
         """
+        began = time.perf_counter()
         answers = result.answers
         promising = (answers.status == SOLVED) & ~(answers.bound >= self.cutoff(upper))
-        fresh = [row for row in range(len(answers.status)) if self._is_new(answers.support[row]) or promising[row]]
-        if not fresh:
-            return []
-        began = time.perf_counter()
-        supports = answers.support[fresh]
-        values: FloatArray = self.problem.objectives(supports, self.threads)
+        values, fresh = self._evaluate(answers.support)
         better = []
-        for row, support, value in zip(fresh, supports, values, strict=True):
-            if value < upper or np.isnan(value) or promising[row]:
-                fit = self.problem.fit(support[support >= 0])
-                if fit.value < upper:
-                    upper = fit.value
-                    better.append((fit, row))
+        for row in np.flatnonzero(promising | (fresh & ~(values >= upper))):
+            support = answers.support[row]
+            fit = self.problem.fit(support[support >= 0])
+            if fit.value < upper:
+                upper = fit.value
+                better.append((fit, int(row)))
         self.seconds["refit"] += time.perf_counter() - began
-        return better
+        return better, values
 
-    def _is_new(self, support: IntArray) -> bool:
-        """Whether a support has not been tried (lately)."""
-        key = np.sort(support).tobytes()
-        if key in self._tried:
-            return False
-        if len(self._tried) >= REMEMBERED:
-            self._tried.clear()
-        self._tried.add(key)
-        return True
+    def _evaluate(self, supports: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Quick objectives of supports (nan where that fails), and which had not been evaluated lately."""
+        if len(self._values) >= REMEMBERED:
+            self._values.clear()
+        keys = [np.sort(support).tobytes() for support in supports]
+        fresh = np.array([key not in self._values for key in keys], dtype=np.bool_)
+        new = np.flatnonzero(fresh)
+        if new.size:
+            values = self.problem.objectives(supports[new], self.threads)
+            self._values.update(zip((keys[row] for row in new), values.tolist(), strict=True))
+        return np.array([self._values[key] for key in keys]), fresh
 
 
 def _as_region(node: Node) -> Region:
-    return Region(node.state, node.bound, node.proof, node.warm, node.tight)
+    return Region(node.state, node.bound, node.proof, node.warm, node.tight, estimate=node.estimate)
 
 
 def _inherit(region: Region, state: StateArray, bound: float, proof: Proof, cutoff: float) -> Region:
     """A child: its bound is the parent's, or the one the parent's last bound call gives it."""
     if not bound > region.bound:
         bound, proof = region.bound, region.proof
-    return Region(state, float(bound), proof, region.warm, closed="inherited" if bound >= cutoff else None)
+    closed = "inherited" if bound >= cutoff else None
+    return Region(state, float(bound), proof, region.warm, closed=closed, estimate=region.estimate)

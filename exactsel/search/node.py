@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,8 @@ class Node:
     """What the bound solver left behind at the parent."""
     tight: bool = False
     """Whether ``bound`` comes from a bound call on this very node rather than from its parent."""
+    estimate: float = math.inf
+    """Objective of the model the nearest relaxation above was rounded to: a guess at what the node may hold."""
 
     @property
     def support(self) -> IntArray:
