@@ -1,0 +1,91 @@
+"""Figures 1, 3 and 4: R² on the training and the test half over k, without and with a ridge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from benchmarks.paper.tables import Row
+from benchmarks.poss.data import Data, half
+from benchmarks.poss.methods import methods
+from exactsel.problem import Problem
+from exactsel_heuristics.base import Context
+
+RIDGE = 0.9615
+"""The paper's weight of |α|² beside the mean square of the residual."""
+
+
+@dataclass
+class Scores:
+    """Of one method at one k: the training criterion and the test R², by split."""
+
+    training: list[float] = field(default_factory=list)
+    test: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Compared:
+    """The scores on one data set at one k, by method; ``criterion`` is ``R²`` (large is good) or ``RSS`` (small is)."""
+
+    data: str
+    k: int
+    criterion: str
+    scores: dict[str, Scores] = field(default_factory=dict)
+
+
+def compare(data: Data, k: int, splits: int, seed: int, ridge: float = 0.0) -> Compared:
+    """Run every method on random halves and refit its support exactly.
+
+    The paper's objective with a ridge is the mean square of the residual + ridge |α|². Times the number of rows n, it
+    is ||y - Aα||² + n ridge |α|² = 2 P(α) with lam = n ridge; its value is therefore 2 P / n.
+    """
+    compared = Compared(data.name, k, "RSS" if ridge else "R²")
+    for number in range(splits):
+        part = half(data, seed, number)
+        rows = part.y.size
+        problem = Problem(part.A, part.y, min(k, part.A.shape[1]), lam=rows * ridge)
+        for name, method in methods().items():
+            fit = problem.fit(method.run(problem, Context(seed=number)).support)
+            rss = 2.0 * fit.value / rows
+            scores = compared.scores.setdefault(name, Scores())
+            scores.training.append(rss if ridge else 1.0 - rss * rows / float(part.y @ part.y))
+            scores.test.append(part.test_r2(fit.coef))
+    return compared
+
+
+def method_rows(compared: Compared) -> Iterator[Row]:
+    """One row per method, with the best of each column marked."""
+    best_of = min if compared.criterion == "RSS" else max
+    training = {name: float(np.mean(scores.training)) for name, scores in compared.scores.items()}
+    test = {name: float(np.mean(scores.test)) for name, scores in compared.scores.items()}
+    for name, scores in compared.scores.items():
+        yield {
+            "data": compared.data,
+            "k": compared.k,
+            "method": name,
+            "splits": len(scores.test),
+            f"training {compared.criterion}": _marked(training[name], best_of(training.values())),
+            "test R²": _marked(test[name], max(test.values())),
+        }
+
+
+def agreement_rows(comparisons: Sequence[Compared]) -> Iterator[Row]:
+    """Whether better on the training half is better on the test half: the rank correlation of the methods' means."""
+    for compared in comparisons:
+        sign = -1.0 if compared.criterion == "RSS" else 1.0
+        # Methods that differ by rounding only share a rank.
+        training = np.round([sign * np.mean(scores.training) for scores in compared.scores.values()], 9)
+        test = np.round([np.mean(scores.test) for scores in compared.scores.values()], 9)
+        telling = min(np.unique(training).size, np.unique(test).size) > 1
+        yield {
+            "data": compared.data,
+            "k": compared.k,
+            "rank correlation of training and test": f"{spearmanr(training, test).statistic:+.2f}" if telling else "–",
+        }
+
+
+def _marked(value: float, best: float) -> str:
+    return f"**{value:.4f}**" if abs(value - best) < 5e-5 else f"{value:.4f}"
