@@ -1,0 +1,67 @@
+"""Matrices: real ones from the folder that EXACTSEL_DATA names, and a generated one; how their columns are scaled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from exactsel.types import FloatArray
+
+FOLDER = "EXACTSEL_DATA"
+"""The environment variable that names the folder with sonar.npz and the others (arrays A)."""
+
+GENERATED = "generated"
+"""The name of a matrix that needs no file."""
+
+
+class MissingData(Exception):
+    """The data are not there; the text says what to do."""
+
+
+def matrix(name: str) -> FloatArray:
+    """The raw matrix (n, d) of this name."""
+    if name == GENERATED:
+        return generated()
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        raise MissingData(f"{name} is skipped: {FOLDER} does not name a folder with {name}.npz (array A).")
+    file = Path(folder) / f"{name}.npz"
+    if not file.is_file():
+        raise MissingData(f"{name} is skipped: there is no {file} (array A).")
+    with np.load(file, allow_pickle=False) as arrays:
+        values: FloatArray = arrays["A"].astype(float)
+    return values
+
+
+def generated() -> FloatArray:
+    """40 rows and 20 columns of unlike scale with 6 strong directions; one column is constant, one a duplicate."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 20)) + rng.standard_normal((40, 20))
+    A *= np.geomspace(1.0, 100.0, 20)
+    A[:, 3], A[:, 7] = 5.0, A[:, 8]
+    return A
+
+
+def unit(A: FloatArray) -> FloatArray:
+    """Columns divided by their length; a zero column stays zero."""
+    lengths = np.linalg.norm(A, axis=0)
+    return A / np.where(lengths > 0.0, lengths, 1.0)
+
+
+def symmetric(A: FloatArray) -> FloatArray:
+    """Columns mapped onto [-1, 1] and then to unit length; a constant column becomes zero."""
+    low, high = A.min(axis=0), A.max(axis=0)
+    spread = np.where(high > low, high - low, 1.0)
+    return unit(np.where(high > low, 2.0 * (A - low) / spread - 1.0, 0.0))
+
+
+def centred(A: FloatArray) -> FloatArray:
+    """Columns without their mean, of unit length; a constant column becomes zero."""
+    constant = A.max(axis=0) == A.min(axis=0)
+    return unit(np.where(constant, 0.0, A - A.mean(axis=0)))
+
+
+SCALINGS: dict[str, Callable[[FloatArray], FloatArray]] = {"symmetric": symmetric, "unit": unit, "centred": centred}
