@@ -1,9 +1,10 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of five things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of six things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
+* :class:`CurvedPoint`: an x for formula (3), which uses more curvature than the ridge has (quadratic loss).
 * :class:`DualPoint`: the dual vector itself (methods that work on the dual, as in the paper's).
 * :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
@@ -39,6 +40,13 @@ class ModelPoint:
         x = np.zeros(d)
         x[self.index] = self.value
         return x
+
+
+@dataclass(frozen=True, slots=True)
+class CurvedPoint(ModelPoint):
+    """A sparse coefficient vector, and the curvature D (d,) taken for every column (one array for a whole search)."""
+
+    curvature: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ def instance_of(problem):
 
 def witness_of(point, d):
     match point:
+        case proof.CurvedPoint():
+            return replay.Curved(point.dense(d), point.curvature)
         case proof.ModelPoint():
             return replay.Model(point.dense(d))
         case proof.DualPoint(beta):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -108,6 +109,42 @@ def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Seq
     changes = 2 * v * shift + shift * shift
     counted = _with_largest(instance, inside, candidates, changes)
     return float(np.abs(z) @ moved + (counted / (2 * instance.lam) if instance.lam > 0 else 0.0))
+
+
+def curved_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any, curvature: Any) -> float:
+    """Formula (3) for quadratic loss: with M = A'A + lam I - diag(D) positive semidefinite and g = Mx - A'y,
+
+        c - x'Mx/2 - (1/2) ( sum_{j in S} g_j^2/D_j  +  the r largest g_j^2/D_j, j in C );
+
+    -inf where M is not positive semidefinite, or D not positive, for then it is no bound.
+    """
+    D, x = _long(curvature), _long(x)
+    if not (np.all(D > 0) and _leaves_convex(instance, np.asarray(curvature, dtype=np.float64))):
+        return -np.inf
+    A, y = _long(instance.A), _long(instance.y)
+    z = A @ x
+    g = A.T @ (z - y) + (instance.lam - D) * x
+    convex_part = z @ z + np.sum((instance.lam - D) * x * x)
+    counted = _with_largest(instance, inside, candidates, g * g / D)
+    return float(0.5 * (y @ y) - 0.5 * convex_part - 0.5 * counted)
+
+
+_known_convex: dict[bytes, bool] = {}
+
+
+def _leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
+    """Whether A'A + lam I - diag(D) is positive semidefinite, by a Cholesky factorisation with room for rounding."""
+    key = sha256(instance.A.tobytes() + np.float64(instance.lam).tobytes() + curvature.tobytes()).digest()
+    if key not in _known_convex:
+        n, d = instance.A.shape
+        hessian = instance.A.T @ instance.A + instance.lam * np.eye(d)
+        room = (n + d + 32) * 2.0**-53 * np.trace(hessian)
+        try:
+            np.linalg.cholesky(hessian - np.diag(curvature) - room * np.eye(d))
+            _known_convex[key] = True
+        except np.linalg.LinAlgError:
+            _known_convex[key] = False
+    return _known_convex[key]
 
 
 def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:

@@ -31,6 +31,7 @@ from exactsel_certificates.formula import (
     FloatArray,
     Instance,
     bound_at_model,
+    curved_bound,
     dual_bound,
     fit_bound,
     objective,
@@ -57,6 +58,13 @@ class Model(NamedTuple):
     x: FloatArray
 
 
+class Curved(NamedTuple):
+    """A coefficient vector (d,) and the curvature D (d,) for formula (3); quadratic loss."""
+
+    x: FloatArray
+    curvature: FloatArray
+
+
 class Dual(NamedTuple):
     """A dual vector (n,)."""
 
@@ -75,7 +83,7 @@ class Infimum(NamedTuple):
     """No objective is negative."""
 
 
-Witness: TypeAlias = Model | Dual | Fit | Eigenvalues | Infimum
+Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -217,6 +225,12 @@ def recomputed_bound(
     if isinstance(witness, Model):
         _check_vector(witness.x, instance.A.shape[1], "a witness model")
         return bound_at_model(instance, S, C, witness.x)
+    if isinstance(witness, Curved):
+        _check_vector(witness.x, instance.A.shape[1], "a witness model")
+        _check_vector(witness.curvature, instance.A.shape[1], "a curvature")
+        if instance.loss != "quadratic":
+            raise ReplayError(f"curvature is offered as witness, which {instance.loss} loss does not allow.")
+        return curved_bound(instance, S, C, witness.x, witness.curvature)
     if isinstance(witness, Dual):
         _check_vector(witness.beta, instance.A.shape[0], "a witness dual vector")
         return dual_bound(instance, S, C, witness.beta)
@@ -313,7 +327,7 @@ class _Walk:
     def _rounding(self, region: _Region, bound: float, witness: Witness) -> float:
         if isinstance(self.instance, ColumnInstance):
             return rounding_of_eigenvalues(self.instance)
-        if not isinstance(witness, Model):
+        if not isinstance(witness, Model | Curved):
             return 0.0
         allowed = rounding_at_model(self.instance, sorted(region.inside), sorted(region.candidates), witness.x)
         return min(allowed, MOST_ROUNDING * (1.0 + abs(bound)))

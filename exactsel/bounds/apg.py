@@ -1,4 +1,13 @@
-"""Perspective bound by accelerated proximal gradient: the default for lam > 0 (see kernels/apg.py)."""
+"""Perspective bound by accelerated proximal gradient: the default for lam > 0 (see kernels/apg.py).
+
+For quadratic loss the ridge is not all the curvature there is. With D > 0 such that M = A'A + lam I - diag(D) is
+positive semidefinite, every point x and g = Mx - b give the bound
+
+    c - x'Mx/2 - (1/2) ( sum_{j in S} g_j^2/D_j  +  the r largest g_j^2/D_j, j in C ),                (3)
+
+of which formula (2) is the case D = lam. In the variables u = sqrt(D) x that *is* formula (2) with lam = 1 and the
+Gram matrix D^(-1/2) M D^(-1/2), so the same kernel serves.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +18,17 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
-from exactsel.bounds.base import BoundOptions, Tightened, sparse_points, stack_points
+from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
+from exactsel.curvature import balanced_curvature
 from exactsel.errors import UnsupportedError
-from exactsel.kernels.apg import Rules, apg_data, apg_gram
+from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
 from exactsel.problem import Problem
+from exactsel.proof import CurvedPoint
 from exactsel.types import FloatArray, StateArray
+
+LARGEST_CURVED = 3000
+"""With more columns than this D is not computed: each of its Newton steps takes O(d^3)."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +46,69 @@ class AcceleratedGradientBound:
     """... and at most this part of what the relaxation can add to the bound the node came with (on wide data a
     relaxation stopped earlier can be worse than that bound)."""
 
+    curvature: bool = True
+    """Quadratic loss: use all the curvature of A'A, not that of the ridge alone."""
+
     name = "apg"
 
-    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedAcceleratedGradient:
-        """Bind to a problem with lam > 0."""
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
+        """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
+        if self.curvature and problem.is_quadratic and problem.d <= LARGEST_CURVED:
+            hessian = problem.gram.G + problem.lam * np.eye(problem.d)
+            curvature = balanced_curvature(hessian, problem.n)
+            if curvature is not None:
+                return PreparedCurved(self, problem, options, hessian, curvature)
         if problem.lam == 0:
             raise UnsupportedError(
-                "the bound 'apg' divides by lam, which is 0 here; use --bound fit, or give a positive --lam."
+                "the bound 'apg' needs curvature, but lam is 0 and the columns are (nearly) dependent; "
+                "use --bound fit, or give a positive --lam."
             )
         return PreparedAcceleratedGradient(self, problem, options)
 
 
+class PreparedCurved:
+    """Quadratic loss, with the curvature of all columns."""
+
+    def __init__(
+        self,
+        solver: AcceleratedGradientBound,
+        problem: Problem,
+        options: BoundOptions,
+        hessian: FloatArray,
+        curvature: FloatArray,
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.curvature = curvature
+        self._root = np.sqrt(curvature)
+        M = (hessian - np.diag(curvature)) / np.outer(self._root, self._root)
+        gram = problem.gram
+        # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
+        norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
+        self._data = GramData(M, gram.b / self._root, gram.constant, gram.rows + 8, norms)
+        lipschitz = max(float(np.linalg.eigvalsh(M)[-1]) * (1.0 + 1e-9), 1e-300)
+        self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
+
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
+        """See :class:`exactsel.bounds.base.PreparedBound`."""
+        if known is None:
+            known = np.full(len(states), -np.inf)
+        problem, options = self.problem, self.options
+        answers = empty_answers(len(states), problem.d, problem.k)
+        starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * self._root
+        target = cutoff if options.force_quit else np.inf
+        with parallel_section(options.threads):
+            apg_gram(self._data, 1.0, problem.k, self.rules, states, starts, target, known, options.stop, answers)
+        answers.point[:] /= self._root
+        answers.x[:] /= self._root
+        points = [CurvedPoint(p.index, p.value, self.curvature) for p in sparse_points(answers)]
+        return Tightened(answers, points, points)
+
+
 class PreparedAcceleratedGradient:
-    """Calls the Gram kernel for quadratic loss and the data kernel for every other."""
+    """The curvature of the ridge alone: Gram kernel for quadratic loss, data kernel for every other."""
 
     def __init__(self, solver: AcceleratedGradientBound, problem: Problem, options: BoundOptions) -> None:
         self.problem = problem
@@ -65,17 +129,9 @@ class PreparedAcceleratedGradient:
         with loss_session(problem.loss), parallel_section(options.threads):
             if problem.is_quadratic:
                 apg_gram(
-                    problem.gram,
-                    problem.lam,
-                    problem.k,
-                    self.rules,
-                    states,
-                    starts,
-                    target,
-                    known,
-                    options.stop,
-                    answers,
-                )
+                    problem.gram, problem.lam, problem.k, self.rules,
+                    states, starts, target, known, options.stop, answers,
+                )  # fmt: skip
             else:
                 apg_data(
                     problem.loss, problem.raw, problem.lam, problem.k, self.rules,
