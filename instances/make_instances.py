@@ -138,9 +138,32 @@ def labels() -> Entry:
     )
 
 
+def exponential_decay() -> Entry:
+    """Example 1 of Qian, Yu and Zhou with the numbers of their Proposition 1: X_i = r_i X_(i-1) + Y_i.
+
+    Every column and y have mean 0 and variance 1 over the eight rows, with exactly the covariances of the example.
+    """
+    r2, r3, delta = 0.03, 0.5, 0.6
+    h = _walsh()
+    spread = np.sqrt([1.0, 1.0 - r2**2, 1.0 - r3**2])
+    first = h[1]
+    second = r2 * first + spread[1] * h[2]
+    third = r3 * second + spread[2] * h[3]
+    weights = np.array([delta, delta, 0.505 * delta]) / spread
+    y = weights[0] * h[1] + weights[1] * h[2] + weights[2] * h[3] + np.sqrt(1.0 - weights @ weights) * h[4]
+    return Entry(
+        "exponential-decay.npz",
+        Instance(np.column_stack([first, second, third]), y, 2, 0.0, "quadratic", feature_names=("X1", "X2", "X3")),
+        "columns along a line, correlated the less the farther apart: forward selection and OMP take the middle one, "
+        "the best model consists of the outer ones, and POSS with minimum-index isolation finds it",
+        origin="made after C. Qian, Y. Yu and Z.-H. Zhou: Subset selection by Pareto optimization, NeurIPS 2015, "
+        "Proposition 1",
+    )
+
+
 def entries() -> list[Entry]:
     """Every instance of the folder."""
-    return [diabetes(), greedy_trap(), twins(), outlier(), labels()]
+    return [diabetes(), greedy_trap(), twins(), outlier(), labels(), exponential_decay()]
 
 
 def brute_force(problem: Problem) -> tuple[float, tuple[tuple[int, ...], ...]]:

@@ -41,7 +41,7 @@ def forward(problem) -> list[int]:
 
 def test_every_file_is_listed():
     assert sorted(entry["file"] for entry in MANIFEST) == sorted(path.name for path in FOLDER.glob("*.npz"))
-    assert len(TINY) == 4
+    assert len(TINY) == 5
 
 
 @every
@@ -102,6 +102,12 @@ def test_greedy_falls_into_the_trap():
     assert problem.fit(chosen).value > 100 * best
     correlation = np.abs(problem.A.T @ problem.y) / np.linalg.norm(problem.A, axis=0)
     assert np.argmax(correlation) == 2
+
+
+def test_greedy_takes_the_middle_of_the_exponential_decay():
+    problem = load(FOLDER / "exponential-decay.npz")
+    assert forward(problem) == [1, 0]
+    assert best_supports(problem)[1] == [[0, 2]]
 
 
 def test_twins_are_twins():

@@ -1,0 +1,73 @@
+"""Entries of a Gram matrix, whole or row by row as rows are needed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel._jit import atomic_swap, njit
+from exactsel.kernels.linalg import dot
+from exactsel.types import FloatArray, IntArray
+
+GRAM_COLUMNS = 4000
+"""With more columns than this the d x d matrix is not formed; its rows are computed as they are needed."""
+
+ROWS_BYTES = 2**30
+"""Memory for rows computed on demand; once it is full, entries are computed one by one."""
+
+
+class GramRows(NamedTuple):
+    """The symmetric matrix with the entries left[i]'right[j].
+
+    ``left``, ``right`` (d, r); ``rows`` (kept, d), row j being rows[row_of[j]] unless ``row_of`` (d,) is -1 there;
+    ``used`` (1,): rows in use; ``diagonal`` (d,).
+    """
+
+    left: FloatArray
+    right: FloatArray
+    rows: FloatArray
+    row_of: IntArray
+    used: IntArray
+    diagonal: FloatArray
+
+
+def whole_matrix(matrix: FloatArray, data: FloatArray) -> GramRows:
+    """A matrix (d, d) that is there; ``data`` is not read."""
+    d = len(matrix)
+    return GramRows(data, data, matrix, np.arange(d), np.full(1, d), np.diagonal(matrix).copy())
+
+
+def rows_on_demand(left: FloatArray, right: FloatArray) -> GramRows:
+    """A matrix of which no row is known yet; both arrays (d, r) read-only."""
+    d = len(left)
+    # Memory that is not written to is not taken.
+    kept = max(1, min(d, ROWS_BYTES // (8 * d)))
+    return GramRows(
+        left, right, np.empty((kept, d)), np.full(d, -1), np.zeros(1, np.int64), np.einsum("ij,ij->i", left, right)
+    )
+
+
+@njit
+def entry(gram: GramRows, i: int, j: int) -> float:
+    """Entry (i, j)."""
+    row = gram.row_of[i]
+    if row >= 0:
+        return float(gram.rows[row, j])
+    row = gram.row_of[j]
+    if row >= 0:
+        return float(gram.rows[row, i])
+    return float(dot(gram.left[i], gram.right[j]))
+
+
+@njit
+def keep_row(gram: GramRows, i: int) -> None:
+    """Compute row i and keep it, if there is room and it is not there; one thread at a time."""
+    row = gram.used[0]
+    if gram.row_of[i] >= 0 or row >= gram.rows.shape[0]:
+        return
+    for j in range(gram.rows.shape[1]):
+        gram.rows[row, j] = dot(gram.left[i], gram.right[j])
+    gram.used[0] += 1
+    # Other threads may read meanwhile: they must not see the number of the row before the row.
+    atomic_swap(gram.row_of, i, row)

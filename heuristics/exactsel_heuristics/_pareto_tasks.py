@@ -1,0 +1,43 @@
+"""From a problem to what the kernels of Pareto optimisation need of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactsel.losses.quadratic import Quadratic
+from exactsel_heuristics._pareto_css import column_subset_objective
+from exactsel_heuristics._pareto_loss import empty_rows, loss_objective
+from exactsel_heuristics._pareto_quadratic import quadratic_objective
+from exactsel_heuristics._pareto_search import Task
+
+if TYPE_CHECKING:
+    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem import Problem
+
+OVERHEAD = 300.0
+"""Rough number of operations of an iteration besides evaluation."""
+
+ROW_WORK = 60.0
+"""Rough number of operations that a loss takes at one row, with its derivative."""
+
+
+NO_ROWS = np.zeros((3, 0))
+
+
+def regression_task(problem: Problem) -> Task:
+    """The minimal P of a support, in Gram form for quadratic loss and from the data for others."""
+    width = max(1, min(2 * problem.k - 1, problem.d))
+    if problem.is_quadratic:
+        work = OVERHEAD + 4.0 * width**2
+        return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work)
+    work = OVERHEAD + problem.n * (ROW_WORK + 4.0 * width)
+    return Task(loss_objective(problem), problem.loss, problem.d, problem.k, empty_rows(problem), work)
+
+
+def column_subset_task(problem: ColumnSubsetProblem) -> Task:
+    """The part of the matrix that a selection leaves unexplained."""
+    width = max(1, min(2 * problem.k - 1, problem.d))
+    ours = Quadratic()  # type: ignore[call-arg]
+    return Task(column_subset_objective(problem), ours, problem.d, problem.k, NO_ROWS, OVERHEAD + 8.0 * width**2)

@@ -1,0 +1,58 @@
+"""POCSS: column subset selection by Pareto optimisation of the reconstruction error and the size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from exactsel_heuristics._pareto_search import check_options, run_synchronously
+from exactsel_heuristics._pareto_tasks import column_subset_task
+from exactsel_heuristics.base import Context, Proposal, column_subset
+
+if TYPE_CHECKING:
+    from exactsel.column_subset import ColumnSubsetProblem
+
+
+@dataclass(frozen=True)
+class ParetoColumnSelection:
+    """Column subset selection by Pareto optimisation (Feng, Qian and Tang 2019, Algorithm 1).
+
+    An archive holds selections none of which is worse in reconstruction error and size than another. Each iteration
+    takes one at random, flips every column with probability 1/d, and enters the result unless it is dominated. As in
+    the paper's experiments, selections of 2k columns and more are left out.
+
+    A flip costs O(m^2) from the Gram matrix, m < 2k being the size of the selection, where the update of the
+    pseudo-inverse in the paper (Lemmas 1 to 4, :mod:`exactsel_heuristics._lemmas`) costs O(n d).
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Number of selections generated; floor(2 e k^2 d) when None.
+
+    References
+    ----------
+    C. Feng, C. Qian and K. Tang, Unsupervised feature selection by Pareto optimization. AAAI 2019.
+    """
+
+    name: ClassVar[str] = "pocss"
+    iterations: int | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self.name, self.iterations)
+
+    def run(self, problem: ColumnSubsetProblem, context: Context) -> Proposal:
+        """Search for ``iterations`` iterations.
+
+        Parameters
+        ----------
+        problem : ColumnSubsetProblem
+        context : Context
+            ``seed`` and ``should_stop`` are used.
+
+        Returns
+        -------
+        Proposal
+            With its anytime curve; the empty selection when stopped at once.
+        """
+        problem = column_subset(problem, self.name)
+        return run_synchronously(column_subset_task(problem), context, iterations=self.iterations).proposal
