@@ -39,6 +39,8 @@ class Settings:
     batch: int | None = None
     warm_start: bool = True
     force_quit: bool = True
+    subtrees: bool = True
+    """Quadratic loss, binary tree and bound ``auto``: let the closed-form kernel walk small subtrees whole."""
 
     def __post_init__(self) -> None:
         for name in ("eps", "rel_eps"):

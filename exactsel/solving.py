@@ -17,7 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from exactsel import registry
 from exactsel._jit import available_threads
+from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.incumbents import checked_support, resolve, starting_models
@@ -103,7 +105,10 @@ class Search:
                 yield from self._take(self.problem.fit(self._start), "given")
             if self._given_state is None:
                 yield from self._starting_models(watch)
-            expander = Expander(self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads)
+            expander = Expander(
+                self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads,
+                self._walker(options),
+            )  # fmt: skip
             self._expander = expander
             limits = Limits(settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit)
             began = time.perf_counter()
@@ -114,6 +119,14 @@ class Search:
                     yield event
             finally:
                 self.times["search"] = time.perf_counter() - began
+
+    def _walker(self, options: BoundOptions) -> SubtreeWalker | None:
+        """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
+        settings = self.settings
+        wanted = settings.subtrees and settings.bound == "auto" and self._tree.fixes
+        if not (wanted and isinstance(self.problem, Problem) and SubtreeWalker.serves(self.problem)):
+            return None
+        return SubtreeWalker(self.problem, getattr(self._bound, "curvature", None), options)
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
@@ -197,7 +210,7 @@ def solve(
         Signals that end the search with a result (main thread only).
     **options
         Fields of :class:`exactsel.settings.Settings`: eps, rel_eps, time_limit, node_limit, memory_limit, threads,
-        seed, tree, bound, branching, frontier, heuristics, batch, warm_start, force_quit.
+        seed, tree, bound, branching, frontier, heuristics, batch, warm_start, force_quit, subtrees.
 
     Returns
     -------
@@ -241,7 +254,10 @@ def _default_bound(problem: SubsetProblem) -> str:
     """lam = 0 leaves only the fit; otherwise the perspective relaxation."""
     if not isinstance(problem, Problem):
         return "eigenvalue"
-    return "fit" if problem.lam == 0 else "apg"
+    if problem.lam > 0:
+        return "apg"
+    independent = problem.d < problem.n and AcceleratedGradientBound().has_curvature(problem)
+    return "apg" if independent else "fit"
 
 
 def _default_branching(choice: Any, bound: str) -> Any:

@@ -46,6 +46,8 @@ def random_options(seed, case):
     if case.loss == "quadratic":
         bounds += ["fit", "fit"] if case.lam > 0 else ["fit"]
     eps, rel_eps = TOLERANCES[rng.choice(len(TOLERANCES), p=[0.3, 0.3, 0.15, 0.15, 0.1])]
+    if rng.random() < 0.4:
+        bounds = ["auto"]
     return {
         "tree": _pick(rng, ["binary", "binary", "state-space"]),
         "bound": _pick(rng, bounds),

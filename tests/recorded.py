@@ -59,6 +59,9 @@ def steps_of(events, d):
                 steps.append(replay.Divided(node, columns, children, rest))
             case ev.Discarded(node, state, _, bound, point):
                 steps.append(replay.Discarded(node, *columns_of(state), bound, witness_of(point, d)))
+            case ev.Explored(node, state, moves, dropped, open_ids, curvature):
+                walked = replay.Walked(node, *columns_of(state), tuple(moves.tolist()), dropped, open_ids, curvature)
+                steps.append(walked)
             case _:
                 pass
     return steps

@@ -47,7 +47,6 @@ CONVERGED = (
 )
 ITERATIVE = (
     AcceleratedGradientBound(polish=0.0),
-    AcceleratedGradientBound(polish=0.0, curvature=False),
     PrimalDualBound(),
     SupergradientBound(),
 )

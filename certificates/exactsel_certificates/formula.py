@@ -157,21 +157,31 @@ def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[in
         raise ValueError(f"the fit of a region needs quadratic loss, but the loss is {instance.loss}.")
     columns = sorted(inside) if len(inside) >= instance.k else sorted([*inside, *candidates])
     A, y = _long(instance.A)[:, columns], _long(instance.y)
-    ridge = np.sqrt(instance.lam) * np.eye(len(columns))
-    matrix = np.vstack([np.asarray(A, dtype=np.float64), ridge]) if instance.lam > 0 else np.asarray(A, np.float64)
-    # Unit columns, so that a short column is not mistaken for a dependent one.
-    scale = np.linalg.norm(matrix, axis=0)
-    scale[scale == 0] = 1.0
-    x = np.zeros(len(columns), dtype=np.longdouble)
-    for _ in range(3):
-        missing = np.concatenate([y - A @ x, -np.sqrt(np.longdouble(instance.lam)) * x])[: matrix.shape[0]]
-        x = x + np.linalg.lstsq(matrix / scale, np.asarray(missing, np.float64), rcond=1e-13)[0] / scale
+    x = least_squares(instance, columns)[columns]
     residual = A @ x - y
     value = 0.5 * (residual @ residual) + 0.5 * instance.lam * (x @ x)
     if instance.lam > 0:
         gradient = A.T @ residual + instance.lam * x
         value -= (gradient @ gradient) / (2 * instance.lam)
     return float(value)
+
+
+def least_squares(instance: Instance, columns: Sequence[int]) -> Long:
+    """The fit on some columns, ridge included, as a full coefficient vector (d,)."""
+    chosen = sorted(columns)
+    A, y = _long(instance.A)[:, chosen], _long(instance.y)
+    ridge = np.sqrt(instance.lam) * np.eye(len(chosen))
+    matrix = np.vstack([np.asarray(A, dtype=np.float64), ridge]) if instance.lam > 0 else np.asarray(A, np.float64)
+    # Unit columns, so that a short column is not mistaken for a dependent one.
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0] = 1.0
+    x = np.zeros(len(chosen), dtype=np.longdouble)
+    for _ in range(3):
+        missing = np.concatenate([y - A @ x, -np.sqrt(np.longdouble(instance.lam)) * x])[: matrix.shape[0]]
+        x = x + np.linalg.lstsq(matrix / scale, np.asarray(missing, np.float64), rcond=1e-13)[0] / scale
+    full = np.zeros(instance.A.shape[1], dtype=np.longdouble)
+    full[chosen] = x
+    return full
 
 
 def _long(values: Any) -> Long:

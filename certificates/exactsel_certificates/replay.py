@@ -37,6 +37,7 @@ from exactsel_certificates.formula import (
     objective,
     rounding_at_model,
 )
+from exactsel_certificates.subtree import retrace
 
 ROOT = 0
 """The number of the root region."""
@@ -128,7 +129,20 @@ class Open(NamedTuple):
     witness: Witness
 
 
-Step: TypeAlias = Fixed | Divided | Discarded
+class Walked(NamedTuple):
+    """``region`` is replaced by the regions a depth-first walk left open; all others it closed (see subtree.py)."""
+
+    region: int
+    inside: tuple[int, ...]
+    candidates: tuple[int, ...]
+    moves: tuple[int, ...]
+    dropped: float
+    """Claimed: a bound of every region the walk closed."""
+    open_regions: tuple[int, ...]
+    curvature: FloatArray | None
+
+
+Step: TypeAlias = Fixed | Divided | Discarded | Walked
 
 
 @dataclass(frozen=True)
@@ -266,6 +280,10 @@ class _Walk:
         elif isinstance(step, Divided):
             del self.regions[step.region]
             self._divide(step, region)
+        elif isinstance(step, Walked):
+            self._check_shape(step, region)
+            del self.regions[step.region]
+            self._walk(step, region)
         else:
             self._check_shape(step, region)
             del self.regions[step.region]
@@ -291,6 +309,24 @@ class _Walk:
             region = region.leave_out(column)
         self._add(step.rest, region)
 
+    def _walk(self, step: Walked, region: _Region) -> None:
+        if isinstance(self.instance, ColumnInstance) or self.instance.loss != "quadratic":
+            raise ReplayError(f"region {step.region} was walked, which {self.instance.loss} does not allow.")
+        left = list(step.open_regions)
+        try:
+            for piece in retrace(self.instance, *region, step.moves, step.curvature):
+                if piece.bound is None:
+                    if not left:
+                        raise ReplayError(f"the walk of region {step.region} leaves more open than it lists.")
+                    self._add(left.pop(0), _Region(piece.inside, piece.candidates))
+                else:
+                    self._enter(step.region, step.dropped, piece.bound, 0.0)
+        except ValueError as error:
+            raise ReplayError(f"the walk of region {step.region} cannot be followed: {error}") from None
+        if left:
+            raise ReplayError(f"the walk of region {step.region} lists {len(left)} open regions it does not leave.")
+        self.closed += 1
+
     def _add(self, number: int, region: _Region) -> None:
         if number in self.numbers:
             raise ReplayError(f"region {number} appears twice.")
@@ -303,7 +339,7 @@ class _Walk:
         if len(region.inside) >= self.instance.k:
             raise ReplayError(f"region {number} has no place left for column {column}.")
 
-    def _check_shape(self, entry: Discarded | Open, region: _Region) -> None:
+    def _check_shape(self, entry: Discarded | Open | Walked, region: _Region) -> None:
         if frozenset(entry.inside) != region.inside or frozenset(entry.candidates) != region.candidates:
             raise ReplayError(f"region {entry.region} is not the one the record takes it for.")
 
@@ -312,11 +348,14 @@ class _Walk:
         self.closed += 1
 
     def _check_bound(self, number: int, region: _Region, bound: float, witness: Witness) -> None:
+        proven = recomputed_bound(self.instance, region.inside, region.candidates, witness)
+        self._enter(number, bound, proven, self._rounding(region, bound, witness))
+
+    def _enter(self, number: int, bound: float, proven: float, rounding: float) -> None:
         # Written so that a NaN on either side is a rejection.
         if not -math.inf < bound < math.inf:
             raise ReplayError(f"the bound of region {number} is {bound}.")
-        proven = recomputed_bound(self.instance, region.inside, region.candidates, witness)
-        if not (proven < math.inf and bound <= proven + max(_slack(bound), self._rounding(region, bound, witness))):
+        if not (proven < math.inf and bound <= proven + max(_slack(bound), rounding)):
             raise ReplayError(
                 f"region {number} is claimed to cost at least {bound!r}, but its witness proves {proven!r}."
             )

@@ -87,6 +87,7 @@ def search_options(function: Decorated) -> Decorated:
             ),
             click.option("--batch", type=int, help="Nodes in one round; part of what defines the tree."),
             click.option("--warm-start/--no-warm-start", default=True, help="Start bound calls from the parent's."),
+            click.option("--subtrees/--no-subtrees", default=True, help="Quadratic loss: walk small subtrees whole."),
             click.option("--force-quit/--no-force-quit", default=True, help="End bound calls at the cut-off."),
         ]
     ):
@@ -143,7 +144,7 @@ def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
 
     names = (
         "eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "seed", "threads",
-        "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit",
+        "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
     )  # fmt: skip
     settings = {name: arguments[name] for name in names}
     if arguments["heuristics"] is not None:

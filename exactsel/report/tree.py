@@ -18,6 +18,7 @@ COLOURS = {
     "inherited": "#c5e1a5",
     "incumbent": "#80cbc4",
     "solved": "#90caf9",
+    "walked": "#ce93d8",
     "contained": "#e0e0e0",
 }
 

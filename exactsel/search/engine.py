@@ -19,12 +19,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from exactsel.fit import Fit
+from exactsel.kernels.node import IN
 from exactsel.search.events import (
     Bounded,
     Discarded,
     Divided,
     Event,
+    Explored,
     Finished,
     Fixed,
     IncumbentFound,
@@ -57,13 +61,13 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
         state.frontier = guard.choose(state.frontier, state.open_bytes)
         nodes = state.take(_batch(state, limits))
         try:
-            outcome = expander.expand(nodes, state.upper)
+            outcome = expander.expand(nodes, state.upper, state.walks)
         except Interrupted:
             state.put_back()
             continue
         yield from _commit_models(state, expander, outcome.found)
         for expansion in outcome.expansions:
-            yield from _commit(state, expansion)
+            yield from _commit(state, expansion, expander)
             state.in_flight = state.in_flight[1:]
         if state.lower > lower:
             lower = state.lower
@@ -105,7 +109,7 @@ def _commit_models(state: SearchState, expander: Expander, found: tuple[Fit, ...
             yield _discard(state, node.id, region)
 
 
-def _commit(state: SearchState, expansion: Expansion) -> Iterator[Event]:
+def _commit(state: SearchState, expansion: Expansion, expander: Expander) -> Iterator[Event]:
     """Commit one node: its bound calls, its fixed columns, and its end or its children."""
     node, region = expansion.node, expansion.region
     yield from _commit_visits(state, node.id, region)
@@ -113,8 +117,12 @@ def _commit(state: SearchState, expansion: Expansion) -> Iterator[Event]:
         state.dropped = min(state.dropped, fixing.bound)
         state.record(b"fixed", node.id, fixing.column, fixing.inside, fixing.bound)
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
+    for visit in region.visits:
+        state.walks.note_bound(node.candidates.size + node.support.size, visit.iterations)
     if region.closed is not None:
         yield _discard(state, node.id, region)
+    elif expansion.subtree is not None:
+        yield from _commit_subtree(state, expansion, expander)
     elif expansion.split is None or expansion.rest is None:
         state.push(_as_node(region, node.id, node.parent, node.depth))
     else:
@@ -130,6 +138,28 @@ def _commit(state: SearchState, expansion: Expansion) -> Iterator[Event]:
                 yield _discard(state, number, piece)
             else:
                 state.push(_as_node(piece, number, node.id, node.depth + 1))
+
+
+def _commit_subtree(state: SearchState, expansion: Expansion, expander: Expander) -> Iterator[Event]:
+    """Commit a subtree walked by the kernel: what it closed, and the regions it left open."""
+    node, region, subtree = expansion.node, expansion.region, expansion.subtree
+    assert subtree is not None
+    columns = int(np.count_nonzero(region.state))
+    places = expander.problem.k - int(np.count_nonzero(region.state == IN))
+    state.walks.note_walk(places, columns, subtree.nodes, subtree.finished)
+    state.nodes += subtree.nodes
+    state.dropped = min(state.dropped, subtree.dropped)
+    state.discarded += 1
+    ids = range(state.next_id, state.next_id + len(expansion.children))
+    state.next_id += len(ids)
+    state.depth = max(state.depth, node.depth + (1 if ids else 0))
+    state.record(b"explored", node.id, subtree.nodes, subtree.dropped, *subtree.open_bounds)
+    yield Explored(node.id, region.state, subtree.moves, subtree.dropped, tuple(ids), expander.walker_curvature)
+    for number, piece in zip(ids, expansion.children, strict=True):
+        if piece.closed is not None:
+            yield _discard(state, number, piece)
+        else:
+            state.push(_as_node(piece, number, node.id, node.depth + 1))
 
 
 def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[Event]:

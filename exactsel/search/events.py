@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from exactsel.proof import Proof
 from exactsel.search.node import Node
-from exactsel.types import FloatArray, StateArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,22 @@ class Discarded:
 
 
 @dataclass(frozen=True, slots=True)
+class Explored:
+    """A node's subtree was walked by the depth-first kernel (quadratic loss; see kernels/subtree.py)."""
+
+    node: int
+    state: StateArray
+    moves: IntArray
+    """Its decisions in preorder, each 8 * column + kind."""
+    dropped: float
+    """A bound of every region it closed."""
+    open_ids: tuple[int, ...]
+    """Nodes made of the regions it left open, in the order of ``moves``."""
+    curvature: FloatArray | None
+    """The D of formula (3) it used, (d,), if any."""
+
+
+@dataclass(frozen=True, slots=True)
 class LowerBoundRaised:
     """The bound of the whole search rose."""
 
@@ -95,4 +111,6 @@ class Finished:
     open_nodes: tuple[Node, ...]
 
 
-Event: TypeAlias = Started | IncumbentFound | Bounded | Fixed | Divided | Discarded | LowerBoundRaised | Finished
+Event: TypeAlias = (
+    Started | IncumbentFound | Bounded | Fixed | Divided | Discarded | Explored | LowerBoundRaised | Finished
+)

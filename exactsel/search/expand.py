@@ -16,11 +16,13 @@ import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
 from exactsel.bounds.pointwise import solved_from_data
+from exactsel.bounds.subtree import Subtree, SubtreeWalker
 from exactsel.fit import Fit
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
-from exactsel.proof import Proof
+from exactsel.proof import FitPoint, Proof
 from exactsel.search.branching import Branching, BranchingView
 from exactsel.search.node import Node, is_convex
+from exactsel.search.subtrees import SubtreeRecord, walk_budget
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Split, Tree
 from exactsel.subset import SubsetProblem
@@ -74,6 +76,8 @@ class Expansion:
     split: Split | None = None
     children: tuple[Region, ...] = ()
     rest: Region | None = None
+    subtree: Subtree | None = None
+    """The walk of the whole subtree, where there was one; ``children`` are then the regions it left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class Expander:
         bound: PreparedBound,
         tolerance: Tolerance,
         threads: int = 1,
+        walker: SubtreeWalker | None = None,
     ) -> None:
         self.problem = problem
         self.tree = tree
@@ -129,25 +134,73 @@ class Expander:
         self.bound = bound
         self.tolerance = tolerance
         self.threads = threads
-        self.seconds = {"bound": 0.0, "refit": 0.0}
+        self.walker = walker
+        self.seconds = {"bound": 0.0, "refit": 0.0, "subtrees": 0.0}
         # A cache only: a support that was no improvement once never is one later.
         self._values: dict[bytes, float] = {}
+
+    @property
+    def walker_curvature(self) -> FloatArray | None:
+        """The curvature subtrees are walked with, if any."""
+        return None if self.walker is None else self.walker.curvature
 
     def cutoff(self, upper: float) -> float:
         """The bound at which a region is discarded."""
         return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)
 
-    def expand(self, nodes: Sequence[Node], upper: float) -> Round:
-        """Bound and split the nodes; :class:`Interrupted` when told to stop midway."""
+    def expand(self, nodes: Sequence[Node], upper: float, walks: SubtreeRecord | None = None) -> Round:
+        """Bound and split the nodes; :class:`Interrupted` when told to stop midway.
+
+        ``walks`` is the record of the subtrees walked so far; it says whether to walk those of these nodes.
+        """
         if self.tree.eager:
             return self._expand_eagerly(nodes, upper)
         found, regions = self._visit([_as_region(node) for node in nodes], upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
+        better = [fit for fit, _ in found]
+        subtrees = self._walk([region for region, _ in regions], upper, walks)
+        for subtree in subtrees.values():
+            if subtree.support is not None:
+                fit = self.problem.fit(subtree.support)
+                if fit.value < upper:
+                    upper = fit.value
+                    better.append(fit)
         expansions = [
             self._divide(node, region, answer, upper)
-            for node, (region, answer) in zip(nodes, regions, strict=True)
+            if subtrees.get(i) is None else self._open_rest(node, region, subtrees[i], upper)
+            for i, (node, (region, answer)) in enumerate(zip(nodes, regions, strict=True))
         ]  # fmt: skip
-        return Round(tuple(fit for fit, _ in found), tuple(expansions))
+        return Round(tuple(better), tuple(expansions))
+
+    def _walk(self, regions: Sequence[Region], upper: float, walks: SubtreeRecord | None) -> dict[int, Subtree]:
+        """Walk the subtrees of the open regions for which that promises to pay; by row."""
+        if self.walker is None or walks is None:
+            return {}
+        cutoff, k = self.cutoff(upper), self.problem.k
+        rows = [
+            row for row, region in enumerate(regions)
+            if region.closed is None and region.bound < cutoff
+            and walks.wants(k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state)))
+        ]  # fmt: skip
+        if not rows:
+            return {}
+        began = time.perf_counter()
+        states = np.stack([regions[row].state for row in rows])
+        budget = walk_budget(int(np.count_nonzero(states, axis=1).max()))
+        walked = self.walker.explore(states, upper, self.tolerance.absolute(upper), budget)
+        if walked is None:
+            raise Interrupted
+        self.seconds["subtrees"] += time.perf_counter() - began
+        return {row: subtree for row, subtree in zip(rows, walked, strict=True) if subtree is not None}
+
+    def _open_rest(self, node: Node, region: Region, subtree: Subtree, upper: float) -> Expansion:
+        """What a walk left open, with the better of the region's bound and the fit's."""
+        cutoff = self.cutoff(upper)
+        pieces = tuple(
+            _inherit(region, state, float(bound), FitPoint(), cutoff)
+            for state, bound in zip(subtree.open_states, subtree.open_bounds, strict=True)
+        )
+        return Expansion(node, region, children=pieces, subtree=subtree)
 
     def _expand_eagerly(self, nodes: Sequence[Node], upper: float) -> Round:
         """The paper's order: split a bounded node and bound its children one after the other."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import networkx as nx
 
-from exactsel.search.events import Bounded, Discarded, Divided, Event, Finished, Fixed, Started
+from exactsel.search.events import Bounded, Discarded, Divided, Event, Explored, Finished, Fixed, Started
 
 
 def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
     """A directed graph of the search's regions, edges from parent to child.
 
-    Node attributes: ``bound`` (best proven so far), ``status`` (``split``, ``open`` or the reason it was discarded),
+    Node attributes: ``bound`` (best proven so far), ``status`` (``split``, ``open``, ``walked`` or why it was closed),
     ``fixed_in`` and ``fixed_out`` (columns fixed at this node by its dual vector). Edge attribute ``decision``: the
     columns put in (``+j``) and left out (``-j``).
     """
@@ -30,6 +30,11 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
                 _add_children(graph, node, columns, children, rest)
             case Discarded(node, _, reason, bound, _):
                 graph.nodes[node].update(status=reason, bound=max(bound, graph.nodes[node]["bound"]))
+            case Explored(node, _, moves, _, open_ids, _):
+                graph.nodes[node].update(status="walked", moves=len(moves))
+                for child in open_ids:
+                    graph.add_node(child, bound=graph.nodes[node]["bound"], status="open", fixed_in=[], fixed_out=[])
+                    graph.add_edge(node, child, decision="left open by the walk")
             case Finished(_, open_nodes):
                 for node in open_nodes:
                     graph.nodes[node.id]["bound"] = node.bound

@@ -12,6 +12,7 @@ from exactsel.fit import Fit
 from exactsel.search.frontier import Frontier
 from exactsel.search.memory import node_bytes
 from exactsel.search.node import Node
+from exactsel.search.subtrees import SubtreeRecord
 
 
 @dataclass
@@ -34,6 +35,8 @@ class SearchState:
     discarded: int = 0
     open_bytes: int = 0
     """Estimated memory of the open nodes (see memory.py)."""
+    walks: SubtreeRecord = field(default_factory=SubtreeRecord)
+    """What walking whole subtrees has brought (see subtrees.py)."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet."""
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)

@@ -1,0 +1,110 @@
+"""Walk whole subtrees in closed form (quadratic loss; see kernels/subtree.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel._jit import parallel_section
+from exactsel.bounds.base import BoundOptions
+from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, walk_subtrees
+from exactsel.kernels.subtree_fit import QuadraticData
+from exactsel.problem import Problem
+from exactsel.types import FloatArray, IntArray, StateArray
+
+TRUSTED_CONDITION = 1e9
+"""Largest trace(H) ||K||_F at which downdates are trusted ..."""
+
+SHARE_OF_TOLERANCE = 0.25
+"""... unless what is given up for rounding would then be more than this part of the tolerance ..."""
+
+ALWAYS_ALLOWED = 1e-10
+"""... and more than this times max(1, |upper|)."""
+
+ROUNDING = 2e-16
+"""Times ||y||^2/2 and the number of columns and the condition: what a value is taken to be off by."""
+
+LARGEST = 1000
+"""With more columns than this a node takes too long for this method to pay."""
+
+
+@dataclass(frozen=True)
+class Subtree:
+    """What became of one node's subtree.
+
+    ``open_states`` (m, d) are the regions left, with ``open_bounds`` (m,), in the order ``moves`` names them; all
+    others are closed with a bound of at least ``dropped``. ``support`` is that of the best model met, None if none is
+    better than the caller's.
+    """
+
+    finished: bool
+    nodes: int
+    dropped: float
+    support: tuple[int, ...] | None
+    open_states: StateArray
+    open_bounds: FloatArray
+    moves: IntArray
+
+
+class SubtreeWalker:
+    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+
+    def __init__(self, problem: Problem, curvature: FloatArray | None, options: BoundOptions) -> None:
+        self.k = problem.k
+        self.d = problem.d
+        self.curvature = curvature
+        self._options = options
+        gram = problem.gram
+        none = np.zeros(problem.d)
+        hessian = gram.G + problem.lam * np.eye(problem.d)
+        self._data = QuadraticData(hessian, gram.b, gram.constant, none if curvature is None else curvature)
+        self._slack = ROUNDING * problem.d * gram.constant
+
+    @staticmethod
+    def serves(problem: object) -> bool:
+        """Whether subtrees of this problem can be walked at all."""
+        return isinstance(problem, Problem) and problem.is_quadratic and problem.d <= LARGEST and problem.k > 0
+
+    def explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
+        """Walk the subtree of each node, up to ``budget`` nodes each.
+
+        Parameters
+        ----------
+        states : int8 array (B, d)
+        upper : float
+            Objective of the incumbent.
+        tolerance : float
+            Regions are closed this much below the incumbent.
+        budget : int
+            Nodes of one walk.
+
+        Returns
+        -------
+        list of B
+            None where the node's columns are too nearly dependent. None instead of the list when told to stop.
+        """
+        walk = empty_walk(len(states), self.d, self.k, budget)
+        stop = self._options.stop
+        scale = max(1.0, abs(upper) if np.isfinite(upper) else self._data.constant)
+        allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * scale)
+        trusted = min(TRUSTED_CONDITION, allowed / max(self._slack, 1e-300))
+        with parallel_section(self._options.threads):
+            walk_subtrees(self._data, self.k, states, upper, tolerance, self._slack, trusted, budget, stop, walk)
+        if np.any(walk.status == STOPPED):
+            return None
+        return [None if walk.status[row] == NOT_TRUSTED else _subtree(walk, row) for row in range(len(states))]
+
+
+def _subtree(walk: Walk, row: int) -> Subtree:
+    count, support = int(walk.open_count[row]), walk.support[row]
+    found = np.isfinite(walk.value[row])
+    return Subtree(
+        finished=count == 0,
+        nodes=int(walk.nodes[row]),
+        dropped=float(walk.dropped[row]),
+        support=tuple(sorted(int(j) for j in support[support >= 0])) if found else None,
+        open_states=walk.open_states[row, :count].copy(),
+        open_bounds=walk.open_bounds[row, :count].copy(),
+        moves=walk.moves[row, : walk.move_count[row]].copy(),
+    )

@@ -1,0 +1,69 @@
+"""When to hand a node to the depth-first kernel as a whole subtree, and what that has brought so far.
+
+A walk is a thousand times cheaper a node than the search's own rounds, but it cannot follow the better bound, so it
+pays where the subtree is small. Nobody knows that beforehand. So it is tried, with a budget, at nodes with ever fewer
+places left; a number of places at which walks do not finish is given up, and what went into unfinished walks may
+never exceed what went into useful work. Work is counted, not timed: the same search does the same everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FIRST_TRIES = 2e9
+"""Work that may go into walks before anything useful is known (about half a second)."""
+
+WALK_WORK = 4e8
+"""Work of one walk: its budget is this over the squared number of columns."""
+
+MOST_COLUMNS = 400
+"""With more columns than this setting up a walk costs more than many rounds."""
+
+PATIENCE = 8
+"""Walks that must finish with one place less before a number of places that failed is tried again."""
+
+
+@dataclass
+class SubtreeRecord:
+    """Counts of the walks so far; part of the search's state."""
+
+    useful: float = 0.0
+    """Work in bound calls and in walks that finished."""
+    wasted: float = 0.0
+    """Work in walks that did not."""
+    failures: dict[int, int] = field(default_factory=dict)
+    """Walks that did not finish, by places left."""
+    successes: dict[int, int] = field(default_factory=dict)
+    """Walks that finished, by places left, since the last failure with one place more."""
+
+    def wants(self, places: int, columns: int) -> bool:
+        """Whether to walk the subtree of a node with this many places left over this many columns."""
+        if columns > MOST_COLUMNS or self.wasted > self.useful + FIRST_TRIES:
+            return False
+        # What fails at few places fails at more.
+        hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
+        return hardest is None
+
+    def _may_try_again(self, places: int) -> bool:
+        failures = self.failures[places]
+        return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
+
+    def note_walk(self, places: int, columns: int, nodes: int, finished: bool) -> None:
+        """Enter the outcome of one walk."""
+        work = float(nodes + 4 * columns) * columns**2
+        if finished:
+            self.useful += work
+            self.successes[places] = self.successes.get(places, 0) + 1
+        else:
+            self.wasted += work
+            self.failures[places] = self.failures.get(places, 0) + 1
+            self.successes[places - 1] = 0
+
+    def note_bound(self, columns: int, iterations: int) -> None:
+        """Enter a bound call."""
+        self.useful += float(iterations + 1) * columns**2
+
+
+def walk_budget(columns: int) -> int:
+    """Nodes one walk over this many columns may take."""
+    return int(min(100_000, WALK_WORK / max(1, columns) ** 2))
