@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -142,8 +142,21 @@ def certify(
         vector, value = fit.coef, fit.value
     result = solve(problem, start=columns, **options)
     tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"])
+    left = tolerance.absolute(value) - (value - result.upper)
+    if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
+        result = _search_on(problem, result, left, options)
     claim = claim_of(value, result.lower, tolerance)
     return Certified(columns, vector, value, coef is None, claim, result)
+
+
+def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:
+    """Search with what is ``left`` of the tolerance once the candidate's distance to the best model is taken off."""
+    tighter = {**options, "eps": left, "rel_eps": 0.0}
+    if options.get("time_limit") is not None:
+        tighter["time_limit"] = max(0.0, options["time_limit"] - result.time)
+    again = solve(problem, start=result.support, **tighter)
+    asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit")}
+    return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
 
 
 def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[int, ...]:

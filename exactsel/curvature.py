@@ -7,6 +7,8 @@ ridge gives; the larger D, the better the bound, and D may be positive where lam
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from exactsel.kernels.dual import UNIT
@@ -15,8 +17,57 @@ from exactsel.types import FloatArray
 CENTRED = 0.1
 """Newton decrement, relative to the barrier's weight, at which the weight may be lowered."""
 
+BALANCED_UP_TO = 600
+"""Columns up to which D is balanced: some fifty inversions, of which each takes O(d^3)."""
+
+BALANCED_SECONDS, UNIFORM_SECONDS = 8e-9, 6e-10
+"""Rough seconds for either kind of D, times d^3."""
+
+SHARE_OF_TIME = 0.25
+"""Part of a time limit the curvature may take."""
+
 LAST_WEIGHT = 1e-4
 """Weight of the barrier at which D is as good as optimal: bounds change by less than a per mille."""
+
+
+def best_curvature(H: FloatArray, rows: int, seconds: float | None = None) -> FloatArray | None:
+    """The best D there is time for: balanced for up to :data:`BALANCED_UP_TO` columns, else the same for all.
+
+    Parameters
+    ----------
+    H, rows
+        As for :func:`balanced_curvature`.
+    seconds : float, optional
+        The time limit of the search, of which this may take no more than :data:`SHARE_OF_TIME`.
+    """
+    kind = affordable(len(H), seconds)
+    if kind is None:
+        return None
+    return balanced_curvature(H, rows) if kind == "balanced" else uniform_curvature(H, rows)
+
+
+def affordable(d: int, seconds: float | None) -> str | None:
+    """Which curvature can be had for d columns within a time limit: ``balanced``, ``uniform`` or None."""
+    allowed = math.inf if seconds is None else SHARE_OF_TIME * seconds
+    if d <= BALANCED_UP_TO and BALANCED_SECONDS * d**3 <= allowed:
+        return "balanced"
+    return "uniform" if UNIFORM_SECONDS * d**3 <= allowed else None
+
+
+def has_curvature(H: FloatArray, rows: int) -> bool:
+    """Whether H is so far from singular that there is a D > 0."""
+    return _definite(H - 8.0 * rounding_room(H, rows) * np.eye(len(H)))
+
+
+def uniform_curvature(H: FloatArray, rows: int) -> FloatArray | None:
+    """The smallest eigenvalue of H for every column; None where H is too close to singular."""
+    from scipy.linalg import eigh
+
+    room = rounding_room(H, rows)
+    smallest = float(eigh(H, eigvals_only=True, subset_by_index=[0, 0])[0])
+    D = np.full(len(H), (1.0 - 1e-9) * (smallest - 4.0 * room))
+    usable = smallest > 8.0 * room and _definite(H - np.diag(D) - room * np.eye(len(H)))
+    return D if usable else None
 
 
 def balanced_curvature(H: FloatArray, rows: int) -> FloatArray | None:

@@ -170,6 +170,13 @@ class Problem:
             gram, b = self.AT @ self.AT.T, self.AT @ self.y
         return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms)
 
+    @property
+    def hessian(self) -> FloatArray:
+        """A'A + lam I (d, d), the second derivative of the objective for quadratic loss; a new array each time."""
+        hessian: FloatArray = self.gram.G.copy()
+        hessian[np.diag_indices(self.d)] += self.lam
+        return hessian
+
     @cached_property
     def raw(self) -> RawData:
         """The data in the form kernels take."""

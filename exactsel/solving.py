@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from exactsel import registry
 from exactsel._jit import available_threads
-from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.subtree import SubtreeWalker
+from exactsel.curvature import affordable, has_curvature
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.incumbents import checked_support, resolve, starting_models
@@ -71,7 +71,7 @@ class Search:
         self._signals = signals
         self._began = time.perf_counter()
         self._tree = _make("trees", self.settings.tree)
-        self._solver = _bound_for(problem, self.settings.bound)
+        self._solver = _bound_for(problem, self.settings.bound, self.settings.time_limit)
         self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
@@ -98,7 +98,7 @@ class Search:
         with Watch(settings.time_limit, self._signals) as watch, threadpool_limits(1, "blas"):
             began = time.perf_counter()
             threads = settings.threads or available_threads()
-            options = BoundOptions(threads, settings.warm_start, settings.force_quit, watch.flag)
+            options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
             self._bound = self._solver.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began
             if self._start is not None:
@@ -237,9 +237,9 @@ def _make(kind: str, choice: Any) -> Any:
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 
 
-def _bound_for(problem: SubsetProblem, choice: Any) -> Any:
+def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> Any:
     """The bound solver: the one asked for, if it serves this family of problems, or the default."""
-    solver = _make("bounds", _default_bound(problem) if choice == "auto" else choice)
+    solver = _make("bounds", _default_bound(problem, seconds) if choice == "auto" else choice)
     family = getattr(solver, "family", "regression")
     if family != problem.family:
         words = {"css": "column subset selection (--problem css)", "regression": "problems with a target"}
@@ -250,14 +250,14 @@ def _bound_for(problem: SubsetProblem, choice: Any) -> Any:
     return solver
 
 
-def _default_bound(problem: SubsetProblem) -> str:
-    """lam = 0 leaves only the fit; otherwise the perspective relaxation."""
+def _default_bound(problem: SubsetProblem, seconds: float | None) -> str:
+    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
     if not isinstance(problem, Problem):
         return "eigenvalue"
     if problem.lam > 0:
         return "apg"
-    independent = problem.d < problem.n and AcceleratedGradientBound().has_curvature(problem)
-    return "apg" if independent else "fit"
+    curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
+    return "apg" if curved else "fit"
 
 
 def _default_branching(choice: Any, bound: str) -> Any:

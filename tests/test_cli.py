@@ -288,7 +288,7 @@ BAD_OPTIONS = [
     (["--tree", "oak"], "there is no tree called 'oak'; known are: binary, state-space."),
     (["--bound", "sky"], "there is no bound called 'sky'; known are: apg, "),
     (["--branching", "twig"], "there is no branching rule called 'twig'; known are: costliest, half, largest."),
-    (["--frontier", "west"], "there is no frontier called 'west'; known are: best-first, depth-first."),
+    (["--frontier", "west"], "there is no frontier called 'west'; known are: best-first, depth-first, weighted."),
     (["--heuristic", "omp,luck"], "there is no heuristic called 'luck'; known are: "),
     (["-k", "-1"], "k is -1, but the number of columns cannot be negative."),
     (["--lam", "-1"], "lam is -1, but the ridge weight must be a finite number that is not negative."),
@@ -311,7 +311,7 @@ BAD_OPTIONS = [
     (["--memory-limit", "0"], "memory_limit is 0.0, but it must be positive; set --memory-limit."),
     (["--threads", "0"], "threads is 0, but it must be at least 1; set --threads."),
     (["--batch", "0"], "batch is 0, but it must be at least 1; set --batch."),
-    (["--bound", "apg", "--lam", "0"], "the bound 'apg' divides by lam, which is 0 here; use --bound fit, or give"),
+    (["--bound", "pdal", "--lam", "0"], "the bound 'pdal' divides by lam, which is 0 here; use --bound fit, or give"),
 ]
 BAD_FILES = [
     ({"A": np.array([[1, None]] * 9, dtype=object)}, "is a pickled object array, which is never opened because"),

@@ -268,8 +268,8 @@ class TestNothingIsLeftBehind:
         with pytest.raises(RuntimeError, match="a callback's fault"):
             solve(problem, signals=both, callback=self.fail)
         assert self.state() == before
-        with pytest.raises(ValueError, match="the bound 'apg' divides by lam"):
-            solve(problem.replace(lam=0), bound="apg", heuristics=())
+        with pytest.raises(ValueError, match="the bound 'pdal' divides by lam"):
+            solve(problem.replace(lam=0), bound="pdal", heuristics=())
         assert self.state() == before
 
     def test_a_search_that_is_left_early(self):

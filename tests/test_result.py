@@ -18,7 +18,7 @@ from exactsel.search.events import Discarded, Divided, Finished, Fixed, Incumben
 from exactsel.search.tolerance import Tolerance
 from exactsel.settings import Settings
 
-MODES = ({"tree": "binary"}, {"tree": "state-space", "bound": "pdal"}, {"bound": "fit"})
+MODES = ({"tree": "binary", "subtrees": False}, {"tree": "state-space", "bound": "pdal"}, {"bound": "fit"})
 each_mode = pytest.mark.parametrize("options", MODES, ids=str)
 
 
@@ -302,7 +302,7 @@ class TestGraph:
         assert sum(fixed) == len(fixings)
 
     def test_decisions(self, problem):
-        graph = solve(problem, record=True, node_limit=30, heuristics=()).tree()
+        graph = solve(problem, record=True, node_limit=30, heuristics=(), subtrees=False).tree()
         for parent in graph:
             decisions = [graph.edges[parent, child]["decision"] for child in graph.successors(parent)]
             if decisions:
@@ -321,14 +321,14 @@ class TestGraph:
             assert bounds[child] >= bounds[parent] - 1e-9 * abs(bounds[parent])
 
     def test_open_leaves_bound_the_whole(self, problem):
-        result = solve(problem, record=True, node_limit=20, heuristics=())
+        result = solve(problem, record=True, node_limit=6, heuristics=(), subtrees=False)
         leaves = [data["bound"] for number, data in result.tree().nodes(data=True) if data["status"] == "open"]
         assert result.lower <= min(leaves)
 
 
 @pytest.fixture(scope="module")
 def graph(problem):
-    return solve(problem, record=True, heuristics=("forward",), node_limit=40).tree()
+    return solve(problem, record=True, heuristics=("forward",), node_limit=40, subtrees=False).tree()
 
 
 class TestPictures:

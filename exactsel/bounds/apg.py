@@ -19,16 +19,13 @@ import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
-from exactsel.curvature import balanced_curvature, rounding_room
+from exactsel.curvature import affordable, best_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
 from exactsel.problem import Problem
 from exactsel.proof import CurvedPoint
 from exactsel.types import FloatArray, StateArray
-
-LARGEST_CURVED = 3000
-"""With more columns than this D is not computed: each of its Newton steps takes O(d^3)."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +50,17 @@ class AcceleratedGradientBound:
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
-        if self.curvature and problem.is_quadratic and problem.d <= LARGEST_CURVED:
-            curvature = balanced_curvature(_hessian(problem), problem.n)
+        if self.curvature and problem.is_quadratic and affordable(problem.d, options.seconds) is not None:
+            hessian = problem.hessian
+            curvature = best_curvature(hessian, problem.n, options.seconds)
             if curvature is not None:
-                return PreparedCurved(self, problem, options, _hessian(problem), curvature)
+                return PreparedCurved(self, problem, options, hessian, curvature)
         if problem.lam == 0:
             raise UnsupportedError(
                 "the bound 'apg' needs curvature, but lam is 0 and the columns are (nearly) dependent; "
                 "use --bound fit, or give a positive --lam."
             )
         return PreparedAcceleratedGradient(self, problem, options)
-
-    @staticmethod
-    def has_curvature(problem: Problem) -> bool:
-        """Whether the columns are independent enough for curvature beyond that of the ridge."""
-        smallest = float(np.linalg.eigvalsh(_hessian(problem))[0]) if problem.d <= LARGEST_CURVED else 0.0
-        return smallest > 8.0 * rounding_room(_hessian(problem), problem.n)
-
-
-def _hessian(problem: Problem) -> FloatArray:
-    hessian: FloatArray = problem.gram.G + problem.lam * np.eye(problem.d)
-    return hessian
 
 
 class PreparedCurved:

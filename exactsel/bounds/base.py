@@ -32,6 +32,8 @@ class BoundOptions:
     """Start from what the parent's call left behind."""
     force_quit: bool = True
     """End a call as soon as the bound reaches the cut-off."""
+    seconds: float | None = None
+    """The time limit of the search, for whoever must choose how much to prepare."""
     stop: BoolArray = field(default_factory=never_stop)
     """One shared flag; when it turns true kernels return UNFINISHED at once."""
 

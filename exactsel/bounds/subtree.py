@@ -57,8 +57,7 @@ class SubtreeWalker:
         self._options = options
         gram = problem.gram
         none = np.zeros(problem.d)
-        hessian = gram.G + problem.lam * np.eye(problem.d)
-        self._data = QuadraticData(hessian, gram.b, gram.constant, none if curvature is None else curvature)
+        self._data = QuadraticData(problem.hessian, gram.b, gram.constant, none if curvature is None else curvature)
         self._slack = ROUNDING * problem.d * gram.constant
 
     @staticmethod

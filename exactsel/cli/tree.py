@@ -28,6 +28,7 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
         raise InputError(f"a {style} picture cannot go to stdout; give a file with -o.")
     problem = read_problem(arguments)
     settings = search_settings(arguments)
+    settings["subtrees"] = False  # what is walked whole is not seen
     if settings["node_limit"] is None:
         settings["node_limit"] = 500
     result = solve(problem, record=True, signals=SIGNALS, **settings)

@@ -61,7 +61,7 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
         state.frontier = guard.choose(state.frontier, state.open_bytes)
         nodes = state.take(_batch(state, limits))
         try:
-            outcome = expander.expand(nodes, state.upper, state.walks)
+            outcome = expander.expand(nodes, state.upper, state.walks, _left(state, limits, len(nodes)))
         except Interrupted:
             state.put_back()
             continue
@@ -88,6 +88,11 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
     if MemoryGuard(limits.memory_limit).hopeless(state.open_bytes):
         return "memory_limit"
     return None
+
+
+def _left(state: SearchState, limits: Limits, taken: int) -> int | None:
+    """How many nodes the limit leaves to walks once those taken have been bounded."""
+    return None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
 
 
 def _batch(state: SearchState, limits: Limits) -> int:

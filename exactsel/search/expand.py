@@ -148,17 +148,20 @@ class Expander:
         """The bound at which a region is discarded."""
         return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)
 
-    def expand(self, nodes: Sequence[Node], upper: float, walks: SubtreeRecord | None = None) -> Round:
+    def expand(
+        self, nodes: Sequence[Node], upper: float, walks: SubtreeRecord | None = None, walk_limit: int | None = None
+    ) -> Round:
         """Bound and split the nodes; :class:`Interrupted` when told to stop midway.
 
-        ``walks`` is the record of the subtrees walked so far; it says whether to walk those of these nodes.
+        ``walks`` is the record of the subtrees walked so far; it says whether to walk those of these nodes, which may
+        take ``walk_limit`` nodes altogether.
         """
         if self.tree.eager:
             return self._expand_eagerly(nodes, upper)
         found, regions = self._visit([_as_region(node) for node in nodes], upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         better = [fit for fit, _ in found]
-        subtrees = self._walk([region for region, _ in regions], upper, walks)
+        subtrees = self._walk([region for region, _ in regions], upper, walks, walk_limit)
         for subtree in subtrees.values():
             if subtree.support is not None:
                 fit = self.problem.fit(subtree.support)
@@ -172,7 +175,9 @@ class Expander:
         ]  # fmt: skip
         return Round(tuple(better), tuple(expansions))
 
-    def _walk(self, regions: Sequence[Region], upper: float, walks: SubtreeRecord | None) -> dict[int, Subtree]:
+    def _walk(
+        self, regions: Sequence[Region], upper: float, walks: SubtreeRecord | None, limit: int | None
+    ) -> dict[int, Subtree]:
         """Walk the subtrees of the open regions for which that promises to pay; by row."""
         if self.walker is None or walks is None:
             return {}
@@ -187,6 +192,10 @@ class Expander:
         began = time.perf_counter()
         states = np.stack([regions[row].state for row in rows])
         budget = walk_budget(int(np.count_nonzero(states, axis=1).max()))
+        if limit is not None and limit < budget * len(rows):
+            budget = limit // len(rows)
+            if budget == 0:
+                return {}
         walked = self.walker.explore(states, upper, self.tolerance.absolute(upper), budget)
         if walked is None:
             raise Interrupted
