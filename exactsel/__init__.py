@@ -53,11 +53,13 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "certify",
+    "heuristics",
     "load",
     "solve",
 ]
 
 if TYPE_CHECKING:
+    from exactsel import heuristics
     from exactsel.certifying import Certified, certify
     from exactsel.column_subset import ColumnSubsetProblem
     from exactsel.errors import ExactselError, InputError, UnsupportedError
@@ -70,6 +72,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "heuristics":
+        return import_module("exactsel.heuristics")
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)

@@ -78,7 +78,7 @@ class Comparison:
 
 def compare(
     problem: SubsetProblem,
-    methods: Sequence[str | Heuristic] | None = None,
+    methods: str | Sequence[str | Heuristic] | None = None,
     *,
     seed: int = 0,
     time_limit: float | None = 60.0,
@@ -93,7 +93,7 @@ def compare(
     ----------
     problem : Problem or ColumnSubsetProblem
     methods : sequence of str or Heuristic, optional
-        By default every reproducible method that serves the problem.
+        Names separated by commas will do. By default every reproducible method that serves the problem.
     seed : int
         Seed of the methods' random choices.
     time_limit : float, optional
@@ -115,13 +115,16 @@ def compare(
     UnsupportedError
         When a method asked for cannot serve the problem.
     """
+    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads)
+    if isinstance(methods, str):
+        methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
     answers: list[tuple[Heuristic, Proposal, float]] = []
     left_out: list[tuple[str, str]] = []
     for method in default_methods() if methods is None else methods:
         try:
             heuristic = make(method)
             began = time.perf_counter()
-            proposal = _run(heuristic, problem, seed, time_limit, signals)
+            proposal = _run(heuristic, problem, settings.seed, time_limit, signals)
         except UnsupportedError as error:
             if methods is not None:
                 raise
@@ -129,7 +132,6 @@ def compare(
                 left_out.append((str(method), str(error)))
             continue
         answers.append((heuristic, proposal, time.perf_counter() - began))
-    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads)
     fits = [problem.fit(checked_support(proposal.support, problem)) for _, proposal, _ in answers]
     # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
     start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None

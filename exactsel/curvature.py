@@ -8,6 +8,7 @@ ridge gives; the larger D, the better the bound, and D may be positive where lam
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,7 +31,9 @@ LAST_WEIGHT = 1e-4
 """Weight of the barrier at which D is as good as optimal: bounds change by less than a per mille."""
 
 
-def best_curvature(H: FloatArray, rows: int, seconds: float | None = None) -> FloatArray | None:
+def best_curvature(
+    H: FloatArray, rows: int, seconds: float | None = None, should_stop: Callable[[], bool] = lambda: False
+) -> FloatArray | None:
     """The best D there is time for: balanced for up to :data:`BALANCED_UP_TO` columns, else the same for all.
 
     Parameters
@@ -39,11 +42,13 @@ def best_curvature(H: FloatArray, rows: int, seconds: float | None = None) -> Fl
         As for :func:`balanced_curvature`.
     seconds : float, optional
         The time limit of the search, of which this may take no more than :data:`SHARE_OF_TIME`.
+    should_stop : callable
+        Asked between steps; once it returns True the D reached is taken.
     """
     kind = affordable(len(H), seconds)
     if kind is None:
         return None
-    return balanced_curvature(H, rows) if kind == "balanced" else uniform_curvature(H, rows)
+    return balanced_curvature(H, rows, should_stop) if kind == "balanced" else uniform_curvature(H, rows)
 
 
 def affordable(d: int, seconds: float | None) -> str | None:
@@ -70,7 +75,7 @@ def uniform_curvature(H: FloatArray, rows: int) -> FloatArray | None:
     return D if usable else None
 
 
-def balanced_curvature(H: FloatArray, rows: int) -> FloatArray | None:
+def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool] = lambda: False) -> FloatArray | None:
     """D > 0 with H - diag(D) positive semidefinite, every entry as large as the others allow.
 
     Maximises sum_j log D_j + w log det(H - diag(D)) by Newton for falling w. The logarithm keeps every entry positive
@@ -82,6 +87,8 @@ def balanced_curvature(H: FloatArray, rows: int) -> FloatArray | None:
         A'A + lam I, as computed.
     rows : int
         Rows of A: how long the sums in H are, which says how exact they are.
+    should_stop : callable
+        Asked between steps; once it returns True the D reached is taken.
 
     Returns
     -------
@@ -96,10 +103,10 @@ def balanced_curvature(H: FloatArray, rows: int) -> FloatArray | None:
     shifted = H - 2.0 * room * np.eye(len(H))
     D = np.full(len(H), 0.5 * (smallest - 2.0 * room))
     weight = 1.0
-    while weight > LAST_WEIGHT:
+    while weight > LAST_WEIGHT and not should_stop():
         for _ in range(50):
             D, decrement = _newton_step(shifted, D, weight)
-            if decrement <= CENTRED * weight:
+            if decrement <= CENTRED * weight or should_stop():
                 break
         weight *= 0.25
     for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
@@ -115,7 +122,10 @@ def rounding_room(H: FloatArray, rows: int) -> float:
 
 def _newton_step(H: FloatArray, D: FloatArray, weight: float) -> tuple[FloatArray, float]:
     """One damped step of sum log D + weight * log det(H - diag(D)), and the squared Newton decrement before it."""
-    inverse = np.linalg.inv(H - np.diag(D))
+    try:
+        inverse = np.linalg.inv(H - np.diag(D))
+    except np.linalg.LinAlgError:
+        return D, 0.0  # on the boundary, as far as rounding can tell
     gradient = 1.0 / D - weight * np.diagonal(inverse)
     step = np.linalg.solve(np.diag(1.0 / D**2) + weight * inverse**2, gradient)
     decrement = float(gradient @ step)

@@ -13,7 +13,9 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from exactsel import registry
 from exactsel.errors import InputError
@@ -87,6 +89,10 @@ def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> H
         For an unknown name, or an option the method does not have.
     """
     if not isinstance(method, str):
+        if not isinstance(method, Heuristic):
+            raise InputError(f"{method!r} is no heuristic; give a name, or an object with a name and a run method.")
+        if options:
+            raise InputError(f"options are given besides an object; make the '{method.name}' object with them instead.")
         return method
     kind, given = registry.load("heuristics", method), dict(options or {})
     known = option_names(method)
@@ -94,8 +100,28 @@ def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> H
     if foreign is not None:
         has = ", ".join(known) or "none"
         raise InputError(f"the method '{method}' has no option '{foreign}'; its options are: {has}.")
+    for name, value in given.items():
+        given[name] = _checked_option(method, name, value, get_type_hints(kind).get(name, Any))
     made: Heuristic = kind(**given)
     return made
+
+
+def _checked_option(method: str, name: str, value: Any, hint: Any) -> Any:
+    """The value, found to be of the declared type; whole numbers pass for numbers, and none of them is negative."""
+    kinds = get_args(hint) or (hint,)
+    if hint is Any or not set(kinds) <= {bool, int, float, str, NoneType} or type(value) in kinds:
+        plain = value
+    elif int in kinds and isinstance(value, Integral) and not isinstance(value, bool):
+        plain = int(value)
+    elif float in kinds and isinstance(value, Real) and not isinstance(value, bool):
+        plain = float(value)
+    else:
+        words = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
+        expected = " or ".join(words[kind] for kind in kinds)
+        raise InputError(f"{name} of the method '{method}' is {value!r}, but {expected} was expected; change {name}.")
+    if isinstance(plain, int | float) and not isinstance(plain, bool) and not plain >= 0:
+        raise InputError(f"{name} of the method '{method}' is {plain}, but it cannot be negative; change {name}.")
+    return plain
 
 
 def option_names(method: str) -> tuple[str, ...]:
@@ -129,8 +155,8 @@ def run(
     start : sequence of int, optional
         A support to improve, for a local search.
     time_limit : float, optional
-        Seconds for the method and the search for a better bound together. Without it only the root of the search
-        tree is bounded.
+        Seconds for the method and the search for a better bound together. The root of the search tree is bounded in
+        any case, and without a limit nothing else is.
     eps, rel_eps : float
         Gap at which the search for a better bound may stop, see :class:`exactsel.settings.Settings`.
     threads : int, optional
@@ -172,11 +198,16 @@ def _options_of(heuristic: Heuristic, given: Mapping[str, Any]) -> dict[str, Any
     if not dataclasses.is_dataclass(heuristic):
         return dict(given)
     values = {entry.name: getattr(heuristic, entry.name) for entry in dataclasses.fields(heuristic)}
-    plain = (bool, int, float, str, type(None))
-    return {
-        name: finite(value) if isinstance(value, float) else value if isinstance(value, plain) else str(value)
-        for name, value in values.items()
-    }
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """An option as JSON has it."""
+    if isinstance(value, bool | str | NoneType):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return finite(float(value)) if isinstance(value, Real) else str(value)
 
 
 def _bounded(

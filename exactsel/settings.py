@@ -64,6 +64,9 @@ class Settings:
                 value = self._whole(name)
                 if value < 1:
                     raise InputError(f"{name} is {value}, but it must be at least 1; set {_option(name)}.")
+        for name in ("warm_start", "force_quit", "subtrees"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {getattr(self, name)!r}, but it is a switch; give True or False.")
         object.__setattr__(self, "heuristics", _listed(self.heuristics))
 
     def _number(self, name: str) -> float:

@@ -549,7 +549,7 @@ def test_an_experiment_writes_its_tables(poss_commands, tmp_path, arguments, hea
     assert result.exit_code == 0, result.output
     tables = file.read_text(encoding="utf-8")
     assert tables in result.output
-    assert tables.startswith("`python -m benchmarks.poss ")
+    assert tables.startswith("`python -m benchmarks.poss")
     assert all(f"### {heading}" in tables for heading in headings)
     for method in ("FR", "FoBa", "OMP", "RFE", "Lasso", "SCAD", "MCP"):
         assert f"| {method} |" in tables

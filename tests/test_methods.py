@@ -286,3 +286,43 @@ class TestConformanceKit:
 
         check_heuristic(LargestCorrelations())
         assert "largest-correlations" not in registry.names("heuristics")
+
+
+class TestOddRequests:
+    @pytest.mark.parametrize(
+        ("method", "options", "said"),
+        [
+            ("iht", {"max_steps": "abc"}, "max_steps of the method 'iht' is 'abc', but a whole number was expected"),
+            ("htp", {"lengthen": "nan"}, "but a number was expected"),
+            ("rfe", {"scaled": "no"}, "but True or False was expected"),
+            ("dual-iht", {"refit_every": 0}, "must be at least 1"),
+            ("forward", {"shortlist": -4}, "cannot be negative"),
+            ("swap", {"shortlist": 0}, "must be at least 1"),
+            ("pposs", {"processors": 10**9}, "give at most 10000"),
+            ("poss", {"iterations": 1.5}, "a whole number or None was expected"),
+        ],
+    )
+    def test_options(self, method, options, said):
+        with pytest.raises(InputError, match=said):
+            heuristics.make(method, options)
+
+    def test_numpy_numbers_are_numbers(self, problem):
+        result = heuristics.run("poss", problem, iterations=np.int64(50))
+        assert result.method_options["iterations"] == 50
+
+    def test_objects_and_texts(self, problem):
+        with pytest.raises(InputError, match="3 is no heuristic"):
+            heuristics.run(3, problem)
+        with pytest.raises(InputError, match="make the 'omp' object"):
+            heuristics.run(heuristics.make("omp"), problem, scaled=True)
+        assert [row.method for row in compare(problem, "omp").rows] == ["omp"]
+        assert compare(problem, "none").rows == ()
+
+    def test_bad_settings_are_refused_before_anything_runs(self, problem):
+        with pytest.raises(InputError, match="seed is -4"):
+            compare(problem, ["nobody-asks-me"], seed=-4)
+
+    def test_the_package_finds_the_module(self):
+        import exactsel
+
+        assert exactsel.heuristics.run is heuristics.run

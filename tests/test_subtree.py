@@ -16,7 +16,15 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import balanced_curvature
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree_fit import QuadraticData, Stack, best_addition, leave_out_last, start_fit
+from exactsel.kernels.subtree_fit import (
+    QuadraticData,
+    Stack,
+    best_addition,
+    coefficients_without_last,
+    inverse_without_last,
+    start_fit,
+    swap_columns,
+)
 from exactsel.search.events import Explored
 from exactsel.search.subtrees import PATIENCE, SubtreeRecord, walk_budget
 from exactsel.solving import Search
@@ -128,7 +136,7 @@ def test_moves_that_are_no_walk_are_refused():
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6))
 def test_downdates_are_the_fit_without_the_column(seed):
-    """leave_out_last against inverting anew, down to the last column."""
+    """Downdates against inverting anew, down to the last column."""
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 9))
     A = rng.standard_normal((d + 3, d))
@@ -141,9 +149,28 @@ def test_downdates_are_the_fit_without_the_column(seed):
     assert start_fit(data, np.full(d, FREE, dtype=np.int8), stack) >= 1.0 - 1e-9
     K, x = stack.K[0], stack.x[0]
     for m in range(d, 0, -1):
-        np.testing.assert_allclose(K[:m, :m], np.linalg.inv(H[:m, :m]), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(np.tril(K[:m, :m]), np.tril(np.linalg.inv(H[:m, :m])), rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(x[:m], np.linalg.solve(H[:m, :m], b[:m]), rtol=1e-8, atol=1e-10)
-        leave_out_last(K, x, m, K, x)
+        coefficients_without_last(K, x, m, x)
+        inverse_without_last(K, m, K)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6))
+def test_exchanging_two_columns_of_a_triangle(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 9))
+    i, j = rng.integers(0, m, 2)
+    full = rng.standard_normal((m, m))
+    full = full + full.T
+    K, x, columns = np.tril(full), rng.standard_normal(m), np.arange(m)
+    order = np.arange(m)
+    order[[i, j]] = order[[j, i]]
+    expected = x[order]
+    swap_columns(K, x, columns, m, i, j)
+    np.testing.assert_array_equal(np.tril(K), np.tril(full[np.ix_(order, order)]))
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(columns, order)
 
 
 @settings(max_examples=80, deadline=None)
@@ -245,3 +272,47 @@ class TestRecord:
 
     def test_budgets_shrink_with_the_columns(self):
         assert walk_budget(10) >= walk_budget(60) > walk_budget(200) > 0
+
+
+class TestOddData:
+    def test_more_decisions_than_nodes(self):
+        """Orthogonal columns of equal weight: whole cascades of columns are put in at one node."""
+        y = np.ones(24) + 1e-4 * np.random.default_rng(0).standard_normal(24)
+        problem = Problem(np.eye(24), y, 20, lam=0.0)
+        state = np.full(24, FREE, dtype=np.int8)
+        upper = problem.fit(np.argsort(-np.abs(y))[:20]).value
+        for budget in (0, 1, 10, 100, 1000):
+            _, subtree = walked(problem, state, upper * (1 + 1e-9), 1e-6 * upper, budget)
+            assert len(subtree.moves) <= 4 * budget + 4 * 24 + 16
+            pieces = list(retrace(instance_of(problem), frozenset(), frozenset(range(24)), subtree.moves, None))
+            assert sum(piece.bound is None for piece in pieces) == len(subtree.open_states)
+        assert solve(problem, heuristics="forward").upper == pytest.approx(upper)
+
+    def test_a_copied_column_and_a_tiny_ridge(self):
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            A = rng.standard_normal((30, 6))
+            A[:, 5] = A[:, 0]
+            problem = Problem(A, rng.standard_normal(30), 3, lam=10.0 ** -rng.integers(3, 10))
+            best = min(problem.fit(c).value for c in combinations(range(6), 3))
+            result = solve(problem, heuristics="none")
+            assert result.upper == pytest.approx(best, rel=1e-6)
+            assert result.lower <= best + 1e-12
+
+    def test_a_region_too_ill_conditioned_to_bound_still_yields_its_model(self):
+        a = np.array([[1.0], [2.0], [3.0]])
+        problem = Problem(1e6 * np.hstack([a, -a]), np.array([1.0, 2.0, 2.0]), 2, lam=1e-12)
+        assert solve(problem, heuristics="none").upper == pytest.approx(problem.fit([0, 1]).value)
+
+    def test_many_subtrees_are_walked_in_slices(self, monkeypatch):
+        monkeypatch.setattr("exactsel.bounds.subtree.MOST_MEMORY", 1.0)
+        problem = random_problem(4)
+        states = np.stack([random_state(np.random.default_rng(seed), problem) for seed in range(7)])
+        walker = SubtreeWalker(problem, None, BoundOptions())
+        together = walker.explore(states, np.inf, 1e-6, 50)
+        alone = [walker.explore(state[None], np.inf, 1e-6, 50)[0] for state in states]
+        for a, b in zip(together, alone, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert a.nodes == b.nodes
+                np.testing.assert_array_equal(a.moves, b.moves)

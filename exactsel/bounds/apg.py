@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class AcceleratedGradientBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
         if self.curvature and problem.is_quadratic and affordable(problem.d, options.seconds) is not None:
             hessian = problem.hessian
-            curvature = best_curvature(hessian, problem.n, options.seconds)
+            curvature = _curvature_of(problem, hessian, options)
             if curvature is not None:
                 return PreparedCurved(self, problem, options, hessian, curvature)
         if problem.lam == 0:
@@ -61,6 +62,20 @@ class AcceleratedGradientBound:
                 "use --bound fit, or give a positive --lam."
             )
         return PreparedAcceleratedGradient(self, problem, options)
+
+
+_known: WeakKeyDictionary[Problem, FloatArray] = WeakKeyDictionary()
+"""Balanced curvature of problems still in use: a search that goes on need not compute it again."""
+
+
+def _curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -> FloatArray | None:
+    if problem in _known:
+        return _known[problem]
+    stop = options.stop
+    curvature = best_curvature(hessian, problem.n, options.seconds, lambda: bool(stop[0]))
+    if curvature is not None and affordable(problem.d, options.seconds) == "balanced" and not stop[0]:
+        _known[problem] = curvature
+    return curvature
 
 
 class PreparedCurved:

@@ -23,7 +23,10 @@ ALWAYS_ALLOWED = 1e-10
 """... and more than this times max(1, |upper|)."""
 
 ROUNDING = 2e-16
-"""Times ||y||^2/2 and the number of columns and the condition: what a value is taken to be off by."""
+"""Times ||y||^2/2, the condition, and the columns plus the root of the rows: what a value is taken to be off by."""
+
+MOST_MEMORY = 1e8
+"""Bytes of answers at a time."""
 
 LARGEST = 1000
 """With more columns than this a node takes too long for this method to pay."""
@@ -58,7 +61,7 @@ class SubtreeWalker:
         gram = problem.gram
         none = np.zeros(problem.d)
         self._data = QuadraticData(problem.hessian, gram.b, gram.constant, none if curvature is None else curvature)
-        self._slack = ROUNDING * problem.d * gram.constant
+        self._slack = ROUNDING * (problem.d + problem.n**0.5) * gram.constant
 
     @staticmethod
     def serves(problem: object) -> bool:
@@ -83,6 +86,16 @@ class SubtreeWalker:
         list of B
             None where the node's columns are too nearly dependent. None instead of the list when told to stop.
         """
+        size = max(self._options.threads, int(MOST_MEMORY / (9 * self.d**2 + 40 * budget)))
+        subtrees: list[Subtree | None] = []
+        for first in range(0, len(states), size):
+            walked = self._explore(states[first : first + size], upper, tolerance, budget)
+            if walked is None:
+                return None
+            subtrees += walked
+        return subtrees
+
+    def _explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
         walk = empty_walk(len(states), self.d, self.k, budget)
         stop = self._options.stop
         scale = max(1.0, abs(upper) if np.isfinite(upper) else self._data.constant)

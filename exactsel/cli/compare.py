@@ -32,8 +32,7 @@ def command(heuristics: str | None, as_json: bool, **arguments: Any) -> int:
     from exactsel.report.comparison import comparison_table
 
     problem = read_problem(arguments)
-    methods = None if heuristics is None else [name.strip() for name in heuristics.split(",") if name.strip()]
     names = ("time_limit", "eps", "rel_eps", "seed", "threads")
-    comparison = compare(problem, methods, signals=SIGNALS, **{name: arguments[name] for name in names})
+    comparison = compare(problem, heuristics, signals=SIGNALS, **{name: arguments[name] for name in names})
     click.echo(comparison.to_json() if as_json else comparison_table(comparison))
     return exit_code(comparison.result.reached, comparison.result.termination)

@@ -17,7 +17,7 @@ distrusts the numbers can recompute the fit of each region on the way.
 
 Rounding. Downdates are elimination steps on the positive definite K, which are backward stable; the values they give
 are off by about the rounding of K itself. ``slack`` is what the caller gives up for it (see bounds/subtree.py), and
-every 2^10 nodes the current fit is held against its own normal equations (:func:`drifted`).
+every 2^10 nodes the current fit is held against its own normal equations (``drifted``).
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from exactsel.kernels.subtree_fit import (
     QuadraticData,
     Stack,
     best_addition,
+    coefficients_without_last,
     curvature_excess,
     drifted,
-    leave_out_last,
+    inverse_without_last,
     start_fit,
     swap_columns,
 )
@@ -47,6 +48,8 @@ closed; the region is left open."""
 
 EXPLORED, OUT_OF_BUDGET, STOPPED, NOT_TRUSTED = 0, 1, 2, 3
 """How the walk of one subtree ended."""
+
+NOTHING_TO_BRANCH_ON = -2
 
 MOST_ENTRIES = 8_000_000
 """Numbers in all the K of one walk; where more columns would have to be left out on the way down, it ends early."""
@@ -131,7 +134,10 @@ def _fix(
     data: QuadraticData, stack: Stack, level: int, k: int, bound: float, weakest: float, cutoff: float, slack: float,
     walk: Walk, row: int,
 ) -> int:  # fmt: skip
-    """Fix what the fit allows; return the position of the costliest candidate, or -1 where something was fixed."""
+    """Fix what the fit allows; return the position of the costliest candidate, or -1 where something was fixed.
+
+    Where costs are no numbers (which no definite K gives) :data:`NOTHING_TO_BRANCH_ON`.
+    """
     K, x, columns, m = stack.K[level], stack.x[level], stack.columns[level], stack.size[level]
     value = stack.value[level] - slack
     costliest, highest, changed = -1, -1.0, False
@@ -150,7 +156,8 @@ def _fix(
             _note(walk, row, columns[i], LEFT_OUT)
             walk.dropped[row] = min(walk.dropped[row], bound + 0.5 * (weakest - weight))
             swap_columns(K, x, columns, m, i, m - 1)
-            leave_out_last(K, x, m, K, x)
+            coefficients_without_last(K, x, m, x)
+            inverse_without_last(K, m, K)
             stack.size[level] -= 1
             stack.value[level] += cost
             walk.nodes[row] += 1
@@ -158,7 +165,7 @@ def _fix(
         elif cost > highest:
             costliest, highest = i, cost
         i += 1
-    return -1 if changed else costliest
+    return -1 if changed else costliest if costliest >= 0 else NOTHING_TO_BRANCH_ON
 
 
 @njit
@@ -221,24 +228,35 @@ def _walk_subtree(
             _close(walk, row, bound)
             level -= 1
             continue
-        if walk.nodes[row] >= budget or level + 1 == levels:
+        no_room = walk.move_count[row] + 2 * m + levels + 8 > walk.moves.shape[1]
+        if walk.nodes[row] >= budget or level + 1 == levels or no_room:
             break
         costliest = _fix(data, stack, level, k, bound, largest[places - 1], cutoff, slack, walk, row)
+        if costliest == NOTHING_TO_BRANCH_ON:
+            break
         if costliest < 0:
             continue
         _note(walk, row, columns[costliest], BRANCH)
         K = stack.K[level]
         cost = 0.5 * x[costliest] ** 2 / K[costliest, costliest]
         swap_columns(K, x, columns, m, costliest, m - 1)
-        leave_out_last(K, x, m, stack.K[level + 1], stack.x[level + 1])
-        stack.columns[level + 1, : m - 1] = columns[: m - 1]
-        stack.fixed[level + 1], stack.size[level + 1] = fixed, m - 1
-        stack.value[level + 1] = value + cost
+        without = stack.x[level + 1]
+        coefficients_without_last(K, x, m, without)
+        walk.nodes[row] += 1
+        excess = curvature_excess(data.curvature, columns, without, fixed, m - 1, largest[:places])
+        closed = m - 1 - fixed > places and value + cost - slack + excess >= cutoff
+        if closed:
+            # Most children end here, before the O(m^2) part of a node.
+            _close(walk, row, value + cost - slack + excess)
+        else:
+            inverse_without_last(K, m, stack.K[level + 1])
+            stack.columns[level + 1, : m - 1] = columns[: m - 1]
+            stack.fixed[level + 1], stack.size[level + 1] = fixed, m - 1
+            stack.value[level + 1] = value + cost
         # This level goes on, once the child without the column is done, as the child with it.
         swap_columns(K, x, columns, m, m - 1, fixed)
         stack.fixed[level] = fixed + 1
-        walk.nodes[row] += 1
-        level += 1
+        level += 0 if closed else 1
     walk.status[row] = EXPLORED if level < 0 else OUT_OF_BUDGET
     _leave_open(walk, row, stack, level, slack)
 

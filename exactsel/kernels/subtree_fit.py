@@ -27,6 +27,7 @@ class Stack(NamedTuple):
     """One level for each column left out on the way down: the regions still to be walked."""
 
     K: FloatArray
+    """The inverse on S and C: the lower triangle, of which the rest is never read."""
     x: FloatArray
     columns: IntArray
     """(levels, m) S first, then C."""
@@ -83,15 +84,22 @@ def start_fit(data: QuadraticData, state: StateArray, stack: Stack) -> float:
 
 
 @njit(sums=True)
-def leave_out_last(K: FloatArray, x: FloatArray, m: int, K_next: FloatArray, x_next: FloatArray) -> None:
-    """The fit without the last of m columns; may be done in place."""
+def coefficients_without_last(K: FloatArray, x: FloatArray, m: int, x_next: FloatArray) -> None:
+    """The coefficients of the fit without the last of m columns; may be done in place."""
+    last = m - 1
+    step = x[last] / K[last, last]
+    for i in range(last):
+        x_next[i] = x[i] - K[last, i] * step
+
+
+@njit(sums=True)
+def inverse_without_last(K: FloatArray, m: int, K_next: FloatArray) -> None:
+    """The inverse without the last of m columns; may be done in place."""
     last = m - 1
     inverse = 1.0 / K[last, last]
-    step = x[last] * inverse
     for i in range(last):
         factor = K[last, i] * inverse
-        x_next[i] = x[i] - K[last, i] * step
-        for j in range(last):
+        for j in range(i + 1):
             K_next[i, j] = K[i, j] - factor * K[last, j]
 
 
@@ -100,10 +108,14 @@ def swap_columns(K: FloatArray, x: FloatArray, columns: IntArray, m: int, i: int
     """Exchange the columns at two positions."""
     if i == j:
         return
-    for q in range(m):
+    i, j = min(i, j), max(i, j)
+    for q in range(i):
         K[i, q], K[j, q] = K[j, q], K[i, q]
-    for q in range(m):
+    for q in range(i + 1, j):
+        K[q, i], K[j, q] = K[j, q], K[q, i]
+    for q in range(j + 1, m):
         K[q, i], K[q, j] = K[q, j], K[q, i]
+    K[i, i], K[j, j] = K[j, j], K[i, i]
     x[i], x[j] = x[j], x[i]
     columns[i], columns[j] = columns[j], columns[i]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
-from exactsel.bounds.pointwise import solved_from_data
+from exactsel.bounds.pointwise import allowed_columns, solved_from_data
 from exactsel.bounds.subtree import Subtree, SubtreeWalker
 from exactsel.fit import Fit
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
@@ -241,7 +241,7 @@ class Expander:
     ) -> tuple[list[tuple[Fit, int]], list[tuple[Region, Answer | None]]]:
         """Bound the regions, fix columns, and bound again what fixing turned into a convex problem."""
         result = self._tighten(regions, upper)
-        found, estimates = self._better_models(result, upper)
+        found, estimates = self._better_models(regions, result, upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         cutoff = self.cutoff(upper)
         visited: list[tuple[Region, Answer | None]] = []
@@ -260,7 +260,9 @@ class Expander:
         ]  # fmt: skip
         if convex:
             again = self._tighten([visited[i][0] for i in convex], upper)
-            found += [(fit, convex[row]) for fit, row in self._better_models(again, upper)[0]]
+            found += [
+                (fit, convex[row]) for fit, row in self._better_models([visited[i][0] for i in convex], again, upper)[0]
+            ]
             cutoff = self.cutoff(min([upper, *(fit.value for fit, _ in found)]))
             for row, i in enumerate(convex):
                 visited[i] = (self._with_bound(visited[i][0], again, row, cutoff), None)
@@ -339,7 +341,9 @@ class Expander:
         rest = _inherit(region, split.rest, view.bound_out[chosen], answer.proof(column, False), cutoff)
         return Expansion(node, region, split, children, rest)
 
-    def _better_models(self, result: Tightened, upper: float) -> tuple[list[tuple[Fit, int]], FloatArray]:
+    def _better_models(
+        self, regions: Sequence[Region], result: Tightened, upper: float
+    ) -> tuple[list[tuple[Fit, int]], FloatArray]:
         """Evaluate the supports the relaxed models suggest.
 
         Returns the models better than ``upper``, each with its row, and the quick objective of every row's support.
@@ -348,15 +352,18 @@ class Expander:
         """
         began = time.perf_counter()
         answers = result.answers
-        promising = (answers.status == SOLVED) & ~(answers.bound >= self.cutoff(upper))
+        solved = (answers.status == SOLVED) | (answers.status == ILL_CONDITIONED)
+        promising = solved & ~(answers.bound >= self.cutoff(upper))
         values, fresh = self._evaluate(answers.support)
         better = []
-        for row in np.flatnonzero(promising | (fresh & ~(values >= upper))):
+        for row in np.flatnonzero(promising | (fresh & ~(values >= upper))).tolist():
             support = answers.support[row]
+            if answers.status[row] == ILL_CONDITIONED:
+                support = allowed_columns(regions[row].state, self.problem.k)
             fit = self.problem.fit(support[support >= 0])
             if fit.value < upper:
                 upper = fit.value
-                better.append((fit, int(row)))
+                better.append((fit, row))
         self.seconds["refit"] += time.perf_counter() - began
         return better, values
 

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from exactsel.errors import WrongFamilyError
+from exactsel.errors import InputError, WrongFamilyError
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -135,6 +136,12 @@ class Heuristic(Protocol):
             When the method does not apply to this problem, in one sentence that says why.
         """
         ...
+
+
+def at_least(method: str, option: str, value: float, least: int) -> None:
+    """:class:`InputError` unless an option of a method is a number of at least ``least``."""
+    if not (isinstance(value, Real) and value >= least):
+        raise InputError(f"{option} of the method '{method}' is {value!r}, but it must be at least {least}; raise it.")
 
 
 def regression(problem: AnyProblem, method: str) -> Problem:

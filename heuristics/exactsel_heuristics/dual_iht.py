@@ -12,7 +12,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.loss import loss_gradient, point_conjugate_derivative, point_project
 from exactsel.types import FloatArray
 from exactsel_heuristics._scoring import largest
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
     from exactsel.problem import Problem
@@ -43,6 +43,11 @@ class DualIterativeHardThresholding:
     name: ClassVar[str] = "dual-iht"
     max_steps: int = 300
     refit_every: int = 10
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for an option out of range."""
+        at_least(self.name, "max_steps", self.max_steps, 1)
+        at_least(self.name, "refit_every", self.refit_every, 1)
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Ascend the dual and refit the supports met.

@@ -10,7 +10,7 @@ import numpy as np
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
     from exactsel.problem import Problem
@@ -41,6 +41,11 @@ class ForwardSelection:
     name: ClassVar[str] = "forward"
     shortlist: int = 100
     exhaustive: int = 2000
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for an option out of range."""
+        at_least(self.name, "shortlist", self.shortlist, 1)
+        at_least(self.name, "exhaustive", self.exhaustive, 0)
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Select up to k columns.

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel_heuristics._scoring import largest
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
     from exactsel_heuristics.base import AnyProblem
@@ -46,6 +46,7 @@ class HardThresholdingPursuit:
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` unless the step really grows."""
+        at_least(self.name, "max_steps", self.max_steps, 1)
         if not self.lengthen > 1.0:
             raise InputError(f"lengthen is {self.lengthen:g}, but the step must grow; give a factor above 1.")
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from exactsel.errors import InputError
 from exactsel_heuristics._pareto_search import check_isolation, check_options, run_synchronously, run_without_waiting
 from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
     from exactsel.problem import Problem
+
+
+MOST_PROCESSORS = 10_000
+"""Offspring of one iteration."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class ParallelParetoOptimization:
 
     def __post_init__(self) -> None:
         check_options(self.name, self.iterations, processors=self.processors, threads=self.threads)
+        if self.processors > MOST_PROCESSORS:
+            raise InputError(
+                f"processors of the method '{self.name}' is {self.processors}, but an iteration keeps all offspring "
+                f"at once; give at most {MOST_PROCESSORS}."
+            )
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:

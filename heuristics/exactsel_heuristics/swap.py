@@ -11,7 +11,7 @@ from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
 
 if TYPE_CHECKING:
@@ -61,6 +61,12 @@ class SwapLocalSearch:
     max_passes: int = 1000
     shortlist: int = 50
     exhaustive: int = 4000
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for an option out of range."""
+        at_least(self.name, "shortlist", self.shortlist, 1)
+        at_least(self.name, "exhaustive", self.exhaustive, 0)
+        at_least(self.name, "max_passes", self.max_passes, 0)
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
         """Improve ``context.start``, or the result of forward selection when there is none.
