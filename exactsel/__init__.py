@@ -20,6 +20,8 @@ _HOMES = {
     "Instance": "exactsel.instance",
     "load": "exactsel.instance",
     "solve": "exactsel.solving",
+    "solve_path": "exactsel.path",
+    "SolutionPath": "exactsel.path",
     "Search": "exactsel.solving",
     "Settings": "exactsel.settings",
     "certify": "exactsel.certifying",
@@ -49,6 +51,7 @@ __all__ = [
     "Result",
     "Search",
     "Settings",
+    "SolutionPath",
     "Termination",
     "UnsupportedError",
     "__version__",
@@ -56,6 +59,7 @@ __all__ = [
     "heuristics",
     "load",
     "solve",
+    "solve_path",
 ]
 
 if TYPE_CHECKING:
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.instance import Instance, load
     from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings

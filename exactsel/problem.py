@@ -37,6 +37,10 @@ WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 
 
+_DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
+"""Cached properties that depend on the data alone."""
+
+
 class Problem:
     """One instance of best-subset selection.
 
@@ -90,6 +94,8 @@ class Problem:
         self.loss.check_target(target)
         self.lam = checked_lam(lam, None if self.is_quadratic else self.loss.name)
         self.feature_names = checked_names(feature_names, self.d)
+        self.shared: dict[Any, Any] = {}
+        """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
         self.AT.flags.writeable = False
         self.y.flags.writeable = False
         self._frozen = True
@@ -258,4 +264,8 @@ class Problem:
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
         arguments.update(changes)
-        return Problem(self.A, self.y, **arguments)
+        replaced = Problem(self.A, self.y, **arguments)
+        # The data are the same, so what was worked out from them alone is too.
+        same = ("AT", "y", "shared", *(name for name in _DATA_ONLY if name in self.__dict__))
+        replaced.__dict__.update({name: self.__dict__[name] for name in same})
+        return replaced

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -64,18 +63,17 @@ class AcceleratedGradientBound:
         return PreparedAcceleratedGradient(self, problem, options)
 
 
-_known: WeakKeyDictionary[Problem, FloatArray] = WeakKeyDictionary()
-"""Balanced curvature of problems still in use: a search that goes on need not compute it again."""
-
-
 def _curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -> FloatArray | None:
-    if problem in _known:
-        return _known[problem]
-    stop = options.stop
-    curvature = best_curvature(hessian, problem.n, options.seconds, lambda: bool(stop[0]))
-    if curvature is not None and affordable(problem.d, options.seconds) == "balanced" and not stop[0]:
-        _known[problem] = curvature
-    return curvature
+    """D, computed once for all problems on the same data with the same lam."""
+    key = ("curvature", problem.lam, affordable(problem.d, options.seconds))
+    if key not in problem.shared:
+        stop = options.stop
+        curvature = best_curvature(hessian, problem.n, options.seconds, lambda: bool(stop[0]))
+        if stop[0]:
+            return curvature  # cut short: good enough for now, not worth keeping
+        problem.shared[key] = curvature
+    known: FloatArray | None = problem.shared[key]
+    return known
 
 
 class PreparedCurved:

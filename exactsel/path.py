@@ -1,0 +1,102 @@
+"""Many related problems: the best model of every size, or for every ridge weight, each with its own certified gap."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exactsel.column_subset import ColumnSubsetProblem
+from exactsel.errors import InputError
+from exactsel.problem import Problem
+from exactsel.result import Result
+from exactsel.solving import solve
+
+QUICK_HEURISTICS = {"regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css")}
+"""After the first problem there is a model to start from, and local search improves it."""
+
+
+@dataclass(frozen=True)
+class SolutionPath:
+    """The results along a path, in the order solved: lam descending, and k ascending for each lam."""
+
+    results: tuple[Result, ...]
+
+    @property
+    def reached(self) -> bool:
+        """Whether the tolerance asked for is proven for every problem."""
+        return all(result.reached for result in self.results)
+
+    @property
+    def time(self) -> float:
+        """Total seconds."""
+        return sum(result.time for result in self.results)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the JSON object of the command line."""
+        return {"results": [result.as_dict() for result in self.results], "time": self.time}
+
+    def to_json(self, **options: Any) -> str:
+        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+
+def solve_path(
+    problem: Problem | ColumnSubsetProblem,
+    ks: Iterable[int] | None = None,
+    lams: Iterable[float] | None = None,
+    *,
+    signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
+) -> SolutionPath:
+    """Solve for several sizes and ridge weights on the same data.
+
+    The Gram matrix and the curvature are computed once, and each problem starts from the model of the one before.
+    Every result stands for itself: it has its own proof, and is what :func:`exactsel.solve` would prove.
+
+    Parameters
+    ----------
+    problem : Problem or ColumnSubsetProblem
+        The data; its k is the largest size unless ``ks`` is given.
+    ks : iterable of int, optional
+        Sizes; 1 to k by default.
+    lams : iterable of float, optional
+        Ridge weights (regression only); the problem's own by default.
+    signals : sequence of int
+        Signals that end the path after the problem at hand, with what there is (main thread only).
+    **options
+        As for :func:`exactsel.solve`; limits hold for each problem.
+
+    Returns
+    -------
+    SolutionPath
+
+    Raises
+    ------
+    InputError
+        For an empty path, or a size or ridge weight that cannot be used.
+    """
+    sizes = sorted({*(range(1, problem.k + 1) if ks is None else ks)})
+    if not sizes:
+        raise InputError("the path has no sizes; give at least one k.")
+    weights: list[float | None] = [None]
+    if lams is not None:
+        if not isinstance(problem, Problem):
+            raise InputError("column subset selection has no lam; leave lams out.")
+        weights = [*sorted({*lams}, reverse=True)] or [None]
+    results: list[Result] = []
+    before: dict[int, tuple[int, ...]] = {}
+    for lam in weights:
+        smaller: tuple[int, ...] = ()
+        for k in sizes:
+            changes: dict[str, Any] = {"k": k} if lam is None else {"k": k, "lam": lam}
+            start = before.get(k, smaller)
+            arguments = options if not results else {"heuristics": QUICK_HEURISTICS[problem.family], **options}
+            result = solve(problem.replace(**changes), start=start, signals=signals, **arguments)
+            results.append(result)
+            before[k] = smaller = result.support
+            if result.termination == "interrupted":
+                return SolutionPath(tuple(results))
+    return SolutionPath(tuple(results))
