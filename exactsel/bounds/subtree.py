@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
-from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, walk_subtrees
+from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, scratch_space, walk_subtrees
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -63,6 +64,10 @@ class SubtreeWalker:
         self._data = QuadraticData(problem.hessian, gram.b, gram.constant, none if curvature is None else curvature)
         self._slack = ROUNDING * (problem.d + problem.n**0.5) * gram.constant
 
+    @cached_property
+    def _scratch(self) -> FloatArray:
+        return scratch_space(self.d, self._options.threads)
+
     @staticmethod
     def serves(problem: object) -> bool:
         """Whether subtrees of this problem can be walked at all."""
@@ -102,7 +107,10 @@ class SubtreeWalker:
         allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * scale)
         trusted = min(TRUSTED_CONDITION, allowed / max(self._slack, 1e-300))
         with parallel_section(self._options.threads):
-            walk_subtrees(self._data, self.k, states, upper, tolerance, self._slack, trusted, budget, stop, walk)
+            walk_subtrees(
+                self._data, self.k, states, upper, tolerance, self._slack, trusted, budget, stop, walk,
+                self._scratch, np.zeros(1, dtype=np.int64),
+            )  # fmt: skip
         if np.any(walk.status == STOPPED):
             return None
         return [None if walk.status[row] == NOT_TRUSTED else _subtree(walk, row) for row in range(len(states))]

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit, prange
+from exactsel._jit import atomic_add, njit, prange
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_fit import (
     QuadraticData,
@@ -53,6 +53,11 @@ NOTHING_TO_BRANCH_ON = -2
 
 MOST_ENTRIES = 8_000_000
 """Numbers in all the K of one walk; where more columns would have to be left out on the way down, it ends early."""
+
+
+def scratch_space(d: int, workers: int) -> FloatArray:
+    """Room for the K of every worker, (workers, size): made once, because fresh memory costs more than a short walk."""
+    return np.empty((workers, max(2 * d * d, min((d + 1) * d * d, MOST_ENTRIES))))
 
 
 class Walk(NamedTuple):
@@ -171,7 +176,7 @@ def _fix(
 @njit
 def _walk_subtree(
     data: QuadraticData, k: int, state: StateArray, upper: float, tolerance: float, slack: float, trusted: float,
-    budget: int, stop: BoolArray, walk: Walk, row: int,
+    budget: int, stop: BoolArray, walk: Walk, row: int, scratch: FloatArray,
 ) -> None:  # fmt: skip
     d = state.size
     levels = 1
@@ -180,9 +185,9 @@ def _walk_subtree(
     m = levels - 1
     for j in range(d):
         m += state[j] == IN
-    levels = max(2, min(levels, MOST_ENTRIES // max(1, m * m)))
+    levels = max(2, min(levels, scratch.size // max(1, m * m)))
     stack = Stack(
-        np.empty((levels, m, m)), np.empty((levels, m)), np.empty((levels, m), dtype=np.int64),
+        scratch[: levels * m * m].reshape((levels, m, m)), np.empty((levels, m)), np.empty((levels, m), dtype=np.int64),
         np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64), np.empty(levels),
     )  # fmt: skip
     condition = start_fit(data, state, stack)
@@ -264,14 +269,19 @@ def _walk_subtree(
 @njit(parallel=True)
 def walk_subtrees(
     data: QuadraticData, k: int, states: StateArray, upper: float, tolerance: float, slack: float, trusted: float,
-    budget: int, stop: BoolArray, walk: Walk,
+    budget: int, stop: BoolArray, walk: Walk, scratch: FloatArray, counter: IntArray,
 ) -> None:  # fmt: skip
     """Walk the subtree of every node (a row of ``states``), each up to ``budget`` nodes.
 
     A region is closed where its bound reaches min(``upper``, the best objective met) - ``tolerance``. ``slack`` is
     given up for rounding, times the condition of H on the node's columns; above the condition ``trusted`` nothing is
-    done.
+    done. Each row of ``scratch`` (see :func:`scratch_space`) is a worker; they share the nodes by ``counter``, a zero.
     """
-    for row in prange(states.shape[0]):
-        if not stop[0]:
-            _walk_subtree(data, k, states[row], upper, tolerance, slack, trusted, budget, stop, walk, row)
+    for worker in prange(scratch.shape[0]):
+        while not stop[0]:
+            row = atomic_add(counter, 0, 1)
+            if row >= states.shape[0]:
+                break
+            _walk_subtree(
+                data, k, states[row], upper, tolerance, slack, trusted, budget, stop, walk, row, scratch[worker]
+            )

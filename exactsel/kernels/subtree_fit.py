@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
 from exactsel.kernels.node import FREE, IN
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -56,20 +57,9 @@ def start_fit(data: QuadraticData, state: StateArray, stack: Stack) -> float:
         for j in range(m):
             H[i, j] = data.H[columns[i], columns[j]]
         trace += H[i, i]
-    L = np.zeros((m, m))
-    for i in range(m):
-        for j in range(i + 1):
-            total = H[i, j]
-            for q in range(j):
-                total -= L[i, q] * L[j, q]
-            if i > j:
-                L[i, j] = total / L[j, j]
-            elif total > DEPENDENT * H[i, i]:
-                L[i, i] = np.sqrt(total)
-            else:
-                return np.inf
-    inverse = np.linalg.inv(L)
-    K = inverse.T @ inverse
+    if not cholesky(H):
+        return np.inf
+    K = inverse_from_cholesky(H)
     size = 0.0
     stack.value[0] = data.constant
     for i in range(m):

@@ -1,0 +1,104 @@
+"""The instances: families of :mod:`exactsel.generate` at fixed seeds, written as files that every solver can read."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatch
+from itertools import product
+from pathlib import Path
+
+import click
+import numpy as np
+
+from exactsel.checks import default_delta
+from exactsel.generate import Planted, diabetes, hard, quadratic
+from exactsel.instance import Instance, write_instance
+
+HARD_SEED = 3
+"""Seed of the families ``hard`` and ``hardlogit``; ``okr`` has seed 0."""
+
+LABEL_NOISE = 0.7
+"""Standard deviation of the noise in the labels of ``hardlogit``, in standard deviations of the signal."""
+
+Makers = Mapping[str, Callable[[], Instance]]
+
+
+def diabetes_huber(k: int, lam: float) -> Instance:
+    """The Diabetes data with Huber loss and the threshold a problem would choose itself."""
+    instance = diabetes(k=k, lam=lam)
+    return replace(instance, loss="huber", delta=default_delta(instance.y))
+
+
+def hardlogit(n: int, d: int, k: int, rho: float, lam: float = 1.0) -> Planted:
+    """Classification without a clean support: the design and coefficients of ``hard``, columns of norm sqrt(n).
+
+    A label is the sign of the signal plus normal noise. The noise goes on where the random numbers of ``hard`` end.
+    """
+    regression = hard(n, d, k, HARD_SEED, rho=rho)
+    rng = np.random.default_rng(HARD_SEED)
+    rng.standard_normal((n, d))
+    rng.choice([-1.0, 1.0], d)
+    rng.permutation(d)
+    rng.standard_normal(n)
+    signal = np.sum(regression.A * regression.x_true, axis=1)
+    labels = np.where(signal + LABEL_NOISE * np.std(signal) * rng.standard_normal(n) < 0.0, -1.0, 1.0)
+    scale = np.sqrt(n)
+    return Planted(regression.A * scale, labels, k, lam, "logistic", x_true=regression.x_true / scale)
+
+
+def full() -> Makers:
+    """Every instance by name, made when called."""
+    made: dict[str, Callable[[], Instance]] = {}
+    for lam, k in product((0.01, 0.001), (5, 10)):
+        made[f"diabetes64c_lam{lam:g}_k{k}"] = lambda k=k, lam=lam: diabetes(k=k, lam=lam)
+        made[f"diabetes64c_huber_lam{lam:g}_k{k}"] = lambda k=k, lam=lam: diabetes_huber(k, lam)
+    for k, rho in product((5, 10), (0.2, 0.7)):
+        made[f"hard_d100_n200_k{k}_rho{rho}_lam0.01"] = lambda k=k, rho=rho: hard(200, 100, k, HARD_SEED, rho=rho)
+    for (n, d, k), rho in product(((100, 50, 10), (200, 100, 5), (200, 100, 10)), (0.2, 0.7)):
+        made[f"hardlogit_d{d}_n{n}_k{k}_rho{rho}_lam1"] = lambda n=n, d=d, k=k, rho=rho: hardlogit(n, d, k, rho)
+    for lam, rho in product((10.0, 0.1), (0.1, 0.5, 0.9)):
+        made[f"okr_n500_p500_rho{rho}_k10_lam{lam:g}"] = lambda lam=lam, rho=rho: quadratic(
+            500, 500, 10, 0, lam=lam, rho=rho
+        )
+    made["okr_n1000_p500_rho0.5_k10_lam0.1"] = lambda: quadratic(1000, 500, 10, 0, lam=0.1, rho=0.5)
+    return made
+
+
+def quick() -> Makers:
+    """One tiny instance per loss."""
+    small = hard(30, 10, 3, HARD_SEED, rho=0.2)
+    return {
+        "hard_d10_n30_k3": lambda: small,
+        "huber_d10_n30_k3": lambda: replace(small, loss="huber", delta=default_delta(small.y)),
+        "hardlogit_d10_n30_k3": lambda: hardlogit(30, 10, 3, 0.2),
+    }
+
+
+def write(folder: Path, makers: Makers) -> Iterator[Path]:
+    """Write one file per instance, and yield where it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in makers.items():
+        file = folder / f"{name}.npz"
+        write_instance(file, make())
+        yield file
+
+
+def find(words: str, makers: Makers, folder: Path) -> list[Path]:
+    """The files meant by ``words``: globs of files, or of names of our instances, which are then written to ``folder``.
+
+    In the order of the words, each file once.
+    """
+    found: dict[Path, None] = {}
+    for word in filter(None, (part.strip() for part in words.split(","))):
+        files = [Path(file).resolve() for file in sorted(glob.glob(word)) if file.endswith(".npz")]
+        if not files:
+            named = {name: make for name, make in makers.items() if fnmatch(name, word)}
+            files = [file.resolve() for file in write(folder, named)]
+        if not files:
+            raise click.UsageError(
+                f"'{word}' is neither an .npz file nor the name of an instance; known are: {', '.join(makers)}."
+            )
+        found.update(dict.fromkeys(files))
+    return list(found)

@@ -1,0 +1,212 @@
+"""The benchmark of speed runs at its smallest, judges what it is told, and makes the instances it says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import import_module
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from exactsel.generate import hard
+from exactsel.instance import read_instance, write_instance
+from exactsel.problem import Problem
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def speed(monkeypatch):
+    """The modules; ``benchmarks`` is not an installed package."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    names = ("commands", "comparison", "instances", "peers", "processes", "profile", "where")
+    return SimpleNamespace(**{name: import_module(f"benchmarks.speed.{name}") for name in names})
+
+
+@pytest.fixture
+def tiny(tmp_path, speed) -> Path:
+    """A file with a quadratic instance."""
+    makers = {"tiny": lambda: hard(20, 6, 2, rho=0.2)}
+    (file,) = speed.instances.write(tmp_path / "tiny", makers)
+    return file
+
+
+def run(speed, arguments: list[str]) -> Result:
+    result = CliRunner().invoke(speed.commands.main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def table(text: str) -> list[dict[str, str]]:
+    lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in text.splitlines() if line.startswith("|")]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[2:]]
+
+
+@pytest.fixture
+def plain_python(monkeypatch):
+    """Processes that solve need not compile anything first."""
+    monkeypatch.setenv("EXACTSEL_JIT", "0")
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_compare_writes_a_table_and_a_picture(speed, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(speed.commands, "installed", lambda python: ("okridge",))
+    write_instance(tiny, replace(read_instance(tiny), loss="logistic", y=np.sign(read_instance(tiny).y)))
+    out, plot = tmp_path / "new" / "table.md", tmp_path / "new" / "profile.svg"
+    files = ["--instances", str(tiny), "--out", str(out), "--plot", str(plot)]
+    result = run(speed, ["compare", "--quick", "--faithful", "--peers", "okridge,gurobi", *files])
+    assert "gurobi-bigm is skipped" in result.output
+    rows = table(out.read_text(encoding="utf-8"))
+    assert [row["solver"] for row in rows] == ["exactsel", "exactsel-faithful", "okridge"]
+    assert rows[0]["ratio"] == "1"
+    assert rows[0]["objective"] == rows[1]["objective"] != "–"
+    assert rows[2]["gap"] == "no logistic loss"
+    assert plot.read_text(encoding="utf-8").lstrip().startswith("<?xml")
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_where_accounts_for_the_whole_time(speed, tiny):
+    (row,) = table(run(speed, ["where", "--quick", "--instances", str(tiny)]).output)
+    parts = [row[column] for column in (*speed.where.PARTS.values(), "the rest")]
+    assert sum(float(part.partition("(")[2].rstrip("%) ")) for part in parts) == pytest.approx(100.0, abs=3.0)
+    assert int(row["nodes"]) >= 1
+    assert int(row["bound calls"]) >= 1
+
+
+def test_the_quick_instances_are_written_and_found(speed, tmp_path):
+    result = run(speed, ["instances", "--quick", str(tmp_path)])
+    assert [read_instance(file).loss for file in result.output.split()] == ["quadratic", "huber", "logistic"]
+    assert len(speed.instances.find(f"{tmp_path}/h*.npz,{tmp_path}/*", {}, tmp_path)) == 3
+
+
+def test_an_unknown_instance_or_peer_is_a_sentence(speed, monkeypatch):
+    monkeypatch.setattr(speed.commands, "installed", lambda python: ())
+    for option, sentence in (("--instances", "'none' is neither an .npz file"), ("--peers", "there is no peer called")):
+        result = CliRunner().invoke(speed.commands.main, ["compare", "--quick", option, "none"])
+        assert result.exit_code == 2
+        assert sentence in result.output
+
+
+def test_labels_go_on_where_the_noise_of_hard_ends(speed):
+    instance = speed.instances.hardlogit(40, 6, 2, 0.2)
+    regression = hard(40, 6, 2, speed.instances.HARD_SEED, rho=0.2)
+    assert set(instance.y) == {-1.0, 1.0}
+    np.testing.assert_allclose(np.linalg.norm(instance.A, axis=0), np.sqrt(40))
+    rng = np.random.default_rng(speed.instances.HARD_SEED)
+    rng.standard_normal((40, 6)), rng.choice([-1.0, 1.0], 6), rng.permutation(6)
+    signal = regression.A @ regression.x_true
+    noise = regression.y - signal
+    np.testing.assert_allclose(noise / np.std(signal), rng.standard_normal(40), atol=1e-12)
+
+
+def test_every_instance_of_the_set_has_a_distinct_name(speed):
+    names = list(speed.instances.full())
+    assert len(names) == 25
+    assert {"diabetes64c_huber_lam0.001_k10", "okr_n500_p500_rho0.9_k10_lam10"} <= set(names)
+
+
+def test_peers_run_without_exactsel(speed, tiny):
+    """The file alone, in isolated mode: neither the project nor the folder is on the path."""
+    command = [sys.executable, "-I", str(speed.processes.PEERS_FILE), "installed"]
+    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert set(answer) <= set(speed.peers.PEERS)
+    huber = tiny.with_name("huber.npz")
+    write_instance(huber, speed.instances.quick()["huber_d10_n30_k3"]())
+    assert speed.peers.run("okridge", str(huber), 1.0, 1e-4) == {"refused": "no huber loss"}
+
+
+@pytest.mark.parametrize("name", ["okridge", "gurobi-perspective", "gurobi-bigm"])
+def test_a_peer_that_is_installed_finds_the_optimum(speed, tiny, name):
+    pytest.importorskip(speed.peers.PEERS[name].module)
+    answer = speed.peers.run(name, str(tiny), 30.0, 1e-4)
+    problem = read_instance(tiny).problem()
+    best = min(problem.fit(support).value for support in _all_supports(problem))
+    assert problem.fit(answer["support"]).value == pytest.approx(best, rel=1e-4)
+    assert answer["lower"] <= best * (1 + 1e-6)
+
+
+def test_forward_selection_of_the_peers_is_a_model(speed):
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((20, 6)), rng.standard_normal(20)
+    value = speed.peers.forward(speed.peers.Task(A, y, 2, 0.5, 1.0, 1e-4))
+    values = [Problem(A, y, 2, lam=0.5).fit(support).value for support in _all_supports(Problem(A, y, 2, lam=0.5))]
+    assert np.min(np.abs(np.array(values) - value)) < 1e-12
+
+
+def test_a_failing_process_is_reported_with_its_last_line(speed):
+    solver = speed.processes.Solver("x", (sys.executable, "-c", "import sys; sys.exit('it broke')"))
+    demands = speed.processes.Demands(1.0, 1e-6, 1e-4)
+    assert speed.processes.solved(solver, Path("x.npz"), demands) == {"refused": "failed: it broke"}
+
+
+def test_an_interpreter_that_is_not_there_is_a_sentence(speed):
+    arguments = ["compare", "--quick", "--peer-python", "/nowhere/python"]
+    result = CliRunner().invoke(speed.commands.main, arguments)
+    assert result.exit_code == 1
+    assert "/nowhere/python cannot be run" in result.output
+
+
+def test_processes_have_one_thread_and_the_core_that_was_asked_for(speed):
+    core = speed.processes.default_core()
+    program = "import json, os; print(json.dumps({k: os.environ[k] for k in os.environ if 'THREADS' in k}))"
+    solver = speed.processes.Solver("x", (sys.executable, "-c", program))
+    answer = speed.processes.solved(solver, Path("x.npz"), speed.processes.Demands(1.0, 1e-6, 1e-4, core))
+    assert {answer[name] for name in speed.processes.ONE_THREAD} == {"1"}
+    assert speed.processes.default_core() == core
+
+
+def answer_of(speed, solver, **changes):
+    return speed.comparison.Run("one", solver, **{"objective": 2.0, "lower": 2.0, "finished": True, **changes})
+
+
+def test_ratios_say_what_is_known_of_runs_that_were_cut_short(speed):
+    runs = [
+        answer_of(speed, "exactsel", seconds=2.0),
+        answer_of(speed, "slow", seconds=60.0, lower=1.0, finished=False),
+        answer_of(speed, "other", seconds=3.0),
+        answer_of(speed, "none", seconds=60.0, lower=None, finished=False),
+        answer_of(speed, "refusing", refused="no licence"),
+    ]
+    rows = list(speed.comparison.rows(runs, 60.0))
+    assert [row["ratio"] for row in rows] == ["1", "> 30", "1.5", "> 30", "–"]
+    assert [row["gap"] for row in rows[1:]] == [
+        "50.0 % at the limit of 60 s", "0e+00", "no bound at the limit of 60 s", "no licence",
+    ]  # fmt: skip
+    assert speed.comparison._ratio(runs[2], answer_of(speed, "exactsel", seconds=60.0, finished=False)) == "< 0.05"
+
+
+def test_a_model_with_too_many_columns_has_no_objective(speed, tiny):
+    problem = read_instance(tiny).problem()
+    answer = {"support": [0, 1, 2], "lower": 0.0, "nodes": 1, "seconds": 1.0, "clock": 1.0, "finished": True}
+    assert speed.comparison.run_of("tiny", "x", problem, answer).objective == np.inf
+
+
+def test_a_bound_above_an_objective_is_a_contradiction(speed):
+    agreeing = [answer_of(speed, "a"), answer_of(speed, "b", objective=2.0 + 1e-8)]
+    assert not list(speed.comparison.contradictions(agreeing))
+    (sentence,) = speed.comparison.contradictions(
+        [answer_of(speed, "a"), answer_of(speed, "b", objective=1.0, lower=0.5)]
+    )
+    assert "the bound 2 of a is above the objective 1 of b" in sentence
+
+
+def test_the_profile_compares_with_the_fastest(speed):
+    runs = [
+        answer_of(speed, "a", seconds=2.0),
+        answer_of(speed, "b", seconds=1.0),
+        answer_of(speed, "c", seconds=9.0, finished=False),
+    ]
+    runs.append(speed.comparison.Run("one", "d", refused="no huber loss"))
+    profile = {name: list(values) for name, values in speed.profile.ratios(runs).items()}
+    assert profile == {"a": [2.0], "b": [1.0], "c": [np.inf], "d": []}
+
+
+def _all_supports(problem: Problem):
+    return combinations(range(problem.d), problem.k)
