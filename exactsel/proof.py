@@ -32,7 +32,7 @@ class ModelPoint:
     @classmethod
     def from_dense(cls, x: FloatArray) -> ModelPoint:
         """Keep the non-zero entries of x."""
-        index = np.flatnonzero(x)
+        index = x.nonzero()[0]
         return cls(index.astype(np.int32), x[index])
 
     def dense(self, d: int) -> FloatArray:

@@ -43,8 +43,10 @@ class ClosestToHalf:
     def select(self, view: BranchingView) -> int:
         """See :class:`Branching`."""
         distance = np.abs(view.indicator - 0.5)
-        undecided = distance == distance.min()
-        return int(np.argmax(np.where(undecided, np.abs(view.x), -1.0)))
+        undecided = (distance == distance.min()).nonzero()[0]
+        if undecided.size == 1:
+            return int(undecided[0])
+        return int(undecided[np.abs(view.x[undecided]).argmax()])
 
 
 class LargestCoefficient:

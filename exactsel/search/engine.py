@@ -35,9 +35,10 @@ from exactsel.search.events import (
     LowerBoundRaised,
     Started,
 )
-from exactsel.search.expand import Expander, Expansion, Interrupted, Region
+from exactsel.search.expand import Expander, Interrupted
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
+from exactsel.search.regions import Expansion, Region
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 
@@ -122,8 +123,9 @@ def _commit(state: SearchState, expansion: Expansion, expander: Expander) -> Ite
         state.dropped = min(state.dropped, fixing.bound)
         state.record(b"fixed", node.id, fixing.column, fixing.inside, fixing.bound)
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
-    for visit in region.visits:
-        state.walks.note_bound(node.candidates.size + node.support.size, visit.iterations)
+    if expander.walker is not None:
+        for visit in region.visits:
+            state.walks.note_bound(int(np.count_nonzero(node.state)), visit.iterations)
     if region.closed is not None:
         yield _discard(state, node.id, region)
     elif expansion.subtree is not None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,95 +19,17 @@ from exactsel.bounds.subtree import Subtree, SubtreeWalker
 from exactsel.fit import Fit
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
 from exactsel.proof import FitPoint, Proof
-from exactsel.search.branching import Branching, BranchingView
+from exactsel.search.branching import Branching
 from exactsel.search.node import Node, is_convex
+from exactsel.search.regions import Answer, Expansion, Fixing, Region, Round, Visit, as_region, inherit
 from exactsel.search.subtrees import SubtreeRecord, walk_budget
 from exactsel.search.tolerance import Tolerance
-from exactsel.search.trees import Split, Tree
+from exactsel.search.trees import Tree
 from exactsel.subset import SubsetProblem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 REMEMBERED = 200_000
 """Supports whose objectives are kept in mind so as not to refit them again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """A bound call that was made."""
-
-    bound: float
-    solved: bool
-    iterations: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fixing:
-    """A closed child, so the node continues as the other one (see events.Fixed)."""
-
-    column: int
-    inside: bool
-    bound: float
-    proof: Proof
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A piece of the search space with its best proven bound; ``closed`` says why it need not be searched."""
-
-    state: StateArray
-    bound: float
-    proof: Proof
-    warm: Any = None
-    tight: bool = False
-    visits: tuple[Visit, ...] = ()
-    fixings: tuple[Fixing, ...] = ()
-    closed: str | None = None
-    estimate: float = math.inf
-    """Objective of the model its relaxation, or the one it comes from, was rounded to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """What became of one node: ``region`` after its own bound calls and, when it was split, its pieces."""
-
-    node: Node
-    region: Region
-    split: Split | None = None
-    children: tuple[Region, ...] = ()
-    rest: Region | None = None
-    subtree: Subtree | None = None
-    """The walk of the whole subtree, where there was one; ``children`` are then the regions it left open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """The outcome of a round: better models found, and one expansion per node, in node order."""
-
-    found: tuple[Fit, ...]
-    expansions: tuple[Expansion, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One node's part of a bound call's result."""
-
-    result: Tightened
-    row: int
-
-    def view(self, state: StateArray) -> BranchingView:
-        """What the branching rule may see: the candidates left after fixing."""
-        answers, candidates = self.result.answers, np.flatnonzero(state == FREE)
-        return BranchingView(
-            candidates,
-            answers.x[self.row, candidates],
-            answers.indicator[self.row, candidates],
-            answers.bound_in[self.row, candidates],
-            answers.bound_out[self.row, candidates],
-        )
-
-    def proof(self, column: int, inside: bool) -> Proof:
-        """What proves the bound a child inherits."""
-        return self.result.child_proof(self.row, column, inside)
 
 
 class Interrupted(Exception):
@@ -158,7 +79,7 @@ class Expander:
         """
         if self.tree.eager:
             return self._expand_eagerly(nodes, upper)
-        found, regions = self._visit([_as_region(node) for node in nodes], upper)
+        found, regions = self._visit([as_region(node) for node in nodes], upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         better = [fit for fit, _ in found]
         subtrees = self._walk([region for region, _ in regions], upper, walks, walk_limit)
@@ -191,11 +112,11 @@ class Expander:
             return {}
         began = time.perf_counter()
         states = np.stack([regions[row].state for row in rows])
-        budget = walk_budget(int(np.count_nonzero(states, axis=1).max()))
-        if limit is not None and limit < budget * len(rows):
-            budget = limit // len(rows)
-            if budget == 0:
-                return {}
+        budget = walk_budget(int(np.count_nonzero(states, axis=1).max()), first=not walks.begun)
+        if limit is not None:
+            budget = min(budget, limit // len(rows))
+        if budget == 0:
+            return {}
         walked = self.walker.explore(states, upper, self.tolerance.absolute(upper), budget)
         if walked is None:
             raise Interrupted
@@ -206,7 +127,7 @@ class Expander:
         """What a walk left open, with the better of the region's bound and the fit's."""
         cutoff = self.cutoff(upper)
         pieces = tuple(
-            _inherit(region, state, float(bound), FitPoint(), cutoff)
+            inherit(region, state, float(bound), FitPoint(), cutoff)
             for state, bound in zip(subtree.open_states, subtree.open_bounds, strict=True)
         )
         return Expansion(node, region, children=pieces, subtree=subtree)
@@ -216,7 +137,7 @@ class Expander:
         found: list[Fit] = []
         expansions = []
         for node in nodes:
-            region = _as_region(node)
+            region = as_region(node)
             if not node.tight:
                 region, upper = self._visit_one(region, upper, found)
                 expansions.append(Expansion(node, region))
@@ -246,10 +167,9 @@ class Expander:
         cutoff = self.cutoff(upper)
         visited: list[tuple[Region, Answer | None]] = []
         for i, region in enumerate(regions):
-            region = self._with_bound(region, result, i, cutoff)
+            region = self._with_bound(region, result, i, cutoff, float(estimates[i]))
             answer = None
             if region.closed is None:
-                region = replace(region, estimate=float(np.nan_to_num(estimates[i], nan=np.inf)))
                 if self.tree.fixes:
                     region = self._fix(region, result, i, cutoff)
                 answer = Answer(result, i)
@@ -265,7 +185,7 @@ class Expander:
             ]
             cutoff = self.cutoff(min([upper, *(fit.value for fit, _ in found)]))
             for row, i in enumerate(convex):
-                visited[i] = (self._with_bound(visited[i][0], again, row, cutoff), None)
+                visited[i] = (self._with_bound(visited[i][0], again, row, cutoff, math.nan), None)
         return found, visited
 
     def _tighten(self, regions: Sequence[Region], upper: float) -> Tightened:
@@ -278,8 +198,11 @@ class Expander:
         self.seconds["bound"] += time.perf_counter() - began
         return result
 
-    def _with_bound(self, region: Region, result: Tightened, i: int, cutoff: float) -> Region:
-        """The region after a bound call: the better of the old bound and the new one, and whether it is closed."""
+    def _with_bound(self, region: Region, result: Tightened, i: int, cutoff: float, estimate: float) -> Region:
+        """The region after a bound call: the better of the old bound and the new one, and whether it is closed.
+
+        ``estimate`` is the objective of the model its relaxation was rounded to, nan where that is not known.
+        """
         answers = result.answers
         status, bound, proof = int(answers.status[i]), float(answers.bound[i]), result.proofs[i]
         solved = status in (SOLVED, ILL_CONDITIONED)
@@ -289,9 +212,10 @@ class Expander:
         if not bound > region.bound:
             bound, proof = region.bound, region.proof
         closed = "solved" if solved else "bound" if status == CUT or bound >= cutoff else None
-        return replace(
-            region, bound=bound, proof=proof, warm=result.warm[i], tight=True,
-            visits=(*region.visits, visit), closed=closed,
+        # Written out because it is done for every node, and dataclasses.replace takes its time.
+        return Region(
+            region.state, bound, proof, result.warm[i], True,
+            (*region.visits, visit), region.fixings, closed, region.estimate if math.isnan(estimate) else estimate,
         )  # fmt: skip
 
     def _solve_from_data(self, state: StateArray, bound: float, proof: Proof) -> tuple[float, Proof]:
@@ -307,8 +231,11 @@ class Expander:
         """
         answers, state = result.answers, region.state
         free = state == FREE
-        dropped = np.flatnonzero(free & (answers.bound_in[i] >= cutoff))
-        put_in = np.flatnonzero(free & (answers.bound_out[i] >= cutoff) & ~(answers.bound_in[i] >= cutoff))
+        useless, needed = answers.bound_in[i] >= cutoff, answers.bound_out[i] >= cutoff
+        if not (useless.any() or needed.any()):
+            return region
+        dropped = (free & useless).nonzero()[0]
+        put_in = (free & needed & ~useless).nonzero()[0]
         # More columns that must be in than places: filling the places leaves a convex region, which is then solved.
         put_in = put_in[: self.problem.k - int(np.count_nonzero(state == IN))]
         if dropped.size + put_in.size == 0:
@@ -321,7 +248,10 @@ class Expander:
         ]
         state = state.copy()
         state[dropped], state[put_in] = OUT, IN
-        return replace(region, state=state, fixings=tuple(fixings))
+        return Region(
+            state, region.bound, region.proof, region.warm, region.tight,
+            region.visits, tuple(fixings), region.closed, region.estimate,
+        )  # fmt: skip
 
     def _divide(self, node: Node, region: Region, answer: Answer | None, upper: float) -> Expansion:
         """Split an open region; children start from the better of its bound and what its dual vector says of them."""
@@ -335,10 +265,10 @@ class Expander:
         column = int(view.candidates[chosen])
         split = self.tree.split(region.state, column, self.problem.k)
         children = tuple(
-            _inherit(region, state, view.bound_in[chosen], answer.proof(column, True), cutoff)
+            inherit(region, state, view.bound_in[chosen], answer.proof(column, True), cutoff)
             for state in split.children
         )
-        rest = _inherit(region, split.rest, view.bound_out[chosen], answer.proof(column, False), cutoff)
+        rest = inherit(region, split.rest, view.bound_out[chosen], answer.proof(column, False), cutoff)
         return Expansion(node, region, split, children, rest)
 
     def _better_models(
@@ -378,15 +308,3 @@ class Expander:
             values = self.problem.objectives(supports[new], self.threads)
             self._values.update(zip((keys[row] for row in new), values.tolist(), strict=True))
         return np.array([self._values[key] for key in keys]), fresh
-
-
-def _as_region(node: Node) -> Region:
-    return Region(node.state, node.bound, node.proof, node.warm, node.tight, estimate=node.estimate)
-
-
-def _inherit(region: Region, state: StateArray, bound: float, proof: Proof, cutoff: float) -> Region:
-    """A child: its bound is the parent's, or the one the parent's last bound call gives it."""
-    if not bound > region.bound:
-        bound, proof = region.bound, region.proof
-    closed = "inherited" if bound >= cutoff else None
-    return Region(state, float(bound), proof, region.warm, closed=closed, estimate=region.estimate)

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 FIRST_TRIES = 2e9
 """Work that may go into walks before anything useful is known (about half a second)."""
 
-WALK_WORK = 4e8
-"""Work of one walk: its budget is this over the squared number of columns."""
+WALK_WORK = 3e7
+"""Work of one walk: its budget is this over the squared number of columns ..."""
+
+FIRST_WORK = 4e8
+"""... and of the first, which may be the whole search."""
 
 MOST_COLUMNS = 400
 """With more columns than this setting up a walk costs more than many rounds."""
@@ -35,6 +38,11 @@ class SubtreeRecord:
     """Walks that did not finish, by places left."""
     successes: dict[int, int] = field(default_factory=dict)
     """Walks that finished, by places left, since the last failure with one place more."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether a subtree has been walked before."""
+        return bool(self.failures or self.successes)
 
     def wants(self, places: int, columns: int) -> bool:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
@@ -64,6 +72,6 @@ class SubtreeRecord:
         self.useful += float(iterations + 1) * columns**2
 
 
-def walk_budget(columns: int) -> int:
+def walk_budget(columns: int, first: bool = False) -> int:
     """Nodes one walk over this many columns may take."""
-    return int(min(100_000, WALK_WORK / max(1, columns) ** 2))
+    return int(min(100_000, (FIRST_WORK if first else WALK_WORK) / max(1, columns) ** 2))
