@@ -21,13 +21,13 @@ CENTRED = 0.1
 BALANCED_UP_TO = 600
 """Columns up to which D is balanced: some fifty inversions, of which each takes O(d^3)."""
 
-BALANCED_SECONDS, UNIFORM_SECONDS = 8e-9, 6e-10
+BALANCED_SECONDS, UNIFORM_SECONDS = 5e-9, 6e-10
 """Rough seconds for either kind of D, times d^3."""
 
 SHARE_OF_TIME = 0.25
 """Part of a time limit the curvature may take."""
 
-LAST_WEIGHT = 1e-4
+LAST_WEIGHT = 5e-3
 """Weight of the barrier at which D is as good as optimal: bounds change by less than a per mille."""
 
 
@@ -108,7 +108,7 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
             D, decrement = _newton_step(shifted, D, weight)
             if decrement <= CENTRED * weight or should_stop():
                 break
-        weight *= 0.25
+        weight *= 0.1
     for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
         if _definite(H - np.diag(shrink * D) - room * np.eye(len(H))):
             return shrink * D
