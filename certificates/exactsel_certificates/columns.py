@@ -68,7 +68,10 @@ def eigenvalue_bound(instance: ColumnInstance, inside: Sequence[int], candidates
     # All left singular vectors of E_C: those of zero singular values only enlarge the span, which is safe. Exact copies
     # of a column add nothing to it.
     first = {instance.A[:, j].tobytes(): j for j in sorted(candidates, reverse=True)}
-    span = np.linalg.svd(rest[:, sorted(first.values())], full_matrices=False)[0]
+    directions = rest[:, sorted(first.values())]
+    # Unit columns, so that the direction of a short one is not lost in the rounding of a long one.
+    lengths = np.linalg.norm(directions, axis=0)
+    span = np.linalg.svd(directions / np.where(lengths > 0, lengths, 1.0), full_matrices=False)[0]
     singular = np.linalg.svd(span.T @ rest, compute_uv=False)
     return float(np.sum(rest**2) - np.sum(singular[:places] ** 2))
 
