@@ -154,8 +154,10 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
     tighter = {**options, "eps": left, "rel_eps": 0.0}
     if options.get("time_limit") is not None:
         tighter["time_limit"] = max(0.0, options["time_limit"] - result.time)
+    if options.get("node_limit") is not None:
+        tighter["node_limit"] = max(0, options["node_limit"] - result.nodes)
     again = solve(problem, start=result.support, **tighter)
-    asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit")}
+    asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit", "node_limit")}
     return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
 
 

@@ -103,7 +103,7 @@ def compare(
     threads : int, optional
         Threads of the exact search.
     signals : sequence of int
-        Signals that end the run with what there is (main thread only).
+        Signals that end the method, or the search, that is at work; what follows still runs (main thread only).
 
     Returns
     -------
@@ -135,10 +135,7 @@ def compare(
     fits = [problem.fit(checked_support(proposal.support, problem)) for _, proposal, _ in answers]
     # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
     start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
-    search = Search(problem, settings, start=start, signals=signals)
-    for _ in search:
-        pass
-    result = search.result()
+    result = Search(problem, settings, start=start, signals=signals).run()
     rows = [
         Row(
             heuristic.name, fit.value, fit.support, fit.value - result.lower, fit.value - result.upper,

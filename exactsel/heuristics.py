@@ -164,7 +164,8 @@ def run(
     signals : sequence of int
         Signals that end the run with a result (main thread only).
     **options
-        Options of the method, the fields of its dataclass.
+        Options of the method, the fields of its dataclass. One that is called like a parameter above (``threads`` of
+        pposs) belongs to the search here; to set the method's, pass an object made by :func:`make`.
 
     Returns
     -------
@@ -221,18 +222,12 @@ def _bounded(
     """Search from the support: the root, whatever the time; then on, as long as there is time."""
     at_once = dataclasses.replace(settings, time_limit=0.0 if interrupted else None)
     search = Search(problem, at_once, start=support, signals=signals)
-    for _ in search:
-        pass
-    result = search.result()
+    result = search.run()
     if settings.time_limit is None or interrupted or result.termination != "node_limit":
         return result
     rest = max(0.0, settings.time_limit - (time.perf_counter() - began))
-    search = Search(
-        problem, dataclasses.replace(settings, node_limit=None, time_limit=rest), state=search.state, signals=signals
-    )
-    for _ in search:
-        pass
-    return search.result()
+    going_on = dataclasses.replace(settings, node_limit=None, time_limit=rest)
+    return Search(problem, going_on, state=search.state, signals=signals).run()
 
 
 def _as_method_result(

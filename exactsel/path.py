@@ -61,7 +61,7 @@ def solve_path(
     problem : Problem or ColumnSubsetProblem
         The data; its k is the largest size unless ``ks`` is given.
     ks : iterable of int, optional
-        Sizes; 1 to k by default.
+        Sizes; 1 to k by default. More than d counts as d.
     lams : iterable of float, optional
         Ridge weights (regression only); the problem's own by default.
     signals : sequence of int
@@ -78,7 +78,7 @@ def solve_path(
     InputError
         For an empty path, or a size or ridge weight that cannot be used.
     """
-    sizes = sorted({*(range(1, problem.k + 1) if ks is None else ks)})
+    sizes = sorted({min(k, problem.d) for k in (range(1, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
     weights: list[float | None] = [None]

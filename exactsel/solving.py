@@ -114,6 +114,7 @@ class Search:
             began = time.perf_counter()
             try:
                 for event in search(self.state, expander, limits, watch):
+                    self.state.scope = getattr(self._bound, "scope", "") or self.state.scope
                     if isinstance(event, Finished):
                         self._termination = event.termination
                     yield event
@@ -147,6 +148,12 @@ class Search:
             self.state.incumbent, self.state.source = fit, source
             yield IncumbentFound(fit.value, fit.support, fit.coef, source)
 
+    def run(self) -> Result:
+        """Run to the end without watching."""
+        for _ in self:
+            pass
+        return self.result()
+
     def result(self, events: Sequence[Event] | None = None) -> Result:
         """The outcome so far; of a search that has not finished it says ``interrupted``."""
         problem, state = self.problem, self.state
@@ -169,7 +176,7 @@ class Search:
             problem=problem.describe(),
             settings={**self.settings.as_dict(), **self._choices()},
             tree_hash=state.tree_hash,
-            scope=self._scope(),
+            scope=state.scope,
             events=None if events is None else tuple(events),
         )
 
@@ -181,9 +188,6 @@ class Search:
             "threads": self.settings.threads or available_threads(),
             "batch": self.settings.batch or self._tree.batch,
         }
-
-    def _scope(self) -> str:
-        return str(getattr(self._bound, "scope", ""))
 
 
 def solve(

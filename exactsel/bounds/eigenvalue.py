@@ -72,6 +72,8 @@ class PreparedEigenvalue:
         self._original = _first_copies(problem.AT)
         self._total = problem.squared_norm
         self._rounding = 16.0 * (problem.n + problem.d) * UNIT * self._total
+        # What the rotation in `reduced` and later sums do to a column, relative to its length.
+        self._unit = (8.0 + float(np.sqrt(problem.n + problem.d))) * UNIT
 
     @property
     def scope(self) -> str:
@@ -132,18 +134,20 @@ class PreparedEigenvalue:
         answers.bound_out[row, candidates] = bound
         answers.x[row, candidates] = gains
         answers.indicator[row, candidates] = gains / max(float(gains.max()), 1e-300)
-        support = _greedily(rest, inside, candidates, places)
-        answers.support[row, : support.size] = support
+        if bound < cutoff:
+            support = _greedily(rest, inside, candidates, places)
+            answers.support[row, : support.size] = support
 
     def _span(self, chosen: IntArray) -> Span:
-        span = span_of(self._columns[chosen])
+        # Copies are recognised in the data: the rotation may have told them apart by a rounding.
+        span = span_of(self._columns[np.unique(self._original[chosen])])
         if span.skipped > 0.0:
             self.bounded_models_only = True
         return span
 
     def _angle(self, span: Span) -> float:
         """By how much rounding may have turned the span of S."""
-        return float(8.0 * (span.basis.shape[0] + 4) * UNIT * span.condition)
+        return float((span.basis.shape[0] + 4) * self._unit * span.condition)
 
     def _margin(self, span: Span, left: float) -> float:
         """What rounding in the span of S may have added to ``left`` = ||E||², or to what is captured of it.
@@ -158,7 +162,7 @@ class PreparedEigenvalue:
     def _angles(self, rest: FloatArray, span: Span) -> FloatArray:
         """By how much rounding may have turned each column's residual, (d,): its error over its length."""
         lengths = np.linalg.norm(rest, axis=1)
-        error = (self._angle(span) + 16.0 * UNIT) * self._norms
+        error = (self._angle(span) + 2.0 * self._unit) * self._norms
         angles: FloatArray = np.full(lengths.size, np.inf)
         np.divide(error, lengths, out=angles, where=lengths > 0)
         return angles

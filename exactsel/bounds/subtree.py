@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from exactsel._jit import parallel_section
+from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, scratch_space, walk_subtrees
 from exactsel.kernels.subtree_fit import QuadraticData
@@ -66,7 +66,7 @@ class SubtreeWalker:
 
     @cached_property
     def _scratch(self) -> FloatArray:
-        return scratch_space(self.d, self._options.threads)
+        return scratch_space(self.d, min(self._options.threads, available_threads()))
 
     @staticmethod
     def serves(problem: object) -> bool:

@@ -126,6 +126,8 @@ def _commit(state: SearchState, expansion: Expansion, expander: Expander) -> Ite
     if expander.walker is not None:
         for visit in region.visits:
             state.walks.note_bound(int(np.count_nonzero(node.state)), visit.iterations)
+    if expansion.walk_refused:
+        state.walks.note_walk(*_shape(region, expander), nodes=0, finished=False)
     if region.closed is not None:
         yield _discard(state, node.id, region)
     elif expansion.subtree is not None:
@@ -151,9 +153,7 @@ def _commit_subtree(state: SearchState, expansion: Expansion, expander: Expander
     """Commit a subtree walked by the kernel: what it closed, and the regions it left open."""
     node, region, subtree = expansion.node, expansion.region, expansion.subtree
     assert subtree is not None
-    columns = int(np.count_nonzero(region.state))
-    places = expander.problem.k - int(np.count_nonzero(region.state == IN))
-    state.walks.note_walk(places, columns, subtree.nodes, subtree.finished)
+    state.walks.note_walk(*_shape(region, expander), subtree.nodes, subtree.finished)
     state.nodes += subtree.nodes
     state.dropped = min(state.dropped, subtree.dropped)
     state.discarded += 1
@@ -167,6 +167,12 @@ def _commit_subtree(state: SearchState, expansion: Expansion, expander: Expander
             yield _discard(state, number, piece)
         else:
             state.push(_as_node(piece, number, node.id, node.depth + 1))
+
+
+def _shape(region: Region, expander: Expander) -> tuple[int, int]:
+    """Places left and columns of a region."""
+    places = expander.problem.k - int(np.count_nonzero(region.state == IN))
+    return places, int(np.count_nonzero(region.state))
 
 
 def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[Event]:

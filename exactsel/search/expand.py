@@ -84,22 +84,24 @@ class Expander:
         better = [fit for fit, _ in found]
         subtrees = self._walk([region for region, _ in regions], upper, walks, walk_limit)
         for subtree in subtrees.values():
-            if subtree.support is not None:
+            if subtree is not None and subtree.support is not None:
                 fit = self.problem.fit(subtree.support)
                 if fit.value < upper:
                     upper = fit.value
                     better.append(fit)
-        expansions = [
-            self._divide(node, region, answer, upper)
-            if subtrees.get(i) is None else self._open_rest(node, region, subtrees[i], upper)
-            for i, (node, (region, answer)) in enumerate(zip(nodes, regions, strict=True))
-        ]  # fmt: skip
+        expansions = []
+        for i, (node, (region, answer)) in enumerate(zip(nodes, regions, strict=True)):
+            subtree = subtrees.get(i)
+            if subtree is not None:
+                expansions.append(self._open_rest(node, region, subtree, upper))
+            else:
+                expansions.append(replace(self._divide(node, region, answer, upper), walk_refused=i in subtrees))
         return Round(tuple(better), tuple(expansions))
 
     def _walk(
         self, regions: Sequence[Region], upper: float, walks: SubtreeRecord | None, limit: int | None
-    ) -> dict[int, Subtree]:
-        """Walk the subtrees of the open regions for which that promises to pay; by row."""
+    ) -> dict[int, Subtree | None]:
+        """Walk the subtrees of the open regions for which that promises to pay; by row, None where it was refused."""
         if self.walker is None or walks is None:
             return {}
         cutoff, k = self.cutoff(upper), self.problem.k
@@ -121,7 +123,7 @@ class Expander:
         if walked is None:
             raise Interrupted
         self.seconds["subtrees"] += time.perf_counter() - began
-        return {row: subtree for row, subtree in zip(rows, walked, strict=True) if subtree is not None}
+        return dict(zip(rows, walked, strict=True))
 
     def _open_rest(self, node: Node, region: Region, subtree: Subtree, upper: float) -> Expansion:
         """What a walk left open, with the better of the region's bound and the fit's."""

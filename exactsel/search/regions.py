@@ -63,6 +63,8 @@ class Expansion:
     rest: Region | None = None
     subtree: Subtree | None = None
     """The walk of the whole subtree, where there was one; ``children`` are then the regions it left open."""
+    walk_refused: bool = False
+    """Whether a walk was tried and refused, the columns being too nearly dependent."""
 
 
 @dataclass(frozen=True, slots=True)

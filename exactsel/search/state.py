@@ -35,6 +35,8 @@ class SearchState:
     discarded: int = 0
     open_bytes: int = 0
     """Estimated memory of the open nodes (see memory.py)."""
+    scope: str = ""
+    """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
     """What walking whole subtrees has brought (see subtrees.py)."""
     in_flight: list[Node] = field(default_factory=list)
