@@ -11,13 +11,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from threadpoolctl import threadpool_limits
 
 from exactsel import registry
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.bounds.subsearch import Relaxation, Subsearcher
 from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import affordable, has_curvature
 from exactsel.errors import InputError, UnsupportedError
@@ -53,6 +54,8 @@ class Search:
         The state of an earlier search on the same problem, to go on from.
     signals : sequence of int, optional
         Signals that end the search with a result; SIGINT by default.
+    details : bool
+        Tell also, one by one, the nodes a kernel searched by itself: then the events describe a full proof.
     """
 
     def __init__(
@@ -63,12 +66,14 @@ class Search:
         start: Sequence[int] | None = None,
         state: SearchState | None = None,
         signals: Sequence[int] = (signal.SIGINT,),
+        details: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
         self.times: dict[str, float] = {}
         self._start = None if start is None else checked_support(start, problem)
         self._signals = signals
+        self._details = details
         self._began = time.perf_counter()
         self._tree = _make("trees", self.settings.tree)
         self._solver = _bound_for(problem, self.settings.bound, self.settings.time_limit)
@@ -107,10 +112,12 @@ class Search:
                 yield from self._starting_models(watch)
             expander = Expander(
                 self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads,
-                self._walker(options),
+                self._walker(options), self._subsearcher(options),
             )  # fmt: skip
             self._expander = expander
-            limits = Limits(settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit)
+            limits = Limits(
+                settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit, self._details
+            )
             began = time.perf_counter()
             try:
                 for event in search(self.state, expander, limits, watch):
@@ -128,6 +135,15 @@ class Search:
         if not (wanted and isinstance(self.problem, Problem) and SubtreeWalker.serves(self.problem)):
             return None
         return SubtreeWalker(self.problem, getattr(self._bound, "curvature", None), options)
+
+    def _subsearcher(self, options: BoundOptions) -> Subsearcher | None:
+        """For the default search with a loss that has no closed form."""
+        settings, problem = self.settings, self.problem
+        default = settings.bound == "auto" and settings.frontier == "best-first" and self._branching.name == "half"
+        wanted = settings.subtrees and default and self._tree.name == "binary"
+        if not wanted or not isinstance(problem, Problem) or problem.is_quadratic:
+            return None
+        return Subsearcher(cast(Relaxation, self._bound), options) if Subsearcher.serves(self._bound) else None
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
@@ -196,6 +212,7 @@ def solve(
     callback: Callback | None = None,
     start: Sequence[int] | None = None,
     record: bool = False,
+    details: bool = False,
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> Result:
@@ -209,7 +226,9 @@ def solve(
     start : sequence of int, optional
         A support to start from, besides the heuristics'.
     record : bool
-        Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`).
+        Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`); implies ``details``.
+    details : bool
+        Tell the callback also of every node a kernel searched by itself.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
@@ -226,7 +245,7 @@ def solve(
     InputError
         For an unknown name, a bad setting, or a bound that cannot serve the problem.
     """
-    run = Search(problem, Settings(**options), start=start, signals=signals)
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
     for event in run:
         if events is not None:

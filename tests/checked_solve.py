@@ -95,7 +95,7 @@ def drive(search, optimum, events):
 def checked_solve(case, options, *, start_state=None):
     """Solve, check, replay."""
     optimum, problem, events = optimum_of(case), case.problem(), []
-    search = Search(problem, Settings(**options), state=start_state, signals=())
+    search = Search(problem, Settings(**options), state=start_state, signals=(), details=True)
     result = drive(search, optimum, events)
     check_result(case, optimum, result, events)
     check_replay(problem, optimum, result, events)

@@ -200,7 +200,7 @@ def test_stopped_and_resumed(chunk):
         optimum, problem, events, limit, state = optimum_of(case), case.problem(), [], 1, None
         for part in range(100):
             settings = Settings(**options, node_limit=limit if part < 6 else None)
-            search = Search(problem, settings, state=state, signals=())
+            search = Search(problem, settings, state=state, signals=(), details=True)
             before = len(events)
             result = drive(search, optimum, events)
             if part:
@@ -226,7 +226,8 @@ def test_a_search_in_pieces_is_the_same_search(tree):
         whole = solve(case.problem(), signals=(), **options)
         state, limit = None, 1
         while True:
-            search = Search(case.problem(), Settings(**options, node_limit=limit), state=state, signals=())
+            settings = Settings(**options, node_limit=limit)
+            search = Search(case.problem(), settings, state=state, signals=(), details=True)
             for _ in search:
                 pass
             state, limit = search.state, search.state.nodes + 2

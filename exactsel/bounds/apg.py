@@ -19,12 +19,13 @@ import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
+from exactsel.bounds.subsearch import KernelForm
 from exactsel.curvature import affordable, best_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
 from exactsel.problem import Problem
-from exactsel.proof import CurvedPoint
+from exactsel.proof import CurvedPoint, ModelPoint
 from exactsel.types import FloatArray, StateArray
 
 
@@ -99,6 +100,16 @@ class PreparedCurved:
         lipschitz = max(float(np.linalg.eigvalsh(M)[-1]) * (1.0 + 1e-9), 1e-300)
         self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
 
+    @property
+    def kernel_form(self) -> KernelForm:
+        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        return KernelForm(self.problem.loss, self._data, 1.0, self.rules, self._root)
+
+    def as_point(self, x: FloatArray) -> CurvedPoint:
+        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        point = ModelPoint.from_dense(x)
+        return CurvedPoint(point.index, point.value, self.curvature)
+
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
     ) -> Tightened:
@@ -125,6 +136,17 @@ class PreparedAcceleratedGradient:
         self.options = options
         lipschitz = problem.spectral_norm_squared * problem.loss.smoothness
         self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
+
+    @property
+    def kernel_form(self) -> KernelForm:
+        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        problem = self.problem
+        data = problem.gram if problem.is_quadratic else problem.raw
+        return KernelForm(problem.loss, data, problem.lam, self.rules, np.ones(problem.d))
+
+    def as_point(self, x: FloatArray) -> ModelPoint:
+        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        return ModelPoint.from_dense(x)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None

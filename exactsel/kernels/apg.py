@@ -18,7 +18,6 @@ import numpy as np
 from exactsel._jit import njit, prange
 from exactsel.kernels.dual import dual_at_point, dual_from_gram, node_bound
 from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
-from exactsel.kernels.loss import loss_value
 from exactsel.kernels.node import (
     ILL_CONDITIONED,
     UNFINISHED,
@@ -30,6 +29,7 @@ from exactsel.kernels.node import (
     write_solved,
 )
 from exactsel.kernels.refit import gram_refit, newton_refit
+from exactsel.kernels.rows import total_value
 from exactsel.kernels.selection import prox_k_support
 from exactsel.types import BoolArray, FloatArray, StateArray
 
@@ -99,10 +99,11 @@ def _settled(best: float, relaxation: float, cutoff: float, known: float, rules:
 
 
 @njit
-def _gram_node(
+def gram_node(
     data: GramData, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
     cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
 ) -> None:  # fmt: skip
+    """Bound one node of a quadratic problem."""
     columns, fixed = node_columns(state)
     if is_convex(columns, fixed, k):
         columns = solved_columns(columns, fixed, k)
@@ -167,10 +168,11 @@ def _gram_node(
 
 
 @njit
-def _data_node(
+def data_node(
     loss: Any, data: RawData, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
     cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
 ) -> None:  # fmt: skip
+    """Bound one node of a problem with any loss."""
     columns, fixed = node_columns(state)
     n = data.y.size
     zx, b = np.empty(n), np.empty(n)
@@ -181,12 +183,13 @@ def _data_node(
     for i in range(m):
         x[i] = start[columns[i]]
     if is_convex(columns, fixed, k):
-        newton_refit(loss, data.AT, data.y, lam, columns, 0.0, x, zx)
+        newton_refit(loss, data.AT, data.y, lam, columns, 0.0, x, zx, cutoff + 1e-12 * abs(cutoff))
         base = dual_at_point(loss, data.AT, data.y, data.norms, columns, zx, b, q, v)
         write_solved(answers, row, columns, x, node_bound(base, q, m, 0, lam, np.empty(1)))
         return
     predict(data.AT, columns, x, zx)
     w, zw, new, znew, u = x.copy(), zx.copy(), x.copy(), np.empty(n), np.empty(m)
+    values, slopes = np.empty(n), np.empty(n)
     point, point_q, ranked = x.copy(), np.zeros(m), np.empty(places + 1)
     best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step = 1.0 / rules.lipschitz
@@ -209,7 +212,7 @@ def _data_node(
             u[i] = w[i] - step * v[i]
         norm, level = prox_k_support(u, fixed, places, step * lam, level, new)
         predict(data.AT, columns, new, znew)
-        relaxation = min(relaxation, loss_value(loss, znew, data.y) + 0.5 * lam * norm)
+        relaxation = min(relaxation, total_value(loss, znew, data.y, values, slopes) + 0.5 * lam * norm)
         if _turns_back(w, new, x):
             t = 1.0
             w[:] = new
@@ -237,7 +240,7 @@ def apg_gram(
     ``known`` (B,) are the bounds the nodes came with: a call that does not beat them would be for nothing.
     """
     for row in prange(states.shape[0]):
-        _gram_node(data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)
+        gram_node(data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)
 
 
 @njit(parallel=True)
@@ -247,4 +250,4 @@ def apg_data(
 ) -> None:  # fmt: skip
     """Bound every node of a problem with any loss, on the data themselves."""
     for row in prange(states.shape[0]):
-        _data_node(loss, data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)
+        data_node(loss, data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)

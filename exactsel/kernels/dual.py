@@ -19,7 +19,8 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.linalg import dot
-from exactsel.kernels.loss import point_conjugate, point_derivative, point_value
+from exactsel.kernels.loss import point_conjugate
+from exactsel.kernels.rows import row_values
 from exactsel.kernels.selection import top_sum
 from exactsel.types import FloatArray, IntArray
 
@@ -36,21 +37,28 @@ def _squares(AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray
         q[i] = upper * upper * (1.0 + 8 * UNIT)
 
 
+@njit(sums=True)
+def _lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> float:
+    """The sum of values - b z, less what rounding in it and in its terms can come to."""
+    total = 0.0
+    magnitude = 0.0
+    for i in range(z.size):
+        total += values[i] - b[i] * z[i]
+        magnitude += abs(values[i]) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
+    return total - (z.size + 32) * UNIT * magnitude
+
+
 @njit
 def dual_at_point(
     loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, columns: IntArray,
     z: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray,
 ) -> float:  # fmt: skip
     """Take b = grad L(z); write b, v and q; return ``base`` <= -L*(b). Any z will do."""
-    total = 0.0
-    magnitude = 0.0
-    for i in range(z.size):
-        b[i] = point_derivative(loss, z[i], y[i])
-        value = point_value(loss, z[i], y[i])
-        total += value - b[i] * z[i]
-        magnitude += abs(value) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
+    values = np.empty(z.size)
+    row_values(loss, z, y, values, b)
+    base = _lower_sum(values, z, y, b)
     _squares(AT, norms, columns, b, q, v)
-    return total - (z.size + 32) * UNIT * magnitude
+    return float(base)
 
 
 @njit

@@ -12,7 +12,8 @@ import numpy as np
 
 from exactsel._jit import njit, prange
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
-from exactsel.kernels.loss import loss_curvature, loss_gradient, loss_majorizer, loss_value
+from exactsel.kernels.loss import loss_curvature, loss_majorizer
+from exactsel.kernels.rows import total_value
 from exactsel.types import FloatArray, IntArray
 
 MAX_STEPS = 300
@@ -40,30 +41,30 @@ def _weighted_gram(AT: FloatArray, columns: IntArray, weights: FloatArray, lam: 
 @njit
 def newton_refit(
     loss: Any, AT: FloatArray, y: FloatArray, lam: float, columns: IntArray,
-    tolerance: float, x: FloatArray, z: FloatArray,
+    tolerance: float, x: FloatArray, z: FloatArray, hopeless: float = np.inf,
 ) -> tuple[float, float]:  # fmt: skip
     """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return.
 
     A Newton step that needs heavy damping (Huber's curvature vanishes at outliers) gives way to a few steps that
     minimise a quadratic majoriser of the loss, which always descend, before Newton is tried again.
 
-    Stops once the gradient norm is at most ``tolerance``, or nothing more can be gained in floating point.
+    Stops once the gradient norm is at most ``tolerance``, or nothing more can be gained in floating point, or the
+    minimum is certainly not below ``hopeless`` (the ridge makes it at least value - norm^2 / 2 lam).
     Returns (objective, gradient norm); the gradient norm is inf when a Newton system was singular.
     """
     m = columns.size
     gradient, trial_x, trial_z = np.empty(m), np.empty(m), np.empty(y.size)
-    b, weights, H = np.empty(y.size), np.empty(y.size), np.empty((m, m))
+    b, values, weights, H = np.empty(y.size), np.empty(y.size), np.empty(y.size), np.empty((m, m))
     predict(AT, columns, x, z)
-    value = loss_value(loss, z, y) + 0.5 * lam * dot(x, x)
+    value = total_value(loss, z, y, values, b) + 0.5 * lam * dot(x, x)
     norm = np.inf
     stalled, majorise = 0, 0
     for _ in range(MAX_STEPS):
-        loss_gradient(loss, z, y, b)
         correlate(AT, columns, b, gradient)
         for i in range(m):
             gradient[i] += lam * x[i]
         norm = dot(gradient, gradient) ** 0.5
-        if norm <= tolerance or stalled >= 2:
+        if norm <= tolerance or stalled >= 2 or 2.0 * lam * (value - hopeless) >= norm * norm:
             break
         if majorise > 0:
             loss_majorizer(loss, z, y, weights)
@@ -80,7 +81,7 @@ def newton_refit(
             for i in range(m):
                 trial_x[i] = x[i] - length * step[i]
             predict(AT, columns, trial_x, trial_z)
-            trial = loss_value(loss, trial_z, y) + 0.5 * lam * dot(trial_x, trial_x)
+            trial = total_value(loss, trial_z, y, values, b) + 0.5 * lam * dot(trial_x, trial_x)
             # Near the minimum the decrease drowns in rounding: take the full step, which still refines x.
             if trial <= value - 1e-4 * length * slope or slope <= 1e-13 * (1.0 + abs(value)):
                 break
@@ -91,6 +92,7 @@ def newton_refit(
             if majorise > 0:
                 return value, norm
             majorise = MAJORISER_STEPS
+            total_value(loss, z, y, values, b)  # the slopes are still those of the step that was given up
             continue
         majorise = MAJORISER_STEPS if majorise == 0 and length < 0.1 else max(0, majorise - 1)
         stalled = 0 if trial < value else stalled + 1

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactsel.bounds.subsearch import Below
 from exactsel.fit import Fit
 from exactsel.kernels.node import IN
+from exactsel.search.details import events_of
 from exactsel.search.events import (
     Bounded,
     Discarded,
@@ -33,6 +35,7 @@ from exactsel.search.events import (
     Fixed,
     IncumbentFound,
     LowerBoundRaised,
+    SearchedBelow,
     Started,
 )
 from exactsel.search.expand import Expander, Interrupted
@@ -40,6 +43,7 @@ from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.regions import Expansion, Region
 from exactsel.search.state import SearchState
+from exactsel.search.subtrees import Effort
 from exactsel.search.watch import Watch
 
 
@@ -51,6 +55,8 @@ class Limits:
     node_limit: int | None = None
     memory_limit: float = math.inf
     """MiB of open nodes above which the search goes depth-first for a while."""
+    details: bool = False
+    """Tell also what the kernels did one by one (the steps of searches below a node)."""
 
 
 def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> Iterator[Event]:
@@ -62,13 +68,13 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
         state.frontier = guard.choose(state.frontier, state.open_bytes)
         nodes = state.take(_batch(state, limits))
         try:
-            outcome = expander.expand(nodes, state.upper, state.walks, _left(state, limits, len(nodes)))
+            outcome = expander.expand(nodes, state.upper, _effort(state, limits, len(nodes)))
         except Interrupted:
             state.put_back()
             continue
         yield from _commit_models(state, expander, outcome.found)
         for expansion in outcome.expansions:
-            yield from _commit(state, expansion, expander)
+            yield from _commit(state, expansion, expander, limits.details)
             state.in_flight = state.in_flight[1:]
         if state.lower > lower:
             lower = state.lower
@@ -91,9 +97,10 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
     return None
 
 
-def _left(state: SearchState, limits: Limits, taken: int) -> int | None:
-    """How many nodes the limit leaves to walks once those taken have been bounded."""
-    return None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
+def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
+    """What has been spent so far, and how many nodes the limit leaves once those taken have been bounded."""
+    left = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
+    return Effort(state.nodes, state.bound_calls, state.iterations, left, state.walks)
 
 
 def _batch(state: SearchState, limits: Limits) -> int:
@@ -115,9 +122,12 @@ def _commit_models(state: SearchState, expander: Expander, found: tuple[Fit, ...
             yield _discard(state, node.id, region)
 
 
-def _commit(state: SearchState, expansion: Expansion, expander: Expander) -> Iterator[Event]:
+def _commit(state: SearchState, expansion: Expansion, expander: Expander, details: bool) -> Iterator[Event]:
     """Commit one node: its bound calls, its fixed columns, and its end or its children."""
     node, region = expansion.node, expansion.region
+    if expansion.below is not None:
+        yield from _commit_below(state, expansion, expansion.below, expander.problem.k if details else None)
+        return
     yield from _commit_visits(state, node.id, region)
     for fixing in region.fixings:
         state.dropped = min(state.dropped, fixing.bound)
@@ -162,6 +172,29 @@ def _commit_subtree(state: SearchState, expansion: Expansion, expander: Expander
     state.depth = max(state.depth, node.depth + (1 if ids else 0))
     state.record(b"explored", node.id, subtree.nodes, subtree.dropped, *subtree.open_bounds)
     yield Explored(node.id, region.state, subtree.moves, subtree.dropped, tuple(ids), expander.walker_curvature)
+    for number, piece in zip(ids, expansion.children, strict=True):
+        if piece.closed is not None:
+            yield _discard(state, number, piece)
+        else:
+            state.push(_as_node(piece, number, node.id, node.depth + 1))
+
+
+def _commit_below(state: SearchState, expansion: Expansion, below: Below, details_of: int | None) -> Iterator[Event]:
+    """Commit what the kernel did below a node; step by step for the k given as ``details_of``."""
+    node, first = expansion.node, state.next_id - 1
+    state.next_id += below.numbers - 1
+    state.nodes += below.nodes
+    state.bound_calls += below.nodes
+    state.iterations += below.iterations
+    state.dropped = min(state.dropped, below.dropped)
+    state.depth = max(state.depth, node.depth + 1)
+    ids = tuple(first + number if number else node.id for number in expansion.numbers)
+    state.discarded += below.numbers // 2 + 1 - len(ids)
+    state.record(b"below", node.id, below.nodes, below.iterations, below.dropped, *ids)
+    if details_of is None:
+        yield SearchedBelow(node.id, below.nodes, below.dropped, ids)
+    else:
+        yield from events_of(below, node, lambda number: first + number if number else node.id, details_of)
     for number, piece in zip(ids, expansion.children, strict=True):
         if piece.closed is not None:
             yield _discard(state, number, piece)

@@ -97,6 +97,19 @@ class Explored:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchedBelow:
+    """The kernel searched below a node by itself; its steps are told one by one only to those who ask for them."""
+
+    node: int
+    nodes: int
+    """Bound calls it took."""
+    dropped: float
+    """A bound of every region it closed."""
+    open_ids: tuple[int, ...]
+    """Nodes made of the regions it left open."""
+
+
+@dataclass(frozen=True, slots=True)
 class LowerBoundRaised:
     """The bound of the whole search rose."""
 
@@ -112,5 +125,14 @@ class Finished:
 
 
 Event: TypeAlias = (
-    Started | IncumbentFound | Bounded | Fixed | Divided | Discarded | Explored | LowerBoundRaised | Finished
+    Started
+    | IncumbentFound
+    | Bounded
+    | Fixed
+    | Divided
+    | Discarded
+    | Explored
+    | SearchedBelow
+    | LowerBoundRaised
+    | Finished
 )

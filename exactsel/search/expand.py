@@ -10,11 +10,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
+from exactsel.bounds.subsearch import Below, Subsearcher
 from exactsel.bounds.subtree import Subtree, SubtreeWalker
 from exactsel.fit import Fit
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
@@ -22,7 +24,7 @@ from exactsel.proof import FitPoint, Proof
 from exactsel.search.branching import Branching
 from exactsel.search.node import Node, is_convex
 from exactsel.search.regions import Answer, Expansion, Fixing, Region, Round, Visit, as_region, inherit
-from exactsel.search.subtrees import SubtreeRecord, walk_budget
+from exactsel.search.subtrees import Effort, walk_budget
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
 from exactsel.subset import SubsetProblem
@@ -34,6 +36,13 @@ REMEMBERED = 200_000
 
 class Interrupted(Exception):
     """The stop flag was raised inside a round; the round leaves no trace."""
+
+
+class _SearchedBelow(NamedTuple):
+    """What the relaxation's kernel brought: better models, and the expansions of the nodes it was given, by id."""
+
+    found: list[Fit]
+    expansions: dict[int, Expansion]
 
 
 class Expander:
@@ -48,6 +57,7 @@ class Expander:
         tolerance: Tolerance,
         threads: int = 1,
         walker: SubtreeWalker | None = None,
+        subsearcher: Subsearcher | None = None,
     ) -> None:
         self.problem = problem
         self.tree = tree
@@ -56,6 +66,7 @@ class Expander:
         self.tolerance = tolerance
         self.threads = threads
         self.walker = walker
+        self.subsearcher = subsearcher
         self.seconds = {"bound": 0.0, "refit": 0.0, "subtrees": 0.0}
         # A cache only: a support that was no improvement once never is one later.
         self._values: dict[bytes, float] = {}
@@ -69,20 +80,31 @@ class Expander:
         """The bound at which a region is discarded."""
         return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)
 
-    def expand(
-        self, nodes: Sequence[Node], upper: float, walks: SubtreeRecord | None = None, walk_limit: int | None = None
-    ) -> Round:
+    def expand(self, nodes: Sequence[Node], upper: float, effort: Effort | None = None) -> Round:
         """Bound and split the nodes; :class:`Interrupted` when told to stop midway.
 
-        ``walks`` is the record of the subtrees walked so far; it says whether to walk those of these nodes, which may
-        take ``walk_limit`` nodes altogether.
+        ``effort``, what the search has spent so far, says whether subtrees are left to the kernels.
         """
         if self.tree.eager:
             return self._expand_eagerly(nodes, upper)
+        effort = effort or Effort()
+        below = self._search_below(nodes, upper, effort)
+        if below is None:
+            return self._expand_here(nodes, upper, effort)
+        rest = [node for node in nodes if node.id not in below.expansions]
+        better = list(below.found)
+        upper = min([upper, *(fit.value for fit in better)])
+        if rest:
+            careful = self._expand_here(rest, upper, effort)
+            better += careful.found
+            below.expansions.update((expansion.node.id, expansion) for expansion in careful.expansions)
+        return Round(tuple(better), tuple(below.expansions[node.id] for node in nodes))
+
+    def _expand_here(self, nodes: Sequence[Node], upper: float, effort: Effort) -> Round:
         found, regions = self._visit([as_region(node) for node in nodes], upper)
         upper = min([upper, *(fit.value for fit, _ in found)])
         better = [fit for fit, _ in found]
-        subtrees = self._walk([region for region, _ in regions], upper, walks, walk_limit)
+        subtrees = self._walk([region for region, _ in regions], upper, effort)
         for subtree in subtrees.values():
             if subtree is not None and subtree.support is not None:
                 fit = self.problem.fit(subtree.support)
@@ -98,10 +120,39 @@ class Expander:
                 expansions.append(replace(self._divide(node, region, answer, upper), walk_refused=i in subtrees))
         return Round(tuple(better), tuple(expansions))
 
-    def _walk(
-        self, regions: Sequence[Region], upper: float, walks: SubtreeRecord | None, limit: int | None
-    ) -> dict[int, Subtree | None]:
+    def _search_below(self, nodes: Sequence[Node], upper: float, effort: Effort) -> _SearchedBelow | None:
+        """Leave the nodes to the relaxation's own kernel, but for convex ones, which are solved with more care."""
+        if self.subsearcher is None:
+            return None
+        given = [node for node in nodes if not is_convex(node.state, self.problem.k)]
+        cost = self.subsearcher.iteration_cost
+        budget = effort.subsearch_budget(cost, len(given)) if given else 0
+        if budget == 0:
+            return None
+        began = time.perf_counter()
+        tolerance = self.tolerance.absolute(upper)
+        searched = self.subsearcher.explore(
+            np.stack([node.state for node in given]), [node.warm for node in given],
+            np.array([node.bound for node in given]), upper, tolerance, budget,
+        )  # fmt: skip
+        if searched is None:
+            raise Interrupted
+        found: list[Fit] = []
+        for below in searched:
+            fit = None if below.support is None else self.problem.fit(below.support)
+            if fit is not None and fit.value < upper:
+                upper = fit.value
+                found.append(fit)
+        self.seconds["subtrees"] += time.perf_counter() - began
+        cutoff = self.cutoff(upper)
+        expansions = {
+            node.id: _expansion_below(node, below, cutoff) for node, below in zip(given, searched, strict=True)
+        }
+        return _SearchedBelow(found, expansions)
+
+    def _walk(self, regions: Sequence[Region], upper: float, effort: Effort) -> dict[int, Subtree | None]:
         """Walk the subtrees of the open regions for which that promises to pay; by row, None where it was refused."""
+        walks = effort.walks
         if self.walker is None or walks is None:
             return {}
         cutoff, k = self.cutoff(upper), self.problem.k
@@ -115,8 +166,8 @@ class Expander:
         began = time.perf_counter()
         states = np.stack([regions[row].state for row in rows])
         budget = walk_budget(int(np.count_nonzero(states, axis=1).max()), first=not walks.begun)
-        if limit is not None:
-            budget = min(budget, limit // len(rows))
+        if effort.left is not None:
+            budget = min(budget, effort.left // len(rows))
         if budget == 0:
             return {}
         walked = self.walker.explore(states, upper, self.tolerance.absolute(upper), budget)
@@ -310,3 +361,15 @@ class Expander:
             values = self.problem.objectives(supports[new], self.threads)
             self._values.update(zip((keys[row] for row in new), values.tolist(), strict=True))
         return np.array([self._values[key] for key in keys]), fresh
+
+
+def _expansion_below(node: Node, below: Below, cutoff: float) -> Expansion:
+    """A node searched below by the kernel, with the regions left open."""
+    pieces, numbers = [], []
+    for piece in below.open_regions():
+        proof = node.proof if piece.proof is None else piece.proof
+        warm = node.warm if piece.start is None else piece.start
+        closed = "incumbent" if piece.bound >= cutoff else None
+        pieces.append(Region(piece.state, piece.bound, proof, warm, closed=closed, estimate=node.estimate))
+        numbers.append(piece.number)
+    return Expansion(node, as_region(node), children=tuple(pieces), below=below, numbers=tuple(numbers))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import networkx as nx
 
-from exactsel.search.events import Bounded, Discarded, Divided, Event, Explored, Finished, Fixed, Started
+from exactsel.search.events import Bounded, Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 
 
 def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
@@ -32,15 +32,24 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
                 graph.nodes[node].update(status=reason, bound=max(bound, graph.nodes[node]["bound"]))
             case Explored(node, _, moves, _, open_ids, _):
                 graph.nodes[node].update(status="walked", moves=len(moves))
-                for child in open_ids:
-                    graph.add_node(child, bound=graph.nodes[node]["bound"], status="open", fixed_in=[], fixed_out=[])
-                    graph.add_edge(node, child, decision="left open by the walk")
+                _add_open(graph, node, open_ids)
+            case SearchedBelow(node, nodes, _, open_ids):
+                graph.nodes[node].update(status="walked", moves=nodes)
+                _add_open(graph, node, open_ids)
             case Finished(_, open_nodes):
                 for node in open_nodes:
                     graph.nodes[node.id]["bound"] = node.bound
             case _:
                 pass
     return graph
+
+
+def _add_open(graph: nx.DiGraph, node: int, open_ids: tuple[int, ...]) -> None:
+    """Nodes made of what a kernel left open below a node; the node itself stays where nothing was done to it."""
+    for child in open_ids:
+        if child != node:
+            graph.add_node(child, bound=graph.nodes[node]["bound"], status="open", fixed_in=[], fixed_out=[])
+            graph.add_edge(node, child, decision="left open by the walk")
 
 
 def _add_children(graph: nx.DiGraph, node: int, columns: tuple[int, ...], children: tuple[int, ...], rest: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.bounds.base import Tightened
+from exactsel.bounds.subsearch import Below
 from exactsel.bounds.subtree import Subtree
 from exactsel.fit import Fit
 from exactsel.kernels.node import FREE
@@ -63,6 +64,10 @@ class Expansion:
     rest: Region | None = None
     subtree: Subtree | None = None
     """The walk of the whole subtree, where there was one; ``children`` are then the regions it left open."""
+    below: Below | None = None
+    """The search inside the kernel, where there was one; ``children`` are the regions it left open ..."""
+    numbers: tuple[int, ...] = ()
+    """... and these its numbers for them."""
     walk_refused: bool = False
     """Whether a walk was tried and refused, the columns being too nearly dependent."""
 

@@ -1,4 +1,8 @@
-"""When to hand a node to the depth-first kernel as a whole subtree, and what that has brought so far.
+"""When to leave a node's subtree to a kernel, and what that has brought so far.
+
+Two kernels can search by themselves. The one on the perspective relaxation (kernels/subsearch.py) does what the search
+does, only without Python between the nodes: it may take a fixed part of all the work so far, so that the order of
+the search stays close to best first. The other walks depth first in closed form (quadratic loss):
 
 A walk is a thousand times cheaper a node than the search's own rounds, but it cannot follow the better bound, so it
 pays where the subtree is small. Nobody knows that beforehand. So it is tried, with a budget, at nodes with ever fewer
@@ -70,6 +74,37 @@ class SubtreeRecord:
     def note_bound(self, columns: int, iterations: int) -> None:
         """Enter a bound call."""
         self.useful += float(iterations + 1) * columns**2
+
+
+SUBSEARCH_SHARE = 1 / 64
+"""Nodes one search inside the kernel may bound, as a part of all nodes bounded so far ..."""
+
+MOST_SUBSEARCH, LEAST_SUBSEARCH = 256, 4
+"""... no more than this, and none at all below that; ..."""
+
+SUBSEARCH_WORK = 5e7
+"""... and no more multiplications than this, so that a signal or a limit is soon obeyed (about 20 ms)."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What the search has spent so far, and what it may still spend."""
+
+    nodes: int = 0
+    bound_calls: int = 0
+    iterations: int = 0
+    left: int | None = None
+    """Nodes the limit leaves, besides those taken; None where there is none."""
+    walks: SubtreeRecord | None = None
+    """What walking subtrees in closed form has brought; None: walk none."""
+
+    def subsearch_budget(self, iteration_cost: float, searches: int) -> int:
+        """Nodes each of ``searches`` searches inside the kernel may bound; 0: there should be none."""
+        cost = iteration_cost * (2.0 + self.iterations / max(1, self.bound_calls))
+        budget = int(min(MOST_SUBSEARCH, self.nodes * SUBSEARCH_SHARE, SUBSEARCH_WORK / cost))
+        if self.left is not None:
+            budget = min(budget, (self.left + searches) // searches)
+        return budget if budget >= LEAST_SUBSEARCH else 0
 
 
 def walk_budget(columns: int, first: bool = False) -> int:

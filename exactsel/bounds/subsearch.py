@@ -1,0 +1,184 @@
+"""Search below nodes inside the kernel, with the perspective relaxation (any loss; see kernels/subsearch.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel.bounds.base import BoundOptions, stack_points
+from exactsel.kernels.apg import GramData, RawData, Rules
+from exactsel.kernels.node import empty_answers
+from exactsel.kernels.subsearch import DONE, Subsearch, empty_subsearch, search_below
+from exactsel.problem import Problem
+from exactsel.proof import ModelPoint
+from exactsel.types import FloatArray, IntArray, StateArray
+
+
+class KernelForm(NamedTuple):
+    """A problem as the relaxation's kernels take it: in the variables ``scale`` * x."""
+
+    loss: Any
+    data: GramData | RawData
+    lam: float
+    rules: Rules
+    scale: FloatArray
+
+
+class Relaxation(Protocol):
+    """A prepared bound whose kernel can search by itself."""
+
+    problem: Problem
+
+    @property
+    def kernel_form(self) -> KernelForm:
+        """What its kernel works on."""
+        ...
+
+    def as_point(self, x: FloatArray) -> ModelPoint:
+        """The proof point of a model (d,) of the problem."""
+        ...
+
+
+class OpenRegion(NamedTuple):
+    """A region left open, with the points that prove its bound and to start from (None: those of the node above)."""
+
+    number: int
+    state: StateArray
+    bound: float
+    proof: ModelPoint | None
+    start: ModelPoint | None
+
+
+class Note(NamedTuple):
+    """One thing done: to which node, what (kernels/subsearch.py), with which bound and what proves it."""
+
+    number: int
+    kind: int
+    column: int
+    bound: float
+    proof: ModelPoint | None
+
+
+@dataclass(frozen=True)
+class Below:
+    """What the search below one node brought; nodes are numbered from 0, that one, to ``numbers`` - 1.
+
+    Regions not among :meth:`open_regions` are closed with a bound of at least ``dropped``. ``support`` is that of the
+    best model met, None if none is better than the caller's.
+    """
+
+    nodes: int
+    iterations: int
+    numbers: int
+    dropped: float
+    support: tuple[int, ...] | None
+    found: Subsearch = field(repr=False)
+    row: int
+    scale: FloatArray = field(repr=False)
+    relaxation: Relaxation = field(repr=False)
+    _points: dict[int, ModelPoint] = field(default_factory=dict, repr=False)
+
+    def open_regions(self) -> Iterator[OpenRegion]:
+        """What is left open, in the order of the numbers."""
+        found, row = self.found, self.row
+        labels = found.open_labels[row, : found.open_count[row]]
+        for at in np.argsort(labels[:, 0]).tolist():
+            number, proof, start = labels[at].tolist()
+            state, bound = found.open_states[row, at].copy(), float(found.open_bounds[row, at])
+            yield OpenRegion(number, state, bound, self._point(proof), self._point(start))
+
+    def notes(self) -> Iterator[Note]:
+        """Everything done, in order."""
+        found, row = self.found, self.row
+        count = found.note_count[row]
+        what, bounds = found.notes[row, :count].tolist(), found.note_bounds[row, :count].tolist()
+        for (number, move, point), bound in zip(what, bounds, strict=True):
+            yield Note(number, move % 8, move // 8, bound, self._point(point))
+
+    def _point(self, index: int) -> ModelPoint | None:
+        if index < 0:
+            return None
+        if index not in self._points:
+            self._points[index] = self.relaxation.as_point(self.found.points[self.row, index] / self.scale)
+        return self._points[index]
+
+
+class Subsearcher:
+    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+
+    def __init__(self, relaxation: Relaxation, options: BoundOptions) -> None:
+        self._relaxation = relaxation
+        self._options = options
+        self._form = relaxation.kernel_form
+        problem = relaxation.problem
+        self._refit_tolerance = 1e-8 * problem.gradient_scale
+        entries = problem.d if isinstance(self._form.data, GramData) else problem.n
+        self.iteration_cost = float(entries * problem.d)
+        """Multiplications of one iteration on all columns, roughly."""
+
+    @staticmethod
+    def serves(bound: object) -> bool:
+        """Whether a prepared bound has a kernel that can search by itself."""
+        return hasattr(bound, "kernel_form")
+
+    def explore(
+        self, states: StateArray, warm: Sequence[ModelPoint | None], known: FloatArray, upper: float,
+        tolerance: float, budget: int,
+    ) -> list[Below] | None:  # fmt: skip
+        """Search below each node, up to ``budget`` nodes each.
+
+        Parameters
+        ----------
+        states : int8 array (B, d)
+        warm : sequence of B
+            What the parent's bound call left behind, None at the root.
+        known : float array (B,)
+            Bounds the nodes came with.
+        upper : float
+            Objective of the incumbent.
+        tolerance : float
+            Regions are closed this much below the incumbent.
+        budget : int
+            Nodes each search may bound.
+
+        Returns
+        -------
+        list of B
+            None when told to stop.
+        """
+        options, (loss, data, lam, rules, scale) = self._options, self._form
+        problem = self._relaxation.problem
+        found = empty_subsearch(len(states), problem.d, problem.k, budget)
+        workers = max(1, min(options.threads, available_threads(), len(states)))
+        starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
+        with loss_session(loss), parallel_section(workers):
+            search_below(
+                loss, data, lam, problem.k, rules, states, starts, known, upper, tolerance, self._refit_tolerance,
+                budget, options.stop, empty_answers(workers, problem.d, problem.k), found, _new_counter(),
+            )  # fmt: skip
+        if np.any(found.status != DONE):
+            return None
+        return [_below(found, row, scale, self._relaxation) for row in range(len(states))]
+
+
+def _new_counter() -> IntArray:
+    return np.zeros(1, dtype=np.int64)
+
+
+def _below(found: Subsearch, row: int, scale: FloatArray, relaxation: Relaxation) -> Below:
+    support = found.support[row]
+    return Below(
+        nodes=int(found.nodes[row]),
+        iterations=int(found.iterations[row]),
+        numbers=int(found.numbers[row]),
+        dropped=float(found.dropped[row]),
+        support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(found.value[row]) else None,
+        found=found,
+        row=row,
+        scale=scale,
+        relaxation=relaxation,
+    )
