@@ -180,6 +180,8 @@ def test_bounds_hold(bound, loss):
                 if answers.status[row] == SOLVED:
                     assert not is_relaxed(problem, state)
                     assert answers.bound[row] == pytest.approx(best, rel=1e-7)
+                elif answers.status[row] == CUT:
+                    assert answers.bound[row] >= cutoff
                 else:
                     assert is_relaxed(problem, state)
 

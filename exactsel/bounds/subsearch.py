@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +17,9 @@ from exactsel.kernels.subsearch import DONE, Subsearch, empty_subsearch, search_
 from exactsel.problem import Problem
 from exactsel.proof import ModelPoint
 from exactsel.types import FloatArray, IntArray, StateArray
+
+THOROUGH = 0.1
+"""The ``polish`` of a long search (see bounds/apg.py): half the bound calls, and a lower gap when it is broken off."""
 
 
 class KernelForm(NamedTuple):
@@ -127,7 +131,7 @@ class Subsearcher:
 
     def explore(
         self, states: StateArray, warm: Sequence[ModelPoint | None], known: FloatArray, upper: float,
-        tolerance: float, budget: int,
+        tolerance: float, budget: int, horizon: float = math.inf,
     ) -> list[Below] | None:  # fmt: skip
         """Search below each node, up to ``budget`` nodes each.
 
@@ -144,6 +148,9 @@ class Subsearcher:
             Regions are closed this much below the incumbent.
         budget : int
             Nodes each search may bound.
+        horizon : float
+            Regions whose bound lies above are left open: others, elsewhere, come first. Where there is one, the order
+            is what counts, and so the bounds are made tighter.
 
         Returns
         -------
@@ -151,6 +158,8 @@ class Subsearcher:
             None when told to stop.
         """
         options, (loss, data, lam, rules, scale) = self._options, self._form
+        if horizon < math.inf:
+            rules = rules._replace(polish=THOROUGH)
         problem = self._relaxation.problem
         found = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
@@ -158,7 +167,7 @@ class Subsearcher:
         with loss_session(loss), parallel_section(workers):
             search_below(
                 loss, data, lam, problem.k, rules, states, starts, known, upper, tolerance, self._refit_tolerance,
-                budget, options.stop, empty_answers(workers, problem.d, problem.k), found, _new_counter(),
+                budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), found, _new_counter(),
             )  # fmt: skip
         if np.any(found.status != DONE):
             return None

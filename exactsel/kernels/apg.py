@@ -19,6 +19,7 @@ from exactsel._jit import njit, prange
 from exactsel.kernels.dual import dual_at_point, dual_from_gram, node_bound
 from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
 from exactsel.kernels.node import (
+    CUT,
     ILL_CONDITIONED,
     UNFINISHED,
     Answers,
@@ -185,7 +186,10 @@ def data_node(
     if is_convex(columns, fixed, k):
         newton_refit(loss, data.AT, data.y, lam, columns, 0.0, x, zx, cutoff + 1e-12 * abs(cutoff))
         base = dual_at_point(loss, data.AT, data.y, data.norms, columns, zx, b, q, v)
-        write_solved(answers, row, columns, x, node_bound(base, q, m, 0, lam, np.empty(1)))
+        bound = node_bound(base, q, m, 0, lam, np.empty(1))
+        write_solved(answers, row, columns, x, bound)
+        if bound >= cutoff:
+            answers.status[row] = CUT  # perhaps before x was the minimiser
         return
     predict(data.AT, columns, x, zx)
     w, zw, new, znew, u = x.copy(), zx.copy(), x.copy(), np.empty(n), np.empty(m)

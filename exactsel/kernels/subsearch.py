@@ -203,6 +203,13 @@ def _swap_open(found: Subsearch, row: int, i: int, j: int) -> None:
 
 
 @njit
+def _set_aside(found: Subsearch, row: int, count: int) -> int:
+    """Move the region pushed last to the ``count`` this search will not touch; return how many these are now."""
+    _swap_open(found, row, count, found.open_count[row] - 1)
+    return count + 1
+
+
+@njit
 def _is_new(supports: IntArray, evaluated: int, support: IntArray) -> bool:
     """Whether a support is none of the last ones, of which ``supports`` is a ring; it is entered there."""
     for i in range(min(evaluated, REMEMBERED)):
@@ -285,7 +292,7 @@ def _is_convex(state: StateArray, k: int) -> bool:
 @njit
 def _search_below(
     loss: Any, data: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray, known: float,
-    upper: float, tolerance: float, refit_tolerance: float, budget: int, stop: BoolArray,
+    upper: float, tolerance: float, refit_tolerance: float, budget: int, horizon: float, stop: BoolArray,
     answers: Answers, worker: int, found: Subsearch, row: int,
 ) -> None:  # fmt: skip
     d = state.size
@@ -332,8 +339,7 @@ def _search_below(
         if status in (SOLVED, ILL_CONDITIONED):
             # Not closed in spite of being solved: left to whoever takes more care of rounding.
             _push(found, row, here, bound, number, proof, point)
-            _swap_open(found, row, set_aside, found.open_count[row] - 1)
-            set_aside += 1
+            set_aside = _set_aside(found, row, set_aside)
             continue
         _fix(here, k, answers, worker, cutoff, number, point, found, row)
         if _is_convex(here, k):
@@ -349,6 +355,8 @@ def _search_below(
                 _close(found, row, found.numbers[row], child_bound, child_proof)
             else:
                 _push(found, row, here, child_bound, found.numbers[row], child_proof, point)
+                if child_bound > horizon:
+                    set_aside = _set_aside(found, row, set_aside)
             found.numbers[row] += 1
     found.status[row] = DONE
 
@@ -356,13 +364,14 @@ def _search_below(
 @njit(parallel=True)
 def search_below(
     loss: Any, data: Any, lam: float, k: int, rules: Rules, states: StateArray, starts: FloatArray,
-    known: FloatArray, upper: float, tolerance: float, refit_tolerance: float, budget: int, stop: BoolArray,
-    answers: Answers, found: Subsearch, counter: IntArray,
+    known: FloatArray, upper: float, tolerance: float, refit_tolerance: float, budget: int, horizon: float,
+    stop: BoolArray, answers: Answers, found: Subsearch, counter: IntArray,
 ) -> None:  # fmt: skip
     """Search below every node (a row of ``states``), each up to ``budget`` nodes.
 
     A region is closed where its bound reaches min(``upper``, the best objective met) - ``tolerance``. ``known`` (B,)
-    are the bounds the nodes came with and ``starts`` (B, d) the points to start from. Each row of ``answers`` is a
+    are the bounds the nodes came with and ``starts`` (B, d) the points to start from. Regions whose bound lies above
+    ``horizon`` are left open: others come first. Each row of ``answers`` is a
     worker's; they share the nodes by ``counter``, a zero.
     """
     for worker in prange(answers.bound.size):
@@ -372,5 +381,5 @@ def search_below(
                 break
             _search_below(
                 loss, data, lam, k, rules, states[row], starts[row], known[row], upper, tolerance, refit_tolerance,
-                budget, stop, answers, worker, found, row,
+                budget, horizon, stop, answers, worker, found, row,
             )  # fmt: skip

@@ -39,11 +39,12 @@ from exactsel.search.events import (
     Started,
 )
 from exactsel.search.expand import Expander, Interrupted
+from exactsel.search.frontier import BestFirst
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.regions import Expansion, Region
 from exactsel.search.state import SearchState
-from exactsel.search.subtrees import Effort
+from exactsel.search.subtrees import HORIZON, Effort
 from exactsel.search.watch import Watch
 
 
@@ -100,7 +101,11 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
 def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
     """What has been spent so far, and how many nodes the limit leaves once those taken have been bounded."""
     left = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
-    return Effort(state.nodes, state.bound_calls, state.iterations, left, state.walks)
+    state.prospects.note(state.nodes, len(state.frontier))
+    horizon = math.inf
+    if state.prospects.long and isinstance(state.frontier, BestFirst):
+        horizon = state.frontier.bound_at(HORIZON)
+    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks)
 
 
 def _batch(state: SearchState, limits: Limits) -> int:

@@ -133,7 +133,7 @@ class Expander:
         tolerance = self.tolerance.absolute(upper)
         searched = self.subsearcher.explore(
             np.stack([node.state for node in given]), [node.warm for node in given],
-            np.array([node.bound for node in given]), upper, tolerance, budget,
+            np.array([node.bound for node in given]), upper, tolerance, budget, effort.horizon,
         )  # fmt: skip
         if searched is None:
             raise Interrupted

@@ -71,6 +71,10 @@ class BestFirst:
         """The smallest bound of an open node; inf when there is none."""
         return float(self._nodes[0].bound) if self._nodes else math.inf
 
+    def bound_at(self, rank: int) -> float:
+        """The bound of the node that ``rank`` others come before; inf when there are no more than that."""
+        return float(self._nodes[rank].bound) if len(self._nodes) > rank else math.inf
+
     def prune(self, cutoff: float) -> list[Node]:
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
         first = self._nodes.bisect_key_left((cutoff, -1))

@@ -12,7 +12,7 @@ from exactsel.fit import Fit
 from exactsel.search.frontier import Frontier
 from exactsel.search.memory import node_bytes
 from exactsel.search.node import Node
-from exactsel.search.subtrees import SubtreeRecord
+from exactsel.search.subtrees import Prospects, SubtreeRecord
 
 
 @dataclass
@@ -39,6 +39,8 @@ class SearchState:
     """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
     """What walking whole subtrees has brought (see subtrees.py)."""
+    prospects: Prospects = field(default_factory=Prospects)
+    """Whether the end is in sight (see subtrees.py)."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet."""
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)

@@ -12,6 +12,7 @@ never exceed what went into useful work. Work is counted, not timed: the same se
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 FIRST_TRIES = 2e9
@@ -82,8 +83,37 @@ SUBSEARCH_SHARE = 1 / 64
 MOST_SUBSEARCH, LEAST_SUBSEARCH = 256, 4
 """... no more than this, and none at all below that; ..."""
 
+HORIZON = 1024
+"""How many open nodes the next rounds of a long search will take: the bound of the last is the horizon of the searches
+inside the kernel, so that the order stays best first."""
+
+LONG_FROM, LONG_GROWTH = 65_536, 1.25
+"""A search is long when, this many nodes on, the open ones have grown by this factor since half as many."""
+
 SUBSEARCH_WORK = 5e7
 """... and no more multiplications than this, so that a signal or a limit is soon obeyed (about 20 ms)."""
+
+
+@dataclass
+class Prospects:
+    """Whether the end of the search is in sight; part of its state.
+
+    As long as it is, subtrees are searched to their end, which is quickest. A search that will not end soon is about
+    the bound it reaches: then the order must be best first, and nodes are bounded more thoroughly.
+    """
+
+    long: bool = False
+    _mark: int = LONG_FROM // 2
+    _open_at_mark: int = 0
+
+    def note(self, nodes: int, open_nodes: int) -> None:
+        """Enter how far the search is."""
+        if nodes < self._mark:
+            return
+        if self._mark >= LONG_FROM and open_nodes > LONG_GROWTH * self._open_at_mark:
+            self.long = True
+        self._mark *= 2
+        self._open_at_mark = open_nodes
 
 
 @dataclass(frozen=True)
@@ -93,6 +123,8 @@ class Effort:
     nodes: int = 0
     bound_calls: int = 0
     iterations: int = 0
+    horizon: float = math.inf
+    """Bound of the open nodes that come next, in a long search; what lies above is left to later rounds."""
     left: int | None = None
     """Nodes the limit leaves, besides those taken; None where there is none."""
     walks: SubtreeRecord | None = None
