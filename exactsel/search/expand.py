@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
+from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
 from exactsel.bounds.subtree import Subtree, SubtreeWalker
 from exactsel.fit import Fit
@@ -47,7 +48,7 @@ class Expander:
         bound: PreparedBound,
         tolerance: Tolerance,
         threads: int = 1,
-        walker: SubtreeWalker | None = None,
+        walker: SubtreeWalker | DependentWalker | None = None,
     ) -> None:
         self.problem = problem
         self.tree = tree
