@@ -113,7 +113,9 @@ def basis_of(relations: Relations, unit: FloatArray, inside: IntArray, candidate
 
 
 def _are_whole(values: FloatArray) -> bool:
-    return values.size == 0 or bool(np.abs(values - np.rint(values)).max() <= WHOLE and np.abs(values).max() <= MOST_TURNS)
+    return values.size == 0 or bool(
+        np.abs(values - np.rint(values)).max() <= WHOLE and np.abs(values).max() <= MOST_TURNS
+    )
 
 
 def _split(unit: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[IntArray, IntArray] | None:

@@ -23,8 +23,11 @@ from exactsel.types import FloatArray, StateArray
 LARGEST = 400
 """With more columns than this a node takes too long for this method to pay."""
 
-ROOM = 16.0
-"""How much the trace of K may grow through exchanges of columns, if the tolerance allows that much."""
+TRUSTED_CONDITION = 1e8
+"""Largest ||G|| trace(K) at which downdates are trusted to give drop costs to a millionth."""
+
+ROOM = 10.0
+"""How much the trace of K must be able to grow through exchanges of columns."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class DependentWalker:
         gram = problem.gram
         G = gram.G / np.outer(lengths, lengths)
         self._data = QuadraticData(G, gram.b / lengths, gram.constant, np.zeros(problem.d))
+        self._unit_rounding = ROUNDING * (problem.d + problem.n**0.5)
         self._largest = float(np.linalg.eigvalsh(G)[-1])
         farthest = np.sort(relations.distance)[::-1][: problem.k].sum()
         # The lengths in the scope are computed ones.
@@ -80,8 +84,8 @@ class DependentWalker:
                 found.append(None)
                 continue
             walk_dependent(
-                self._data, self._relations.scale, begin.places, begin.start, upper, tolerance, begin.slack,
-                begin.trusted, budget, self._options.stop, walk, row,
+                self._data, self._relations.scale, begin.places, begin.start, upper, tolerance, self._unit_rounding,
+                begin.slack, begin.trusted, budget, self._options.stop, walk, row,
             )  # fmt: skip
             if walk.status[row] == STOPPED:
                 return None
@@ -101,18 +105,17 @@ class DependentWalker:
         x = K @ b
         x = x + K @ (b - H @ x)
         constant = self._data.constant
-        residual = np.sqrt(2.0 * (min(upper, constant) if np.isfinite(upper) else constant))
         allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * max(1.0, min(abs(upper), constant)))
-        rounding = ROUNDING * (self.problem.d + self.problem.n**0.5) * constant * self._largest
-        left = allowed - self._away * residual
-        trace = min(ROOM * float(np.trace(K)), left / max(rounding, 1e-300))
-        if not float(np.trace(K)) <= trace:
+        slack = self._away * float(np.sqrt(2.0 * min(upper, constant)))
+        trusted = TRUSTED_CONDITION / self._largest
+        if not (slack <= allowed and ROOM * float(np.trace(K)) <= trusted):
             return None
         base = state.copy()
         base[candidates] = OUT
         base[basis.inside] = OUT
         start = Start(
-            base, columns, basis.inside.size, basis.others, basis.T, basis.denominator, K, x, constant - 0.5 * float(b @ x)
-        )
+            base, columns, basis.inside.size, basis.others, basis.T, basis.denominator, K, x,
+            constant - 0.5 * float(b @ x),
+        )  # fmt: skip
         places = self.problem.k - (inside.size - basis.inside.size)
-        return _Start(start, places, self._away * residual + rounding * trace, trace)
+        return _Start(start, places, slack, trusted)

@@ -10,6 +10,9 @@ numbers. Then:
 
 Whole numbers decide without rounding which columns depend on which. Where they grow too large, or K does, the walk
 ends early and hands back what is open.
+
+A value is trusted only after it has been computed from the Gram matrix at the fit, with what the Gram matrix may be
+off by, unit (||x||_1 + ||y||)^2 for unit columns, and what the fit may be, trace(K) ||gradient||^2, taken off.
 """
 
 from __future__ import annotations
@@ -25,17 +28,12 @@ from exactsel.kernels.subtree import (
     CLOSED,
     EXPLORED,
     LEFT_OPEN,
-    NOT_TRUSTED,
     OUT_OF_BUDGET,
     PUT_IN,
     STOPPED,
     Walk,
 )
-from exactsel.kernels.subtree_fit import (
-    QuadraticData,
-    best_addition,
-    drifted,
-)
+from exactsel.kernels.subtree_fit import DEPENDENT, QuadraticData
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 LARGEST = 1_000_000
@@ -43,6 +41,9 @@ LARGEST = 1_000_000
 
 NOTHING = -1
 """No column takes the place of another."""
+
+SHAVE = 1e-5
+"""Part of a drop cost given up for the rounding errors of K."""
 
 
 class Start(NamedTuple):
@@ -212,6 +213,87 @@ def _leave_out(stack: Levels, level: int) -> None:
     stack.fixed[level + 1], stack.denominator[level + 1] = stack.fixed[level], stack.denominator[level]
 
 
+@njit(sums=True)
+def _certified(data: QuadraticData, K: FloatArray, x: FloatArray, columns: IntArray, p: int, unit: float) -> float:
+    """A number no model on the first p columns is below."""
+    value, slope, trace, size = data.constant, 0.0, 0.0, np.sqrt(2.0 * data.constant)
+    for i in range(p):
+        total = 0.0
+        for j in range(p):
+            total += data.H[columns[i], columns[j]] * x[j]
+        b = data.b[columns[i]]
+        value += x[i] * (0.5 * total - b)
+        slope += (total - b) ** 2
+        trace += K[i, i]
+        size += abs(x[i])
+    return value - unit * size * size - trace * slope
+
+
+@njit
+def _eliminate(data: QuadraticData, columns: IntArray, fixed: int, L: FloatArray, solution: FloatArray) -> float:
+    """Cholesky factor and right-hand side of the fit on the first columns; returns its value."""
+    value = data.constant
+    for i in range(fixed):
+        for j in range(i + 1):
+            total = data.H[columns[i], columns[j]]
+            for q in range(j):
+                total -= L[i, q] * L[j, q]
+            L[i, j] = total / L[j, j] if j < i else np.sqrt(max(total, 1e-300))
+        total = data.b[columns[i]]
+        for q in range(i):
+            total -= L[i, q] * solution[q]
+        solution[i] = total / L[i, i]
+        value -= 0.5 * solution[i] ** 2
+    return value
+
+
+@njit
+def _coefficient_sum(
+    fixed: int, L: FloatArray, line: FloatArray, solution: FloatArray, x: FloatArray, last: float
+) -> float:
+    """||x||_1 of the fit with one column more, whose coefficient is ``last``."""
+    size = abs(last)
+    for i in range(fixed - 1, -1, -1):
+        total = solution[i] - line[i] * last
+        for q in range(i + 1, fixed):
+            total -= L[q, i] * x[q]
+        x[i] = total / L[i, i]
+        size += abs(x[i])
+    return size
+
+
+@njit
+def _best_addition(
+    data: QuadraticData, columns: IntArray, fixed: int, m: int, unit: float,
+    L: FloatArray, line: FloatArray, solution: FloatArray, x: FloatArray,
+) -> tuple[float, int, float]:  # fmt: skip
+    """The smallest objective on S with at most one of the further columns, that column's position (-1: none helps), and
+    a number none of these models is below.
+    """
+    line[:] = 0.0
+    length = np.sqrt(2.0 * data.constant)
+    value = _eliminate(data, columns, fixed, L, solution)
+    size = length + _coefficient_sum(fixed, L, line, solution, x, 0.0)
+    best, position, bound = value, -1, value - unit * size * size
+    for i in range(fixed, m):
+        column = columns[i]
+        pivot, correlation = data.H[column, column], data.b[column]
+        for j in range(fixed):
+            total = data.H[column, columns[j]]
+            for q in range(j):
+                total -= L[j, q] * line[q]
+            line[j] = total / L[j, j]
+            pivot -= line[j] ** 2
+            correlation -= line[j] * solution[j]
+        if pivot > DEPENDENT * data.H[column, column]:
+            with_it = value - 0.5 * correlation * correlation / pivot
+            size = length + _coefficient_sum(fixed, L, line, solution, x, correlation / pivot)
+            bound = min(bound, with_it - unit * size * size)
+            if with_it < best:
+                best, position = with_it, i
+    return best, position, bound
+
+
 @njit
 def _note(walk: Walk, row: int, column: int, kind: int) -> None:
     walk.moves[row, walk.move_count[row]] = 8 * column + kind
@@ -235,36 +317,40 @@ def _keep_model(walk: Walk, row: int, value: float, columns: IntArray, count: in
 
 
 @njit
-def _leave_open(walk: Walk, row: int, base: StateArray, stack: Levels, level: int, slack: float) -> None:
+def _leave_open(
+    data: QuadraticData, walk: Walk, row: int, base: StateArray, stack: Levels, level: int, unit: float, slack: float
+) -> None:
     """Hand back the regions on the stack, deepest first, as the preorder has them."""
     while level >= 0:
         count = walk.open_count[row]
         walk.open_states[row, count, :] = base
         for i in range(stack.size[level] + stack.others[level]):
             walk.open_states[row, count, stack.columns[level, i]] = IN if i < stack.fixed[level] else FREE
-        walk.open_bounds[row, count] = stack.value[level] - slack
+        fit = _certified(data, stack.K[level], stack.x[level], stack.columns[level], stack.size[level], unit)
+        walk.open_bounds[row, count] = fit - slack
         walk.open_count[row] += 1
         _note(walk, row, 0, LEFT_OPEN)
         level -= 1
 
 
 @njit
-def _choose(
-    stack: Levels, level: int, k: int, cutoff: float, known: float, slack: float, walk: Walk, row: int
-) -> int:
-    """Put in the columns that cost too much to leave out; return the position of the costliest other."""
+def _choose(stack: Levels, level: int, k: int, bound: float, cutoff: float, most: float, walk: Walk, row: int) -> int:
+    """Put in the columns that cost too much to leave out; return the position of the costliest other.
+
+    ``bound`` is that of the region, and no bound above ``most`` is noted.
+    """
     K, T, x, columns = stack.K[level], stack.T[level], stack.x[level], stack.columns[level]
-    value, highest, costliest = stack.value[level] - slack, -1.0, stack.fixed[level]
+    highest, costliest = -1.0, stack.fixed[level]
     i = stack.fixed[level]
     while i < stack.size[level] and stack.fixed[level] < k:
-        cost = 0.5 * x[i] * x[i] / K[i, i]
-        needed = value + cost >= cutoff
+        cost = (1.0 - SHAVE) * 0.5 * x[i] * x[i] / K[i, i]
+        needed = bound + cost >= cutoff
         if needed:
             for a in range(stack.others[level]):
                 needed = needed and T[i, a] == 0
         if needed:
             _note(walk, row, columns[i], PUT_IN)
-            walk.dropped[row] = min(walk.dropped[row], value + cost, known - slack)
+            walk.dropped[row] = min(walk.dropped[row], bound + cost, most)
             _swap(stack, level, i, stack.fixed[level])
             stack.fixed[level] += 1
         elif cost > highest:
@@ -275,59 +361,54 @@ def _choose(
 
 @njit
 def walk_dependent(
-    data: QuadraticData, scale: FloatArray, k: int, start: Start, upper: float, tolerance: float, slack: float,
-    trusted: float, budget: int, stop: BoolArray, walk: Walk, row: int,
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, upper: float, tolerance: float, unit: float,
+    slack: float, trusted: float, budget: int, stop: BoolArray, walk: Walk, row: int,
 ) -> None:  # fmt: skip
     """Walk the subtree of one region up to ``budget`` nodes; see kernels/subtree.py for what is handed back.
 
     ``k`` counts the columns of the walk only, not those IN in ``start.base``. ``scale`` (d,) are the norms of the
-    columns in which T is whole; ``data`` are of unit columns. ``slack`` is given up in all, and the trace of K may
-    grow to ``trusted``.
+    columns in which T is whole; ``data`` are of unit columns. ``unit`` is the rounding of a Gram entry, ``slack`` is
+    taken off every value besides, and the trace of K may grow to ``trusted``.
     """
     levels = start.basis.size + start.others.size + 1
     stack = _first_level(start, levels)
-    L, line, solution = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1)
+    L, line, solution, x = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
     turned = np.empty(start.basis.size)
-    level, audited = 0, 0
+    level = 0
     walk.status[row] = EXPLORED
     while level >= 0:
         known = min(upper, walk.value[row])
         cutoff = known - tolerance
-        p, q, value = stack.size[level], stack.others[level], stack.value[level]
-        columns, fixed = stack.columns[level], stack.fixed[level]
+        p, q, columns, fixed = stack.size[level], stack.others[level], stack.columns[level], stack.fixed[level]
         places = k - fixed
         walk.nodes[row] += 1
-        if walk.nodes[row] >= audited + 1024:
-            audited = walk.nodes[row]
-            if stop[0]:
-                walk.status[row] = STOPPED
-                return
-            if drifted(data, columns, stack.x[level], p, value, slack):
-                walk.status[row] = NOT_TRUSTED
-                return
-        if value - slack >= cutoff:
-            _close(walk, row, min(value, known) - slack)
+        if walk.nodes[row] % 1024 == 0 and stop[0]:
+            walk.status[row] = STOPPED
+            return
+        bound = _certified(data, stack.K[level], stack.x[level], columns, p, unit) - slack
+        if bound >= cutoff:
+            _close(walk, row, min(bound, known - slack))
             level -= 1
             continue
-        if p - fixed <= places:
-            if value < known:
-                _keep_model(walk, row, value, columns, p, -1)
-            _close(walk, row, min(value, known) - slack)
-            level -= 1
-            continue
-        if places <= 1:
-            best, extra = best_addition(data, columns, fixed, p + q if places == 1 else fixed, L, line, solution)
+        if p - fixed <= places or places <= 1:
+            best, count, extra = stack.value[level], p, -1
+            if p - fixed > places:
+                more = p + q if places == 1 else fixed
+                best, extra, bound = _best_addition(data, columns, fixed, more, unit, L, line, solution, x)
+                bound, count = bound - slack, fixed
             if best < known:
-                _keep_model(walk, row, best, columns, fixed, extra)
-            _close(walk, row, min(best, known) - slack)
+                _keep_model(walk, row, best, columns, count, extra)
+            if bound < min(known, best) - tolerance:
+                walk.status[row] = OUT_OF_BUDGET
+                break
+            _close(walk, row, min(bound, known - slack))
             level -= 1
             continue
         if walk.nodes[row] >= budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
             walk.status[row] = OUT_OF_BUDGET
             break
-        before = fixed
-        chosen = _choose(stack, level, k, cutoff, known, slack, walk, row)
-        if stack.fixed[level] > before:
+        chosen = _choose(stack, level, k, bound, cutoff, known - slack, walk, row)
+        if stack.fixed[level] > fixed:
             continue
         _swap(stack, level, chosen, p - 1)
         substitute = _substitute(stack, level, scale)
@@ -341,4 +422,4 @@ def walk_dependent(
         _swap(stack, level, p - 1, fixed)
         stack.fixed[level] = fixed + 1
         level += 1
-    _leave_open(walk, row, start.base, stack, level, slack)
+    _leave_open(data, walk, row, start.base, stack, level, unit, slack)
