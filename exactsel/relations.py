@@ -10,10 +10,14 @@ span, ||Ax - y|| >= ||QAx - y||, so nothing outside it matters.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.types import FloatArray, IntArray
+
+LongArray: TypeAlias = NDArray[np.longdouble]
 
 INDEPENDENT = 1e-5
 """A column of which at least this part is left once others are projected out does not depend on them ..."""
@@ -112,7 +116,7 @@ def basis_of(relations: Relations, unit: FloatArray, inside: IntArray, candidate
     return Basis(columns[:first], columns[first:], others, T, denominator)
 
 
-def _are_whole(values: FloatArray) -> bool:
+def _are_whole(values: FloatArray | LongArray) -> bool:
     return values.size == 0 or bool(
         np.abs(values - np.rint(values)).max() <= WHOLE and np.abs(values).max() <= MOST_TURNS
     )
@@ -142,18 +146,18 @@ def _split(unit: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[In
     return np.array(columns, dtype=np.int64), np.array(others, dtype=np.int64)
 
 
-def _combinations(AT: FloatArray, basis: IntArray, others: IntArray) -> FloatArray:
+def _combinations(AT: FloatArray, basis: IntArray, others: IntArray) -> LongArray:
     """Least squares of columns on a basis, refined with residuals in extended precision."""
     A, targets = AT[basis].T.astype(np.longdouble), AT[others].T.astype(np.longdouble)
-    matrix = AT[basis].T
+    scale = np.linalg.norm(AT[basis], axis=1)
+    Q, triangle = np.linalg.qr(AT[basis].T / scale)
     T = np.zeros((basis.size, others.size), dtype=np.longdouble)
     for _ in range(3):
-        T = T + np.linalg.lstsq(matrix, (targets - A @ T).astype(float), rcond=None)[0]
-    refined: FloatArray = T
-    return refined
+        T = T + np.linalg.solve(triangle, Q.T @ (targets - A @ T).astype(float)) / scale[:, None]
+    return T
 
 
-def _scales(T: FloatArray) -> FloatArray:
+def _scales(T: LongArray) -> LongArray:
     """Factors for the basis and then the others, such that a spanning forest of the entries of T become 1 or -1."""
     p, q = T.shape
     scale = np.zeros(p + q, dtype=np.longdouble)
@@ -175,7 +179,7 @@ def _scales(T: FloatArray) -> FloatArray:
 
 
 def _distances(
-    AT: FloatArray, y: FloatArray, V: IntArray, factors: FloatArray, basis: IntArray, others: IntArray
+    AT: FloatArray, y: FloatArray, V: IntArray, factors: LongArray, basis: IntArray, others: IntArray
 ) -> FloatArray:
     """How far each column is from what V says of it, relative to its length, and rounded up."""
     distance = np.zeros(len(AT))

@@ -149,7 +149,7 @@ def _exchange_whole(stack: Levels, level: int, a: int) -> bool:
         for i in range(p):
             T_next[i, c] //= divisor
             largest = max(largest, abs(T_next[i, c]))
-    return largest <= LARGEST
+    return bool(largest <= LARGEST)
 
 
 @njit
@@ -226,7 +226,7 @@ def _certified(data: QuadraticData, K: FloatArray, x: FloatArray, columns: IntAr
         slope += (total - b) ** 2
         trace += K[i, i]
         size += abs(x[i])
-    return value - unit * size * size - trace * slope
+    return float(value - unit * size * size - trace * slope)
 
 
 @njit
@@ -356,7 +356,7 @@ def _choose(stack: Levels, level: int, k: int, bound: float, cutoff: float, most
         elif cost > highest:
             costliest, highest = i, cost
         i += 1
-    return costliest
+    return int(costliest)
 
 
 @njit
