@@ -14,6 +14,8 @@ from recorded import columns_of, instance_of, replayed
 from exactsel import Problem, Settings, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.dependent import DependentWalker
+from exactsel.kernels.dependent_basis import NOTHING, exchange, first_level, leave_out, substitute, swap_in_basis
+from exactsel.kernels.dependent_value import best_addition, certified
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.relations import basis_of, find_relations
 from exactsel.search.events import Explored
@@ -193,6 +195,75 @@ def test_relations_hold_exactly(seed):
     assert sorted([*columns, *basis.others]) == sorted({*columns.tolist(), *candidates.tolist()})
     scaled = unit * relations.scale
     np.testing.assert_allclose(scaled[:, columns] @ basis.T, basis.denominator * scaled[:, basis.others], atol=1e-10)
+
+
+def start_of(problem):
+    """A walker and its first level for the whole space; None where there is none."""
+    walker = DependentWalker.of(problem, BoundOptions())
+    begin = walker and walker._start(np.full(problem.d, FREE, dtype=np.int8), problem.gram.constant, 1.0)
+    return begin and (walker, begin.start)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=300, deadline=None)
+def test_a_basis_changed_column_by_column_is_what_comes_out_anew(seed):
+    rng, problem = np.random.default_rng(seed), random_problem(seed)
+    found = start_of(problem)
+    if found is None:
+        return
+    walker, start = found
+    data, scale, V = walker._data, walker._relations.scale, walker._relations.coordinates
+    levels = start.basis.size + start.others.size
+    stack, turned = first_level(start, levels + 1), np.empty(start.basis.size)
+    for level in range(levels - 1):
+        p = int(stack.size[level])
+        if p <= 1:
+            return
+        swap_in_basis(stack, level, int(rng.integers(p)), p - 1)
+        other = substitute(stack, level, scale)
+        gone = stack.columns[level, p - 1]
+        before = set(stack.columns[level, : p + stack.others[level]].tolist())
+        if other == NOTHING:
+            leave_out(stack, level)
+        elif not exchange(stack, level, other, scale, turned) <= 1e6:
+            return
+        size, left = int(stack.size[level + 1]), int(stack.others[level + 1])
+        columns, rest = np.split(stack.columns[level + 1, : size + left], [size])
+        assert {*columns.tolist(), *rest.tolist()} == before - {gone}
+        assert np.linalg.matrix_rank(V[:, columns]) == size == np.linalg.matrix_rank(V[:, [*columns, *rest]])
+        whole = V[:, columns] @ stack.T[level + 1, :size, :left]
+        np.testing.assert_array_equal(whole, stack.denominator[level + 1] * V[:, rest])
+        K = np.linalg.inv(data.H[np.ix_(columns, columns)])
+        x, b = K @ data.b[columns], data.b[columns]
+        room = 1e-9 * np.trace(K) ** 2
+        np.testing.assert_allclose(stack.K[level + 1, :size, :size], K, atol=room)
+        np.testing.assert_allclose(stack.x[level + 1, :size], x, atol=room * (1.0 + np.abs(b).max()))
+        value = data.constant - 0.5 * b @ x
+        assert stack.value[level + 1] == pytest.approx(value, abs=room * scale_of(problem))
+        low = certified(data, stack.K[level + 1], stack.x[level + 1], columns, size, 1e-14)
+        assert low <= problem.fit(columns).value + 1e-12 * scale_of(problem)
+        assert low >= value - 1e-6 * scale_of(problem) * np.trace(K) ** 2
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=300, deadline=None)
+def test_the_best_addition(seed):
+    rng, problem = np.random.default_rng(seed), random_problem(seed)
+    found = start_of(problem)
+    if found is None:
+        return
+    walker, start = found
+    fixed = int(rng.integers(0, start.basis.size + 1))
+    columns = np.concatenate([start.basis, start.others])
+    room = [np.zeros((fixed + 1, fixed + 1)), *(np.zeros(fixed + 1) for _ in range(3))]
+    best, position, bound = best_addition(walker._data, columns, fixed, columns.size, walker._unit_rounding, *room)
+    inside = columns[:fixed].tolist()
+    values = [problem.fit([*inside, j]).value for j in columns[fixed:].tolist()]
+    expected = min([problem.fit(inside).value, *values])
+    assert best == pytest.approx(expected, abs=1e-9 * scale_of(problem))
+    assert bound <= expected + 1e-12 * scale_of(problem)
+    if position >= 0:
+        assert problem.fit([*inside, columns[position]]).value == pytest.approx(expected, abs=1e-9 * scale_of(problem))
 
 
 def exact_rank(A):

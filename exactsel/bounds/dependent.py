@@ -12,9 +12,10 @@ import numpy as np
 
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.subtree import ALWAYS_ALLOWED, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
+from exactsel.kernels.dependent_basis import Start
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree import STOPPED, empty_walk
-from exactsel.kernels.subtree_dependent import Start, walk_dependent
+from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.relations import Relations, basis_of, find_relations
@@ -34,7 +35,6 @@ ROOM = 10.0
 class _Start:
     start: Start
     places: int
-    slack: float
     trusted: float
 
 
@@ -85,7 +85,7 @@ class DependentWalker:
                 continue
             walk_dependent(
                 self._data, self._relations.scale, begin.places, begin.start, upper, tolerance, self._unit_rounding,
-                begin.slack, begin.trusted, budget, self._options.stop, walk, row,
+                self._away, begin.trusted, budget, self._options.stop, walk, row,
             )  # fmt: skip
             if walk.status[row] == STOPPED:
                 return None
@@ -106,9 +106,9 @@ class DependentWalker:
         x = x + K @ (b - H @ x)
         constant = self._data.constant
         allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * max(1.0, min(abs(upper), constant)))
-        slack = self._away * float(np.sqrt(2.0 * min(upper, constant)))
+        missing = self._away * float(np.sqrt(2.0 * min(upper, constant)))
         trusted = TRUSTED_CONDITION / self._largest
-        if not (slack <= allowed and ROOM * float(np.trace(K)) <= trusted):
+        if not (missing <= allowed and ROOM * float(np.trace(K)) <= trusted):
             return None
         base = state.copy()
         base[candidates] = OUT
@@ -118,4 +118,4 @@ class DependentWalker:
             constant - 0.5 * float(b @ x),
         )  # fmt: skip
         places = self.problem.k - (inside.size - basis.inside.size)
-        return _Start(start, places, slack, trusted)
+        return _Start(start, places, trusted)
