@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_lam, checked_matrix, checked_names, checked_vector, make_loss
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
@@ -181,9 +182,7 @@ class Problem:
     @cached_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"):  # so that the last bits, and the tree, do not depend on the machine's cores
+        with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
             gram, b = self.AT @ self.AT.T, self.AT @ self.y
         return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms)
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.blas import one_thread
 from exactsel.types import FloatArray, IntArray
 
 LongArray: TypeAlias = NDArray[np.longdouble]
@@ -135,7 +136,8 @@ def _split(unit: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[In
         rest = unit[:, group]
         for _ in range(2):
             rest = rest - Q @ (Q.T @ rest)
-        directions, triangle, order = qr(rest, mode="economic", pivoting=True)
+        with one_thread():
+            directions, triangle, order = qr(rest, mode="economic", pivoting=True)
         left = np.abs(np.diagonal(triangle))
         rank = int(np.count_nonzero(left >= INDEPENDENT))
         if np.any(left[rank:] > DEPENDENT):

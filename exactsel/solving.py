@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from exactsel import registry
 from exactsel._jit import available_threads
+from exactsel.blas import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.subtree import SubtreeWalker
@@ -96,7 +95,7 @@ class Search:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
         settings = self.settings
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
-        with Watch(settings.time_limit, self._signals) as watch, threadpool_limits(1, "blas"):
+        with Watch(settings.time_limit, self._signals) as watch, one_thread():
             began = time.perf_counter()
             threads = settings.threads or available_threads()
             options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from exactsel.blas import one_thread
 from exactsel.types import FloatArray
 
 DENSE_UP_TO = 600
@@ -34,12 +35,14 @@ def smallest_eigenvalue(matrix: FloatArray) -> float:
 
     if len(matrix) <= DENSE_UP_TO:
         return float(np.linalg.eigvalsh(matrix)[0])
-    try:
-        factor = cho_factor(matrix, lower=True, check_finite=False)
-    except LinAlgError:
-        return 0.0
-    # Of the inverse it is the largest, which a few steps find however close to singular the matrix is.
-    inverse = lanczos_largest(lambda v: cho_solve(factor, v, check_finite=False), len(matrix))
+    # The import may have brought a BLAS library that no context further up knows of.
+    with one_thread():
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            return 0.0
+        # Of the inverse it is the largest, which a few steps find however close to singular the matrix is.
+        inverse = lanczos_largest(lambda v: cho_solve(factor, v, check_finite=False), len(matrix))
     return 1.0 / inverse if np.isfinite(inverse) and inverse > 0.0 else 0.0
 
 

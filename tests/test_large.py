@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 from exactsel import Problem, curvature, solve, spectrum
+from exactsel.blas import one_thread
 from exactsel.curvature import rounding_room, uniform_curvature
 from exactsel_heuristics import dual_iht
 from exactsel_heuristics.base import Context
@@ -143,3 +145,13 @@ def test_part_of_a_gradient():
     x, columns = np.random.default_rng(2).standard_normal(12), np.array([3, 0, 7])
     np.testing.assert_allclose(problem.gradient(x, columns), problem.gradient(x)[columns], rtol=1e-12, atol=1e-9)
     assert problem.gradient(x, np.zeros(0, dtype=np.int64)).shape == (0,)
+
+
+def test_blas_uses_one_thread_inside():
+    def threads():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = threads()
+    with one_thread():
+        assert set(threads()) == {1}
+    assert threads() == before
