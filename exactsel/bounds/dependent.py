@@ -70,7 +70,7 @@ class DependentWalker:
         if "relations" not in problem.shared:
             problem.shared["relations"] = find_relations(problem.AT, problem.y)
         relations = problem.shared["relations"]
-        if relations is None or relations.coordinates.shape[0] == 0:
+        if relations is None or not 0 < relations.coordinates.shape[0] < problem.d:
             return None
         return DependentWalker(problem, relations, options)
 
