@@ -17,10 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_matrix, checked_names
 from exactsel.fit import Selection
 from exactsel.projection import unexplained
 from exactsel.types import FloatArray, IntArray
+
+_DATA_ONLY = ("squared_norm", "gram", "reduced")
+"""Cached properties that depend on the matrix alone."""
 
 
 class ColumnSubsetProblem:
@@ -92,9 +96,7 @@ class ColumnSubsetProblem:
     @cached_property
     def gram(self) -> FloatArray:
         """A'A (d, d)."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"):  # so that the last bits do not depend on the machine's cores
+        with one_thread():  # so that the last bits do not depend on the machine's cores
             gram: FloatArray = self.AT @ self.AT.T
         return gram
 
@@ -128,5 +130,14 @@ class ColumnSubsetProblem:
         }  # fmt: skip
 
     def replace(self, **changes: Any) -> ColumnSubsetProblem:
-        """A copy with k or feature_names changed."""
-        return ColumnSubsetProblem(self.A, **{"k": self.k, "feature_names": self.feature_names, **changes})
+        """A copy with k or feature_names changed; what was worked out from the matrix is kept."""
+        arguments = {"k": self.k, "feature_names": self.feature_names, **changes}
+        replaced = ColumnSubsetProblem.__new__(ColumnSubsetProblem)
+        same = ("AT", "n", "d", *(name for name in _DATA_ONLY if name in self.__dict__))
+        replaced.__dict__.update({name: self.__dict__[name] for name in same})
+        replaced.k = checked_k(arguments.pop("k"), self.d)
+        replaced.feature_names = checked_names(arguments.pop("feature_names"), self.d)
+        if arguments:
+            raise TypeError(f"ColumnSubsetProblem has no argument {next(iter(arguments))!r}")
+        replaced._frozen = True
+        return replaced

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from exactsel.kernels.dual import UNIT
+from exactsel.spectrum import smallest_eigenvalue
 from exactsel.types import FloatArray
 
 CENTRED = 0.1
@@ -21,7 +22,7 @@ CENTRED = 0.1
 BALANCED_UP_TO = 600
 """Columns up to which D is balanced: some fifty inversions, of which each takes O(d^3)."""
 
-BALANCED_SECONDS, UNIFORM_SECONDS = 5e-9, 6e-10
+BALANCED_SECONDS, UNIFORM_SECONDS = 5e-9, 1e-10
 """Rough seconds for either kind of D, times d^3."""
 
 SHARE_OF_TIME = 0.25
@@ -61,18 +62,17 @@ def affordable(d: int, seconds: float | None) -> str | None:
 
 def has_curvature(H: FloatArray, rows: int) -> bool:
     """Whether H is so far from singular that there is a D > 0."""
-    return _definite(H - 8.0 * rounding_room(H, rows) * np.eye(len(H)))
+    return _definite(_less_diagonal(H, 8.0 * rounding_room(H, rows)))
 
 
 def uniform_curvature(H: FloatArray, rows: int) -> FloatArray | None:
-    """The smallest eigenvalue of H for every column; None where H is too close to singular."""
-    from scipy.linalg import eigh
-
+    """The smallest eigenvalue of H, nearly, for every column; None where H is too close to singular."""
     room = rounding_room(H, rows)
-    smallest = float(eigh(H, eigvals_only=True, subset_by_index=[0, 0])[0])
-    D = np.full(len(H), (1.0 - 1e-9) * (smallest - 4.0 * room))
-    usable = smallest > 8.0 * room and _definite(H - np.diag(D) - room * np.eye(len(H)))
-    return D if usable else None
+    value = (1.0 - 1e-9) * (smallest_eigenvalue(H) - 4.0 * room)
+    for shrink in (1.0, 1.0 - 1e-3, 0.9, 0.5):
+        if shrink * value > 2.0 * room and _definite(_less_diagonal(H, shrink * value + room)):
+            return np.full(len(H), shrink * value)
+    return None
 
 
 def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool] = lambda: False) -> FloatArray | None:
@@ -110,7 +110,7 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
                 break
         weight *= 0.1
     for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
-        if _definite(H - np.diag(shrink * D) - room * np.eye(len(H))):
+        if _definite(_less_diagonal(H, shrink * D + room)):
             return shrink * D
     return None
 
@@ -137,6 +137,12 @@ def _newton_step(H: FloatArray, D: FloatArray, weight: float) -> tuple[FloatArra
             return (ahead if length == 1.0 else D + 0.9 * length * step), decrement
         length *= 0.5
     return D, 0.0
+
+
+def _less_diagonal(H: FloatArray, diagonal: FloatArray | float) -> FloatArray:
+    matrix = H.copy()
+    matrix[np.diag_indices(len(H))] -= diagonal
+    return matrix
 
 
 def _definite(matrix: FloatArray) -> bool:

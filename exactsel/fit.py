@@ -70,8 +70,7 @@ def fit_support(problem: Problem, columns: IntArray) -> Fit:
 def _as_fit(problem: Problem, columns: IntArray, compact: FloatArray) -> Fit:
     coef = np.zeros(problem.d)
     coef[columns] = compact
-    gradient = problem.gradient(coef)[columns]
-    return Fit(columns, coef, problem.objective(coef), float(np.linalg.norm(gradient)))
+    return Fit(columns, coef, problem.objective(coef), float(np.linalg.norm(problem.gradient(coef, columns))))
 
 
 def _orthogonal_fit(problem: Problem, columns: IntArray) -> Fit | None:

@@ -94,7 +94,9 @@ def solve_path(
             changes: dict[str, Any] = {"k": k} if lam is None else {"k": k, "lam": lam}
             start = before.get(k, smaller)
             arguments = options if not results else {"heuristics": QUICK_HEURISTICS[problem.family], **options}
-            result = solve(problem.replace(**changes), start=start, signals=signals, **arguments)
+            # From the last one, which knows all that has been worked out from the data.
+            problem = problem.replace(**changes)
+            result = solve(problem, start=start, signals=signals, **arguments)
             results.append(result)
             before[k] = smaller = result.support
             if result.termination == "interrupted":

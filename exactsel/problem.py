@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_lam, checked_matrix, checked_names, checked_vector, make_loss
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
@@ -27,11 +27,15 @@ from exactsel.kernels.refit import gram_objectives, newton_objectives
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
+from exactsel.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.types import FloatArray, IntArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
+
+HASHED_AT_ONCE = 1_000_000
+"""Numbers of A brought into row order at a time."""
 
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
@@ -89,15 +93,21 @@ class Problem:
         """The transposed data (d, n), so that a column of A is contiguous; read-only."""
         self.y: FloatArray = target
         self.n, self.d = matrix.shape
-        self.k = checked_k(k, self.d)
-        self.loss = make_loss(loss, delta, target)
-        self.loss.check_target(target)
-        self.lam = checked_lam(lam, None if self.is_quadratic else self.loss.name)
-        self.feature_names = checked_names(feature_names, self.d)
         self.shared: dict[Any, Any] = {}
         """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
         self.AT.flags.writeable = False
         self.y.flags.writeable = False
+        self._settle(checked_k(k, self.d), loss, lam, delta, feature_names)
+
+    def _settle(
+        self, k: int, loss: str | Loss, lam: float | None, delta: float | None, feature_names: Sequence[str] | None
+    ) -> None:
+        """Store what is not data, all but k checked here, and freeze."""
+        self.k = k
+        self.loss = make_loss(loss, delta, self.y)
+        self.loss.check_target(self.y)
+        self.lam = checked_lam(lam, None if self.is_quadratic else self.loss.name)
+        self.feature_names = checked_names(feature_names, self.d)
         self._frozen = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -156,7 +166,9 @@ class Problem:
             "n": self.n, "d": self.d, "k": self.k, "lam": float(self.lam).hex(),
         }  # fmt: skip
         digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
-        digest.update(np.ascontiguousarray(self.A, dtype="<f8").tobytes())
+        rows = max(1, HASHED_AT_ONCE // self.d)
+        for first in range(0, self.n, rows):
+            digest.update(np.ascontiguousarray(self.AT[:, first : first + rows].T, dtype="<f8").data)
         digest.update(self.y.astype("<f8").tobytes())
         return digest.hexdigest()
 
@@ -170,9 +182,7 @@ class Problem:
     @cached_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"):  # so that the last bits, and the tree, do not depend on the machine's cores
+        with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
             gram, b = self.AT @ self.AT.T, self.AT @ self.y
         return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms)
 
@@ -199,17 +209,18 @@ class Problem:
     @cached_property
     def spectral_norm_squared(self) -> float:
         """The largest eigenvalue of A'A, slightly enlarged."""
-        small = self.AT @ self.AT.T if self.d <= self.n else self.A @ self.AT
-        if small.shape[0] <= 1000:
-            largest = float(np.linalg.eigvalsh(small)[-1])
+        smaller = min(self.d, self.n)
+        if smaller > DENSE_UP_TO:
+            largest = lanczos_largest(self._normal_product, self.d)
+        elif self.d <= self.n:
+            largest = largest_eigenvalue(self.gram.G if self.is_quadratic else self.AT @ self.AT.T)
         else:
-            vector = np.ones(small.shape[0]) / math.sqrt(small.shape[0])
-            for _ in range(100):
-                image = small @ vector
-                largest = float(np.linalg.norm(image))
-                vector = image / largest if largest > 0 else vector
-            largest *= 1.02
+            largest = largest_eigenvalue(self.A @ self.AT)
         return max(largest * (1.0 + 1e-9), 1e-300)
+
+    def _normal_product(self, vector: FloatArray) -> FloatArray:
+        """A'A times a vector; two products with A where nobody needs A'A itself, which may not fit into memory."""
+        return self.gram.G @ vector if "gram" in self.__dict__ else self.AT @ (vector @ self.AT)
 
     def objective(self, x: ArrayLike) -> float:
         """P(x) for a full coefficient vector (d,), computed from the data."""
@@ -219,14 +230,16 @@ class Problem:
             value = loss_value(self.loss, coef[used] @ self.AT[used], self.y)
         return float(value + 0.5 * self.lam * (coef[used] @ coef[used]))
 
-    def gradient(self, x: ArrayLike) -> FloatArray:
-        """Gradient of P at a full coefficient vector (d,)."""
+    def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
+        """Gradient of P at a full coefficient vector (d,), or its entries for some ``columns``."""
         coef = np.asarray(x, dtype=np.float64)
         used = np.flatnonzero(coef)
         residual = np.empty(self.n)
         with loss_session(self.loss):
             loss_gradient(self.loss, coef[used] @ self.AT[used], self.y, residual)
-        return self.AT @ residual + self.lam * coef
+        if columns is None:
+            return self.AT @ residual + self.lam * coef
+        return self.AT[columns] @ residual + self.lam * coef[columns]
 
     @cached_property
     def gradient_scale(self) -> float:
@@ -263,9 +276,11 @@ class Problem:
         }  # fmt: skip
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
-        arguments.update(changes)
-        replaced = Problem(self.A, self.y, **arguments)
-        # The data are the same, so what was worked out from them alone is too.
-        same = ("AT", "y", "shared", *(name for name in _DATA_ONLY if name in self.__dict__))
+        arguments = {"delta": None, **arguments, **changes}
+        arguments["k"] = checked_k(arguments["k"], self.d)
+        # The data are the same and need not be checked again; what was worked out from them alone is the same too.
+        same = ("AT", "y", "n", "d", "shared", *(name for name in _DATA_ONLY if name in self.__dict__))
+        replaced = Problem.__new__(Problem)
         replaced.__dict__.update({name: self.__dict__[name] for name in same})
+        replaced._settle(**arguments)
         return replaced

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from threadpoolctl import threadpool_limits
-
 from exactsel import registry
 from exactsel._jit import available_threads
+from exactsel.blas import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.subsearch import Relaxation, Subsearcher
 from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import affordable, has_curvature
@@ -27,7 +27,7 @@ from exactsel.incumbents import checked_support, resolve, starting_models
 from exactsel.problem import Problem
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
-from exactsel.search.events import Event, Finished, IncumbentFound
+from exactsel.search.events import Event, Explored, Finished, IncumbentFound
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
@@ -100,7 +100,7 @@ class Search:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
         settings = self.settings
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
-        with Watch(settings.time_limit, self._signals) as watch, threadpool_limits(1, "blas"):
+        with Watch(settings.time_limit, self._signals) as watch, one_thread():
             began = time.perf_counter()
             threads = settings.threads or available_threads()
             options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
@@ -121,19 +121,30 @@ class Search:
             began = time.perf_counter()
             try:
                 for event in search(self.state, expander, limits, watch):
-                    self.state.scope = getattr(self._bound, "scope", "") or self.state.scope
+                    self._note_scope(event)
                     if isinstance(event, Finished):
                         self._termination = event.termination
                     yield event
             finally:
                 self.times["search"] = time.perf_counter() - began
 
-    def _walker(self, options: BoundOptions) -> SubtreeWalker | None:
+    def _note_scope(self, event: Event) -> None:
+        """Remember what the bounds met so far are restricted to."""
+        scope = getattr(self._bound, "scope", "")
+        if not scope and isinstance(event, Explored) and self._expander is not None:
+            scope = getattr(self._expander.walker, "scope", "")
+        self.state.scope = scope or self.state.scope
+
+    def _walker(self, options: BoundOptions) -> SubtreeWalker | DependentWalker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         settings = self.settings
         wanted = settings.subtrees and settings.bound == "auto" and self._tree.fixes
         if not (wanted and isinstance(self.problem, Problem) and SubtreeWalker.serves(self.problem)):
             return None
+        if self._solver.name == "fit":
+            dependent = DependentWalker.of(self.problem, options)
+            if dependent is not None:
+                return dependent
         return SubtreeWalker(self.problem, getattr(self._bound, "curvature", None), options)
 
     def _subsearcher(self, options: BoundOptions) -> Subsearcher | None:

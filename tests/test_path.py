@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -66,6 +67,30 @@ def test_what_depends_on_the_data_alone_is_shared(problem):
     assert kept
     solve(problem.replace(k=3))
     assert {key: id(value) for key, value in problem.shared.items()} == {key: id(value) for key, value in kept.items()}
+
+
+def test_a_path_works_out_once_what_depends_on_the_data_alone(problem, monkeypatch):
+    made = []
+    original = Problem.__dict__["gram"].func
+    counted = cached_property(lambda self: made.append(self.k) or original(self))
+    counted.__set_name__(Problem, "gram")
+    monkeypatch.setattr(Problem, "gram", counted)
+    solve_path(problem.replace(), threads=1)
+    assert len(made) == 1
+
+
+def test_a_replaced_column_subset_problem_keeps_its_matrix():
+    problem = ColumnSubsetProblem(np.random.default_rng(3).standard_normal((9, 6)), 3)
+    gram, other = problem.gram, problem.replace(k=2, feature_names=list("abcdef"))
+    assert other.gram is gram
+    assert other.AT is problem.AT
+    assert (other.k, other.d, other.n, other.feature_names) == (2, 6, 9, tuple("abcdef"))
+    assert other.hash == ColumnSubsetProblem(problem.A, 2).hash
+    assert problem.replace().feature_names is None
+    with pytest.raises(TypeError, match="loss"):
+        problem.replace(loss="huber")
+    with pytest.raises(AttributeError, match="frozen"):
+        other.k = 3
 
 
 def test_sizes_can_be_chosen(problem):

@@ -108,7 +108,7 @@ def test_labels_go_on_where_the_noise_of_hard_ends(speed):
 
 def test_every_instance_of_the_set_has_a_distinct_name(speed):
     names = list(speed.instances.full())
-    assert len(names) == 25
+    assert len(names) == 26
     assert {"diabetes64c_huber_lam0.001_k10", "okr_n500_p500_rho0.9_k10_lam10"} <= set(names)
 
 

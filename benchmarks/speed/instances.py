@@ -62,7 +62,8 @@ def full() -> Makers:
         made[f"okr_n500_p500_rho{rho}_k10_lam{lam:g}"] = lambda lam=lam, rho=rho: quadratic(
             500, 500, 10, 0, lam=lam, rho=rho
         )
-    made["okr_n1000_p500_rho0.5_k10_lam0.1"] = lambda: quadratic(1000, 500, 10, 0, lam=0.1, rho=0.5)
+    for d in (500, 3000):
+        made[f"okr_n{2 * d}_p{d}_rho0.5_k10_lam0.1"] = lambda d=d: quadratic(2 * d, d, 10, 0, lam=0.1, rho=0.5)
     return made
 
 

@@ -26,6 +26,7 @@ from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
 from exactsel.problem import Problem
 from exactsel.proof import CurvedPoint, ModelPoint
+from exactsel.spectrum import largest_eigenvalue
 from exactsel.types import FloatArray, StateArray
 
 
@@ -97,7 +98,7 @@ class PreparedCurved:
         # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
         norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
         self._data = GramData(M, gram.b / self._root, gram.constant, gram.rows + 8, norms)
-        lipschitz = max(float(np.linalg.eigvalsh(M)[-1]) * (1.0 + 1e-9), 1e-300)
+        lipschitz = max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
         self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
 
     @property

@@ -113,10 +113,11 @@ class SubtreeWalker:
             )  # fmt: skip
         if np.any(walk.status == STOPPED):
             return None
-        return [None if walk.status[row] == NOT_TRUSTED else _subtree(walk, row) for row in range(len(states))]
+        return [None if walk.status[row] == NOT_TRUSTED else subtree_of(walk, row) for row in range(len(states))]
 
 
-def _subtree(walk: Walk, row: int) -> Subtree:
+def subtree_of(walk: Walk, row: int) -> Subtree:
+    """What one walk brought."""
     count, support = int(walk.open_count[row]), walk.support[row]
     found = np.isfinite(walk.value[row])
     return Subtree(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
+from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
 from exactsel.bounds.subsearch import Below, Subsearcher
 from exactsel.bounds.subtree import Subtree, SubtreeWalker
@@ -56,7 +57,7 @@ class Expander:
         bound: PreparedBound,
         tolerance: Tolerance,
         threads: int = 1,
-        walker: SubtreeWalker | None = None,
+        walker: SubtreeWalker | DependentWalker | None = None,
         subsearcher: Subsearcher | None = None,
     ) -> None:
         self.problem = problem

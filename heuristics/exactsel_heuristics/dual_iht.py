@@ -10,7 +10,8 @@ import numpy as np
 from exactsel._jit import loss_session, njit
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.loss import loss_gradient, point_conjugate_derivative, point_project
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._elimination import GRAM_COLUMNS
 from exactsel_heuristics._scoring import largest
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
@@ -72,26 +73,54 @@ class DualIterativeHardThresholding:
         _check_applies(problem)
         best = problem.fit(())
         seen: set[tuple[int, ...]] = set()
-        beta = np.empty(problem.n)
-        with loss_session(problem.loss):
-            loss_gradient(problem.loss, np.zeros(problem.n), problem.y, beta)
+        ascent = _GramAscent(problem) if problem.is_quadratic and problem.d <= GRAM_COLUMNS else _DataAscent(problem)
         # The dual is strongly concave with modulus 1/smoothness, so steps smoothness/t suffice; starting at this t
         # instead of 1 keeps the first steps below the curvature ||A||^2/lam of the quadratic part.
         first = 1.0 + problem.loss.smoothness * problem.spectral_norm_squared / problem.lam
         for t in range(self.max_steps):
             if context.should_stop():
                 break
-            correlation = problem.AT @ beta
-            columns = largest(np.abs(correlation), problem.k)
+            columns = largest(np.abs(ascent.correlation), problem.k)
             key = tuple(columns.tolist())
             if (t % self.refit_every == 0 or t == self.max_steps - 1) and key not in seen:
                 seen.add(key)
                 fit = problem.fit(columns)
                 best = fit if fit.value < best.value else best
-            prediction = (-correlation[columns] / problem.lam) @ problem.AT[columns]
-            with loss_session(problem.loss):
-                _ascend(problem.loss, beta, prediction, problem.loss.smoothness / (first + t), problem.y)
+            ascent.step(columns, problem.loss.smoothness / (first + t))
         return Proposal.of(best.columns, len(seen))
+
+
+class _DataAscent:
+    """The dual vector beta and its correlation A'beta with every column, for any loss."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._beta = np.empty(problem.n)
+        with loss_session(problem.loss):
+            loss_gradient(problem.loss, np.zeros(problem.n), problem.y, self._beta)
+        self.correlation: FloatArray = problem.AT @ self._beta
+
+    def step(self, columns: IntArray, length: float) -> None:
+        """Along the supergradient at the primal point on ``columns``, then back to the domain of the conjugate."""
+        problem = self._problem
+        prediction = (-self.correlation[columns] / problem.lam) @ problem.AT[columns]
+        with loss_session(problem.loss):
+            _ascend(problem.loss, self._beta, prediction, length, problem.y)
+        self.correlation = problem.AT @ self._beta
+
+
+class _GramAscent:
+    """Quadratic loss, where the correlations alone go on without beta: O(d k) a step with A'A at hand."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self.correlation: FloatArray = -problem.gram.b
+
+    def step(self, columns: IntArray, length: float) -> None:
+        """As :meth:`_DataAscent.step`; grad L*(beta) = beta + y, and no beta is outside the domain."""
+        problem, gram = self._problem, self._problem.gram
+        x = -self.correlation[columns] / problem.lam
+        self.correlation = self.correlation + length * (x @ gram.G[columns] - self.correlation - gram.b)
 
 
 def _check_applies(problem: Problem) -> None:

@@ -1,0 +1,164 @@
+"""A whole subtree at once where columns are linearly dependent (quadratic loss, lam = 0).
+
+As kernels/subtree.py, but the inverse K = (A_B'A_B)^-1 is kept for a basis B of the columns of S and C only. Every
+other column n is a combination of the basis, a_n = sum_i T_in a_i / D, in columns scaled so that T and D are whole
+numbers. Then:
+
+* leaving out a column of B that some n contains (T_jn is not 0) costs nothing: n takes its place, by a rank-two
+  change of K and an exact one of T and D;
+* leaving out a column that none contains costs exactly x_j^2 / (2 K_jj), a rank-one downdate as before.
+
+Whole numbers decide without rounding which columns depend on which. Where they grow too large, or K does, the walk
+ends early and hands back what is open.
+
+No value is trusted that was not computed anew at its fit (dependent_value.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exactsel._jit import njit
+from exactsel.kernels.dependent_basis import (
+    NOTHING,
+    Levels,
+    Start,
+    exchange,
+    first_level,
+    leave_out,
+    substitute,
+    swap_in_basis,
+)
+from exactsel.kernels.dependent_value import best_addition, certified, of_the_data
+from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.subtree import (
+    BRANCH,
+    EXPLORED,
+    LEFT_OPEN,
+    OUT_OF_BUDGET,
+    PUT_IN,
+    STOPPED,
+    Walk,
+    _close,
+    _keep_model,
+    _note,
+)
+from exactsel.kernels.subtree_fit import QuadraticData
+from exactsel.types import BoolArray, FloatArray, StateArray
+
+SHAVE = 1e-5
+"""Part of a drop cost given up for the rounding errors of K."""
+
+
+@njit
+def _leave_open(
+    data: QuadraticData, walk: Walk, row: int, base: StateArray, stack: Levels, level: int, unit: float, away: float
+) -> None:
+    """Hand back the regions on the stack, deepest first, as the preorder has them."""
+    while level >= 0:
+        count = walk.open_count[row]
+        walk.open_states[row, count, :] = base
+        for i in range(stack.size[level] + stack.others[level]):
+            walk.open_states[row, count, stack.columns[level, i]] = IN if i < stack.fixed[level] else FREE
+        fit = certified(data, stack.K[level], stack.x[level], stack.columns[level], stack.size[level], unit)
+        walk.open_bounds[row, count] = of_the_data(fit, away)
+        walk.open_count[row] += 1
+        _note(walk, row, 0, LEFT_OPEN)
+        level -= 1
+
+
+@njit
+def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: float, walk: Walk, row: int) -> int:
+    """Put in the columns that cost too much to leave out; return the position of the costliest other."""
+    K, T, x, columns = stack.K[level], stack.T[level], stack.x[level], stack.columns[level]
+    highest, costliest = -1.0, stack.fixed[level]
+    i = stack.fixed[level]
+    while i < stack.size[level] and stack.fixed[level] < k:
+        cost = (1.0 - SHAVE) * 0.5 * x[i] * x[i] / K[i, i]
+        without = of_the_data(fit + cost, away)
+        needed = without >= cutoff
+        if needed:
+            for a in range(stack.others[level]):
+                needed = needed and T[i, a] == 0
+        if needed:
+            _note(walk, row, columns[i], PUT_IN)
+            walk.dropped[row] = min(walk.dropped[row], without)
+            swap_in_basis(stack, level, i, stack.fixed[level])
+            stack.fixed[level] += 1
+        elif cost > highest:
+            costliest, highest = i, cost
+        i += 1
+    return int(costliest)
+
+
+@njit
+def _cutoff(known: float, upper: float, tolerance: float) -> float:
+    """Where regions are closed; the tolerance, most often relative, shrinks as better models are met."""
+    return known - tolerance * (max(known, 0.0) / upper if known < upper < np.inf else 1.0)
+
+
+@njit
+def walk_dependent(
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, upper: float, tolerance: float, unit: float,
+    away: float, trusted: float, budget: int, stop: BoolArray, walk: Walk, row: int,
+) -> None:  # fmt: skip
+    """Walk the subtree of one region up to ``budget`` nodes; see kernels/subtree.py for what is handed back.
+
+    ``k`` counts the columns of the walk only, not those IN in ``start.base``. ``scale`` (d,) are the norms of the
+    columns in which T is whole; ``data`` are of unit columns, ``unit`` is the rounding of a Gram entry, and the trace
+    of K may grow to ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of its own.
+    """
+    levels = start.basis.size + start.others.size + 1
+    stack = first_level(start, levels)
+    L, line, solution, x = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
+    turned = np.empty(start.basis.size)
+    level = 0
+    walk.status[row] = EXPLORED
+    while level >= 0:
+        known = min(upper, walk.value[row])
+        cutoff = _cutoff(known, upper, tolerance)
+        p, q, columns, fixed = stack.size[level], stack.others[level], stack.columns[level], stack.fixed[level]
+        places = k - fixed
+        walk.nodes[row] += 1
+        if walk.nodes[row] % 1024 == 0 and stop[0]:
+            walk.status[row] = STOPPED
+            return
+        fit = certified(data, stack.K[level], stack.x[level], columns, p, unit)
+        bound = of_the_data(fit, away)
+        if bound >= cutoff:
+            _close(walk, row, bound)
+            level -= 1
+            continue
+        if p - fixed <= places or places <= 1:
+            best, count, extra = stack.value[level], p, -1
+            if p - fixed > places:
+                more = p + q if places == 1 else fixed
+                best, extra, bound = best_addition(data, columns, fixed, more, unit, L, line, solution, x)
+                bound, count = of_the_data(bound, away), fixed
+            if best < known:
+                _keep_model(walk, row, best, columns, count, extra)
+            if bound < _cutoff(min(known, best), upper, tolerance):
+                walk.status[row] = OUT_OF_BUDGET
+                break
+            _close(walk, row, bound)
+            level -= 1
+            continue
+        if walk.nodes[row] >= budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
+            walk.status[row] = OUT_OF_BUDGET
+            break
+        chosen = _choose(stack, level, k, fit, away, cutoff, walk, row)
+        if stack.fixed[level] > fixed:
+            continue
+        swap_in_basis(stack, level, chosen, p - 1)
+        other = substitute(stack, level, scale)
+        if other == NOTHING:
+            leave_out(stack, level)
+        elif not exchange(stack, level, other, scale, turned) <= trusted:
+            walk.status[row] = OUT_OF_BUDGET
+            break
+        _note(walk, row, columns[p - 1], BRANCH)
+        # This level goes on, once the child without the column is done, as the child with it.
+        swap_in_basis(stack, level, p - 1, fixed)
+        stack.fixed[level] = fixed + 1
+        level += 1
+    _leave_open(data, walk, row, start.base, stack, level, unit, away)
