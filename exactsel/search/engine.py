@@ -141,8 +141,7 @@ def _commit(state: SearchState, expansion: Expansion, expander: Expander, detail
     if expander.walker is not None:
         for visit in region.visits:
             state.walks.note_bound(int(np.count_nonzero(node.state)), visit.iterations)
-    if expansion.walk_refused:
-        state.walks.note_walk(*_shape(region, expander), nodes=0, finished=False)
+        _note_vain_walk(state, expansion, expander)
     if region.closed is not None:
         yield _discard(state, node.id, region)
     elif expansion.subtree is not None:
@@ -182,6 +181,18 @@ def _commit_subtree(state: SearchState, expansion: Expansion, expander: Expander
             yield _discard(state, number, piece)
         else:
             state.push(_as_node(piece, number, node.id, node.depth + 1))
+
+
+def _note_vain_walk(state: SearchState, expansion: Expansion, expander: Expander) -> None:
+    """Enter a walk that came to nothing, or that there was none."""
+    places, columns = _shape(expansion.region, expander)
+    if expansion.vain_walk is None:
+        if expansion.subtree is None and expansion.region.closed is None:
+            state.walks.note_no_walk(places)
+        return
+    state.walks.note_walk(places, columns, expansion.vain_walk, finished=False)
+    state.nodes += expansion.vain_walk
+    state.record(b"in vain", expansion.node.id, expansion.vain_walk)
 
 
 def _commit_below(state: SearchState, expansion: Expansion, below: Below, details_of: int | None) -> Iterator[Event]:

@@ -25,7 +25,7 @@ from exactsel.proof import FitPoint, Proof
 from exactsel.search.branching import Branching
 from exactsel.search.node import Node, is_convex
 from exactsel.search.regions import Answer, Expansion, Fixing, Region, Round, Visit, as_region, inherit
-from exactsel.search.subtrees import Effort, walk_budget
+from exactsel.search.subtrees import WORTH_KEEPING, Effort, supports, walk_budget
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
 from exactsel.subset import SubsetProblem
@@ -115,10 +115,13 @@ class Expander:
         expansions = []
         for i, (node, (region, answer)) in enumerate(zip(nodes, regions, strict=True)):
             subtree = subtrees.get(i)
-            if subtree is not None:
+            if subtree is not None and self._worth_keeping(region, subtree):
                 expansions.append(self._open_rest(node, region, subtree, upper))
-            else:
-                expansions.append(replace(self._divide(node, region, answer, upper), walk_refused=i in subtrees))
+                continue
+            expansion = self._divide(node, region, answer, upper)
+            if i in subtrees:
+                expansion = replace(expansion, vain_walk=0 if subtree is None else subtree.nodes)
+            expansions.append(expansion)
         return Round(tuple(better), tuple(expansions))
 
     def _search_below(self, nodes: Sequence[Node], upper: float, effort: Effort) -> _SearchedBelow | None:
@@ -176,6 +179,14 @@ class Expander:
             raise Interrupted
         self.seconds["subtrees"] += time.perf_counter() - began
         return dict(zip(rows, walked, strict=True))
+
+    def _worth_keeping(self, region: Region, subtree: Subtree) -> bool:
+        """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""
+        left = sum(self._supports(state) for state in subtree.open_states)
+        return left <= WORTH_KEEPING * self._supports(region.state)
+
+    def _supports(self, state: StateArray) -> int:
+        return supports(self.problem.k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))
 
     def _open_rest(self, node: Node, region: Region, subtree: Subtree, upper: float) -> Expansion:
         """What a walk left open, with the better of the region's bound and the fit's."""

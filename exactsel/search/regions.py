@@ -68,8 +68,8 @@ class Expansion:
     """The search inside the kernel, where there was one; ``children`` are the regions it left open ..."""
     numbers: tuple[int, ...] = ()
     """... and these its numbers for them."""
-    walk_refused: bool = False
-    """Whether a walk was tried and refused, the columns being too nearly dependent."""
+    vain_walk: int | None = None
+    """Nodes of a walk whose outcome was not used, 0 where it was refused (nearly dependent columns)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,15 @@ WALK_WORK = 3e7
 FIRST_WORK = 4e8
 """... and of the first, which may be the whole search."""
 
+FEW_PLACES, TYPICAL_WORK, LOOK_AGAIN = 3, 4e6, 128
+"""With more places left than these, and usual walks that take more work than this, a node is not walked: the better
+bound divides it first (measured: a third less time on the hardest instance). Every so many nodes one is walked all the
+same, to see whether that has changed."""
+
+WORTH_KEEPING = 0.1
+"""Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
+is cut up by the weaker bound, and worse to go on from than the region itself."""
+
 MOST_COLUMNS = 400
 """With more columns than this setting up a walk costs more than many rounds."""
 
@@ -44,6 +53,11 @@ class SubtreeRecord:
     successes: dict[int, int] = field(default_factory=dict)
     """Walks that finished, by places left, since the last failure with one place more."""
 
+    typical: dict[int, float] = field(default_factory=dict)
+    """Work of a walk, by places left: the mean with older walks counting ever less."""
+    passed_over: dict[int, int] = field(default_factory=dict)
+    """Nodes not walked because walks with so many places left take too long."""
+
     @property
     def begun(self) -> bool:
         """Whether a subtree has been walked before."""
@@ -53,6 +67,8 @@ class SubtreeRecord:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
         if columns > MOST_COLUMNS or self.wasted > self.useful + FIRST_TRIES:
             return False
+        if self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
+            return False
         # What fails at few places fails at more.
         hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
         return hardest is None
@@ -61,9 +77,20 @@ class SubtreeRecord:
         failures = self.failures[places]
         return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
 
+    def _takes_long(self, places: int) -> bool:
+        return places > FEW_PLACES and self.typical.get(places, 0.0) > TYPICAL_WORK
+
+    def note_no_walk(self, places: int) -> None:
+        """Enter an open node that was not walked."""
+        if self._takes_long(places):
+            self.passed_over[places] = self.passed_over.get(places, 0) + 1
+
     def note_walk(self, places: int, columns: int, nodes: int, finished: bool) -> None:
         """Enter the outcome of one walk."""
         work = float(nodes + 4 * columns) * columns**2
+        before = self.typical.get(places)
+        self.typical[places] = work if before is None else before + (work - before) / 8
+        self.passed_over[places] = 1
         if finished:
             self.useful += work
             self.successes[places] = self.successes.get(places, 0) + 1
@@ -137,6 +164,11 @@ class Effort:
         if self.left is not None:
             budget = min(budget, (self.left + searches) // searches)
         return budget if budget >= LEAST_SUBSEARCH else 0
+
+
+def supports(places: int, columns: int) -> int:
+    """Ways to fill the places from the columns still free, ``places`` or fewer of them."""
+    return sum(math.comb(columns, size) for size in range(places + 1))
 
 
 def walk_budget(columns: int, first: bool = False) -> int:
