@@ -214,7 +214,24 @@ class Search:
             "branching": self._branching.name,
             "threads": self.settings.threads or available_threads(),
             "batch": self.settings.batch or self._tree.batch,
+            "method": self._method(),
         }
+
+    def _method(self) -> str:
+        """What the search is made of, in words."""
+        curvature = getattr(self._bound, "curvature", None)
+        words = {
+            "apg": "perspective bound with the curvature of the ridge"
+            if curvature is None
+            else "perspective bound with the curvature of all columns",
+            "fit": "least-squares fit on the columns left",
+            "eigenvalue": "eigenvalues of what the columns put in leave",
+        }.get(self._solver.name, f"bound {self._solver.name}")
+        if self._expander is not None and self._expander.walker is not None:
+            words += "; subtrees walked in closed form where that is quicker"
+        if self._expander is not None and self._expander.subsearcher is not None:
+            words += "; subtrees searched inside the kernel"
+        return words
 
 
 def solve(
