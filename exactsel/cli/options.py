@@ -87,7 +87,9 @@ def search_options(function: Decorated) -> Decorated:
             ),
             click.option("--batch", type=int, help="Nodes in one round; part of what defines the tree."),
             click.option("--warm-start/--no-warm-start", default=True, help="Start bound calls from the parent's."),
-            click.option("--subtrees/--no-subtrees", default=True, help="Let the kernels search small subtrees by themselves."),
+            click.option(
+                "--subtrees/--no-subtrees", default=True, help="Let the kernels search small subtrees by themselves."
+            ),
             click.option("--force-quit/--no-force-quit", default=True, help="End bound calls at the cut-off."),
         ]
     ):
