@@ -19,7 +19,7 @@ from typing import Any, get_args, get_type_hints
 
 from exactsel import registry
 from exactsel.errors import InputError
-from exactsel.incumbents import checked_support
+from exactsel.incumbents import admissible, checked_support
 from exactsel.result import Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
 from exactsel.search.watch import Watch
@@ -188,7 +188,7 @@ def run(
     with Watch(time_limit, signals) as watch:
         proposal = heuristic.run(problem, Context(seed, given, lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
-    support = checked_support(proposal.support, problem)
+    support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
     bound = _bounded(problem, support, settings, began, interrupted, signals)
     return _as_method_result(problem, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)

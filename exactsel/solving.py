@@ -23,7 +23,7 @@ from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import affordable, has_curvature
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
-from exactsel.incumbents import checked_support, resolve, starting_models
+from exactsel.incumbents import admissible, checked_support, resolve, starting_models
 from exactsel.problem import Problem
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
@@ -72,6 +72,8 @@ class Search:
         self.settings = settings or Settings()
         self.times: dict[str, float] = {}
         self._start = None if start is None else checked_support(start, problem)
+        if self._start is not None:
+            self._start = admissible(self._start, problem)
         self._signals = signals
         self._details = details
         self._began = time.perf_counter()
@@ -92,8 +94,9 @@ class Search:
         if self._given_state is not None:
             return self._given_state
         frontier = _make("frontiers", self.settings.frontier)
-        state = SearchState(frontier, self.problem.fit([]), "empty model", self.problem.hash)
-        state.push(root_node(self.problem.d, self.problem.infimum))
+        root = root_node(self.problem.root_state, self.problem.infimum)
+        state = SearchState(frontier, self.problem.fit(root.support), "empty model", self.problem.hash)
+        state.push(root)
         return state
 
     def __iter__(self) -> Iterator[Event]:

@@ -47,6 +47,8 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
             click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
             click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
+            click.option("--must-have", help="Columns every model holds, by number or name, separated by commas."),
+            click.option("--must-not", help="Columns no model may hold, by number or name, separated by commas."),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -131,11 +133,19 @@ def read_problem(arguments: dict[str, Any]) -> Any:
     with warnings_as_lines():
         instance = read_instance(arguments["instance"])
         if arguments["problem"] == "regression":
-            return instance.problem(**{name: arguments[name] for name in ("k", "loss", "lam", "delta")})
-        given = [name for name in ("loss", "lam", "delta") if arguments[name] is not None]
+            demands = {name: _listed(arguments[name]) for name in ("must_have", "must_not")}
+            return instance.problem(**{name: arguments[name] for name in ("k", "loss", "lam", "delta")}, **demands)
+        given = [name for name in ("loss", "lam", "delta", "must_have", "must_not") if arguments[name] is not None]
         if given:
-            raise InputError(f"--{given[0]} is given, but column subset selection has no {given[0]}; leave it out.")
+            option = given[0].replace("_", "-")
+            raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=arguments["k"])
+
+
+def _listed(text: str | None) -> list[int | str]:
+    """Columns separated by commas: numbers where they are numbers, else names."""
+    entries = [entry.strip() for entry in (text or "").split(",") if entry.strip()]
+    return [int(entry) if entry.lstrip("-").isdigit() else entry for entry in entries]
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
