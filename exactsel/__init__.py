@@ -26,6 +26,7 @@ _HOMES = {
     "Settings": "exactsel.settings",
     "certify": "exactsel.certifying",
     "Certified": "exactsel.certifying",
+    "verify": "exactsel.verifying",
     "Result": "exactsel.result",
     "Claim": "exactsel.result",
     "Termination": "exactsel.result",
@@ -60,6 +61,7 @@ __all__ = [
     "load",
     "solve",
     "solve_path",
+    "verify",
 ]
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve
+    from exactsel.verifying import verify
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,9 @@ drive it; :func:`solve` does nothing but iterate over it.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +26,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.incumbents import checked_support, resolve, starting_models
 from exactsel.problem import Problem
+from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Finished, IncumbentFound
@@ -196,6 +199,7 @@ def solve(
     callback: Callback | None = None,
     start: Sequence[int] | None = None,
     record: bool = False,
+    proof: str | os.PathLike[str] | None = None,
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> Result:
@@ -210,6 +214,8 @@ def solve(
         A support to start from, besides the heuristics'.
     record : bool
         Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`).
+    proof : path, optional
+        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
@@ -224,16 +230,31 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown name, a bad setting, or a bound that cannot serve the problem.
+        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be written.
     """
     run = Search(problem, Settings(**options), start=start, signals=signals)
     events: list[Event] | None = [] if record else None
-    for event in run:
-        if events is not None:
-            events.append(event)
-        if callback is not None:
-            callback(event, run.state)
-    return run.result(events)
+    writer = None if proof is None else ProofWriter(problem, proof)
+    try:
+        for event in run:
+            if writer is not None:
+                writer(event, run.state)
+            if events is not None:
+                events.append(event)
+            if callback is not None:
+                callback(event, run.state)
+        result = run.result(events)
+        return result if writer is None else _with_proof(result, writer)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _with_proof(result: Result, writer: ProofWriter) -> Result:
+    """Write the file; the result says where it is and how long it took."""
+    writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
+    times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
+    return dataclasses.replace(result, proof=str(writer.path), times=times)
 
 
 def _make(kind: str, choice: Any) -> Any:
