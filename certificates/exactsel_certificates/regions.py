@@ -150,13 +150,16 @@ class RegressionRegions:
         )
 
     def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
-        """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not."""
-        columns = self._columns(state)
+        """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.
+
+        A column of zeros changes no prediction, so regions with and without it hold the same objectives.
+        """
+        columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
         m = len(columns)
         room = 1.01 * m * (gamma(self.plain.n + 8) + gamma(m + 8))
         gram = self.fits.H[np.ix_(columns, columns)]
-        independent = np.all(self.plain.norms[columns] > 0) and runs_to_its_end(gram - 2.0 * room * np.eye(m))
         curvature = np.ones(self.plain.d)
+        independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
         curvature[columns] = room * self.fits.scale[columns] ** 2 if independent else np.nan
         return curvature
 
