@@ -54,6 +54,7 @@ class SelectionBounds:
         self.n, self.d = self.A.shape
         self.bounded = bounded
         self.norms = lengths(np.ascontiguousarray(self.A.T))
+        self.names = [_direction(column) for column in self.A.T]
         self.size = float(lengths(self.norms[None, :])[0])
         self.rounding = 4.0 * gamma(self.n + self.d) + 16.0 * (self.n + self.d) * U
         """What projecting A, or taking singular values, can do, in units of ||A||."""
@@ -77,8 +78,8 @@ class SelectionBounds:
         if skipped and not self.bounded:
             # A near combination may point anywhere: it counts as one more column to choose, out of all there could be.
             return self._best_directions(span, max(0, places) + skipped, [], 0.0)
-        known = {self.A[:, j].tobytes() for j in kept}
-        useful = [j for j in self._distinct(candidates) if self.A[:, j].tobytes() not in known]
+        known = {self.names[j] for j in kept}
+        useful = [j for j in self._distinct(candidates) if self.names[j] not in known]
         if places <= 0 or not useful:
             left = float(lengths(span.residual(self.A).reshape(1, -1))[0])
             return self._square(left * (1.0 - gamma(self.n * self.d)), span.angle * self.size, hidden)
@@ -91,11 +92,11 @@ class SelectionBounds:
         return low * low * (1.0 - 4 * U) if low > 0 else 0.0
 
     def _distinct(self, columns: list[int]) -> list[int]:
-        """One of each column but none that is zero: copies add nothing to a span."""
+        """One of each direction but no column that is zero: copies add nothing to a span."""
         first: dict[bytes, int] = {}
         for j in sorted(columns):
             if self.norms[j] > 0:
-                first.setdefault(self.A[:, j].tobytes(), j)
+                first.setdefault(self.names[j], j)
         return list(first.values())
 
     def _independent(self, columns: list[int]) -> tuple[list[int], int, float]:
@@ -160,6 +161,17 @@ class SelectionBounds:
         return found if found.angle < DISTINCT else None
 
 
+def _direction(column: FloatArray) -> bytes:
+    """Equal for columns that are copies of each other up to a sign and a power of two."""
+    used = np.flatnonzero(column)
+    if not used.size:
+        return b""
+    exponent = int(np.frexp(np.max(np.abs(column)))[1])
+    scaled = np.ldexp(np.sign(column[used[0]]) * column, -exponent) + 0.0
+    exact = np.array_equal(np.abs(np.ldexp(scaled, exponent)), np.abs(column))
+    return scaled.tobytes() if exact else b"=" + column.tobytes()
+
+
 def verified_span(units: FloatArray, error: float) -> Span:
     """The span of columns of length one that are known up to ``error`` (Frobenius norm)."""
     n, m = units.shape
@@ -170,7 +182,10 @@ def verified_span(units: FloatArray, error: float) -> Span:
     basis = np.linalg.qr(units)[0]
     room = 2.0 * m * (gamma(n + 8) + gamma(m + 4))
     skew = float(np.linalg.norm(basis.T @ basis - np.eye(m))) * 1.001 + m * gamma(n + 4)
-    missed = float(np.linalg.norm(units - basis @ (basis.T @ units))) * 1.001 + math.sqrt(m) * gamma(n + m + 8) * 2.0
+    # No combination of the basis is nearer to a column than its projection, so any coordinates show what is missed.
+    coordinates = basis.T @ units
+    reach = np.abs(units) + np.abs(basis) @ np.abs(coordinates)
+    missed = float(np.linalg.norm(units - basis @ coordinates)) * 1.001 + gamma(m + 4) * float(np.linalg.norm(reach))
     gram = units.T @ units
     smallest = 0.9 * float(np.linalg.eigvalsh(gram)[0])
     if not (smallest > room and runs_to_its_end(gram - (smallest + room) * np.eye(m))):
@@ -178,7 +193,7 @@ def verified_span(units: FloatArray, error: float) -> Span:
     least = math.sqrt(smallest) * (1.0 - 1e-9) - error
     if not (least > 0 and skew < DISTINCT):
         return Span(basis, math.inf)
-    return Span(basis, ((missed + error + 2.0 * skew * math.sqrt(m)) / least + 2.0 * skew) * 1.001)
+    return Span(basis, ((missed + error) / least + 2.0 * skew) * 1.001)
 
 
 def selection_objective_above(instance: ColumnInstance, chosen: Sequence[int]) -> float:
