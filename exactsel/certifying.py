@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,7 +118,7 @@ def certify(
         a coefficient vector of length d (floats), which is taken as it is. ``support`` and ``coef`` say the same
         without guessing.
     **options
-        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit and so on.
+        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
 
     Returns
     -------
@@ -156,8 +158,15 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
         tighter["time_limit"] = max(0.0, options["time_limit"] - result.time)
     if options.get("node_limit") is not None:
         tighter["node_limit"] = max(0, options["node_limit"] - result.nodes)
-    again = solve(problem, start=result.support, **tighter)
+    second = None if result.proof is None else Path(f"{result.proof}.second")
+    again = solve(problem, start=result.support, **{**tighter, "proof": second})
     asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit", "node_limit")}
+    if second is not None and result.proof is not None:
+        if again.lower >= result.lower:
+            os.replace(second, result.proof)
+            again = replace(again, proof=result.proof)
+        else:
+            second.unlink()
     return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
 
 

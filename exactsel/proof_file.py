@@ -7,17 +7,18 @@ the search has ended the pieces are put in preorder and the file takes its name,
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 import time
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
@@ -33,6 +34,7 @@ from exactsel.proof import Proof as Point
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
+from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.checking import AnyInstance
@@ -50,7 +52,11 @@ REMEMBERED_BYTES = 32 * 2**20
 POINT_BYTES = 400
 """What remembering a point takes besides its numbers."""
 
-Words = NDArray[np.int32]
+CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
+"""Losses the checker knows."""
+
+FLUSHED = 1 << 16
+"""Words put in order before they are written."""
 
 _KINDS = np.zeros(8, dtype=np.int32)
 _KINDS[[BRANCH, MOVE_PUT_IN, LEFT_OUT, CLOSED]] = fmt.SPLIT_OUT, fmt.PUT_IN, fmt.LEAVE_OUT, fmt.CLOSE
@@ -60,7 +66,7 @@ def instance_of(problem: Any) -> AnyInstance:
     """The problem as the checker takes it; :class:`UnsupportedError` where the checker cannot know it."""
     if isinstance(problem, ColumnSubsetProblem):
         return ColumnInstance(np.array(problem.A), problem.k)
-    if not isinstance(problem, Problem) or type(problem.loss) not in (Quadratic, Huber, Logistic):
+    if not isinstance(problem, Problem) or type(problem.loss) not in CHECKABLE:
         name = getattr(getattr(problem, "loss", None), "name", type(problem).__name__)
         raise UnsupportedError(
             f"a proof file cannot speak of '{name}', which its checker does not know; leave the proof out, or use "
@@ -87,7 +93,7 @@ class ProofWriter:
         When the folder cannot be written.
     """
 
-    def __init__(self, problem: Problem | ColumnSubsetProblem, path: str | os.PathLike[str]) -> None:
+    def __init__(self, problem: SubsetProblem, path: str | os.PathLike[str]) -> None:
         self.problem = problem
         self.path = Path(path)
         self.seconds = 0.0
@@ -100,6 +106,7 @@ class ProofWriter:
         self._known_bytes = 0
         self._curvature: FloatArray | None = None
         self._records = _Records()
+        self._node, self._witness, self._piece = -1, -1, array("i")
         self._finished = False
         for name in ("pieces", "point_value", "point_index", "dual_value"):
             self._open[name] = _spool(self.path)
@@ -111,12 +118,12 @@ class ProofWriter:
         began = time.perf_counter()
         if isinstance(event, Fixed):
             kind = fmt.PUT_IN if event.inside else fmt.LEAVE_OUT
-            self._note(event.node, [self._use(event.proof, event.bound), 8 * event.column + kind])
+            self._note(event.node, self._use(event.proof, event.bound), 8 * event.column + kind)
         elif isinstance(event, Divided):
             words = [word for j, child in zip(event.columns, event.children, strict=True) for word in (8 * j, ~child)]
-            self._note(event.node, [*words, ~event.rest])
+            self._note(event.node, -1, *words, ~event.rest)
         elif isinstance(event, Discarded):
-            self._note(event.node, [self._use(event.proof, event.bound), fmt.CLOSE])
+            self._note(event.node, self._use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, Explored):
             self._walked(event)
         elif isinstance(event, Started):
@@ -124,7 +131,7 @@ class ProofWriter:
         else:
             self._finished = True
             for node in event.open_nodes:
-                self._note(node.id, [self._use(node.proof, node.bound), fmt.CLOSE])
+                self._note(node.id, self._use(node.proof, node.bound), fmt.CLOSE)
         self.seconds += time.perf_counter() - began
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
@@ -140,14 +147,16 @@ class ProofWriter:
             coef[list(support)] = 1.0
         used = np.flatnonzero(coef)
         curvature = np.zeros(0) if self._curvature is None else self._curvature
+        self._end_piece()
         pieces = self._open["pieces"]
         pieces.flush()
         tree = _spool(self.path)
         self._open["tree"] = tree
         words = 0
-        for part in self._records.in_preorder(_mapped(pieces)):
-            tree.write(part.astype("<i4").tobytes())
-            words += len(part)
+        with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spool:
+            for part in self._records.in_preorder(spool):
+                tree.write(np.asarray(part, dtype="<i4").tobytes())
+                words += len(part)
         entries = self._header(lower, upper, coef, scope)
         points = len(self._point_sizes)
         stored = self._open["point_index"].tell() // np.dtype(self._index_type).itemsize
@@ -193,9 +202,21 @@ class ProofWriter:
             "scope": "bounded models" if scope else "",
         }  # fmt: skip
 
-    def _note(self, node: int, words: list[int]) -> None:
-        self._records.add(node, len(words))
-        self._open["pieces"].write(array("i", words).tobytes())
+    def _note(self, node: int, use: int, *words: int) -> None:
+        """Words of a node under a witness (-1: they need none); those of one node under one witness make one piece."""
+        if node != self._node or (use >= 0 and use != self._witness):
+            self._end_piece()
+            self._node, self._witness = node, use
+            if use >= 0:
+                self._piece.append(use)
+        self._piece.extend(words)
+
+    def _end_piece(self) -> None:
+        if self._piece:
+            self._records.add(self._node, len(self._piece))
+            self._open["pieces"].write(self._piece.tobytes())
+        self._piece = array("i")
+        self._node = -1
 
     def _walked(self, event: Explored) -> None:
         """A walk's moves as words; a region left open refers to the node made of it."""
@@ -204,12 +225,15 @@ class ProofWriter:
         moves = event.moves
         words = (moves & ~7).astype(np.int32) + _KINDS[moves & 7]
         words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)
+        self._end_piece()
         self._records.add(event.node, 1 + len(words))
         self._open["pieces"].write(np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
 
     def _check_start(self, event: Started) -> None:
         if [node.id for node in event.open_nodes] != [ROOT_ID]:
-            raise InputError("a proof must see the search from its root; start a new search instead of going on with one.")
+            raise InputError(
+                "a proof must see the search from its root, but this one goes on with an earlier one; start anew."
+            )
 
     def _use(self, point: Point, bound: float) -> int:
         """The word that names a witness; what needs none beyond the infimum gets that."""
@@ -269,43 +293,56 @@ class _Records:
             self._first[node] = record
         self._last[node] = record
 
-    def in_preorder(self, words: Words) -> Iterator[Words]:
+    def in_preorder(self, spool: memoryview) -> Iterator[array[int]]:
         """The words of the whole tree, in parts: every reference to a node is replaced by that node's pieces."""
-        # (what is left of a piece, the witness it uses (or -1), the node's next piece)
-        waiting: list[tuple[Words, int, int]] = []
-        record, witness = self._first[ROOT_ID], -1
-        part, own = self._piece(words, record)
-        following = self._next[record]
-        while True:
-            references = np.flatnonzero(part < 0)
-            end = int(references[0]) if references.size else len(part)
-            if end:
-                if own >= 0 and own != witness:
-                    yield np.array([own], dtype=np.int32)
-                    witness = own
-                yield part[:end]
-            if references.size:
-                waiting.append((part[end + 1 :], own, following))
-                record = self._first[~int(part[end])]
-                part, own = self._piece(words, record)
-                following = self._next[record]
-                continue
-            part = part[:0]
-            while not len(part):
-                if following >= 0:
-                    part, own = self._piece(words, following)
-                    following = self._next[following]
-                elif waiting:
-                    part, own, following = waiting.pop()
-                else:
-                    return
+        out, witness = array("i"), -1
+        waiting = [self._piece(spool, self._first[ROOT_ID])]
+        while waiting:
+            piece = waiting[-1]
+            start = piece.position
+            end = piece.references.pop() if piece.references else len(piece.words)
+            piece.position = end + 1
+            if end > start:
+                if piece.witness >= 0 and piece.witness != witness:
+                    witness = piece.witness
+                    out.append(witness)
+                out.extend(piece.words[start:end])
+            if end < len(piece.words):
+                waiting.append(self._piece(spool, self._first[~piece.words[end]]))
+            elif piece.following >= 0:
+                waiting[-1] = self._piece(spool, piece.following)
+            else:
+                waiting.pop()
+            if len(out) > FLUSHED:
+                yield out
+                out = array("i")
+        yield out
 
-    def _piece(self, words: Words, record: int) -> tuple[Words, int]:
-        """A piece without the word that names its witness, and that word (or -1)."""
+    def _piece(self, spool: memoryview, record: int) -> _Piece:
         start = self._start[record]
         end = self._start[record + 1] if record + 1 < len(self._start) else self._words
-        piece = words[start:end]
-        return (piece[1:], int(piece[0])) if piece[0] >= 0 and piece[0] & 7 == fmt.USE else (piece, -1)
+        words = array("i")
+        words.frombytes(spool[4 * start : 4 * end])
+        named = words[0] >= 0 and words[0] & 7 == fmt.USE
+        if len(words) < 64:
+            references = [i for i, word in enumerate(words) if word < 0]
+        else:
+            references = np.flatnonzero(np.frombuffer(words, dtype=np.int32) < 0).tolist()
+        references.reverse()
+        return _Piece(words, int(named), words[0] if named else -1, references, self._next[record])
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A piece on its way into the file: the position reached, the word that names its witness (or -1), the positions
+    of its references, last first, and the node's next piece (or -1).
+    """
+
+    words: array[int]
+    position: int
+    witness: int
+    references: list[int]
+    following: int
 
 
 def _spool(path: Path) -> IO[bytes]:
@@ -316,11 +353,6 @@ def _spool(path: Path) -> IO[bytes]:
         raise InputError(
             f"{path} cannot be written ({error.strerror}); choose a folder that exists and is yours."
         ) from None
-
-
-def _mapped(spool: IO[bytes]) -> Words:
-    """The words of a spool, read from disk as they are needed."""
-    return np.memmap(spool, dtype=np.int32, mode="r")  # type: ignore[call-overload, no-any-return]
 
 
 def _copy(source: IO[bytes], target: IO[bytes]) -> None:

@@ -73,7 +73,9 @@ class Verdict:
     @property
     def tier(self) -> str:
         """How the bounds were established."""
-        return "doubles with all rounding errors taken off" + (", exact where margins are thin" if self.exact_regions else "")
+        return "doubles with all rounding errors taken off" + (
+            ", exact where margins are thin" if self.exact_regions else ""
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; infinities become null."""
@@ -127,8 +129,8 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
         return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
     upper = _objective(instance, coef, proof.upper)
     smallest, regions, exact = math.inf, 0, 0
-    for bounds, exact in _bounds(proof, instance, exact_limit):
-        smallest, regions = min(smallest, float(np.min(bounds))), regions + len(bounds)
+    for bounds, so_far in _bounds(proof, instance, exact_limit):
+        smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
     lower = min(smallest, upper)
     reason = ""

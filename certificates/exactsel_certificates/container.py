@@ -103,10 +103,12 @@ def parse_proof(data: bytes) -> Proof:
     """A proof from the bytes of its file; :class:`MalformedError` as for :func:`read_proof`."""
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or size > min(MOST_HEADER_BYTES, len(data) - 8):
-        raise MalformedError(f"the file has {len(data)} bytes and announces a header of {size}; it is cut off or no proof.")
+        raise MalformedError(
+            f"the file has {len(data)} bytes and announces a header of {size}; it is cut off or no proof."
+        )
     header = _header(data[8 : 8 + size])
-    arrays = _arrays(header["arrays"], data, 8 + size)
-    proof = Proof(**_entries(header), **arrays)
+    entries: dict[str, Any] = {**_entries(header), **_arrays(header["arrays"], data, 8 + size)}
+    proof = Proof(**entries)
     _check_arrays(proof)
     return proof
 

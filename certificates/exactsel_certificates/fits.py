@@ -90,7 +90,9 @@ class Fits:
             explained = np.sum(b_S[:, :, None] * w, axis=1) + self.b * t
             rough = np.sum((np.abs(rho_S) + error[:, None, :]) ** 2 / weighted[S][:, :, None], axis=1)
             rough = rough + (np.abs(rho_j) + error) ** 2 / weighted
-            cross = np.sum((np.abs(rho_S) + error[:, None, :]) * np.abs(w), axis=1) + (np.abs(rho_j) + error) * np.abs(t)
+            cross = np.sum((np.abs(rho_S) + error[:, None, :]) * np.abs(w), axis=1) + (np.abs(rho_j) + error) * np.abs(
+                t
+            )
             constant = 0.5 * float(self.bounds.y @ self.bounds.y)
             slack = gamma(self.bounds.n + 2 * size + 16) * (2.0 * constant + self.target * reach) + TINY
             values = constant - 0.5 * explained - 0.5 * (cross + rough) * (1.0 + 64 * (size + 2) * U) - slack
@@ -108,7 +110,7 @@ def solve_each(systems: FloatArray, sides: FloatArray) -> FloatArray:
     if systems.shape[-1] == 0:
         return np.zeros(sides.shape)
     try:
-        return np.linalg.solve(systems, sides)
+        return np.asarray(np.linalg.solve(systems, sides))
     except np.linalg.LinAlgError:
         answers = np.zeros(sides.shape)
         for row, (matrix, side) in enumerate(zip(systems, sides, strict=True)):

@@ -16,10 +16,8 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
 from exactsel_certificates.exact import ExactBounds, float_below
 from exactsel_certificates.fits import Fits
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.rigorous import RigorousBounds, States, gamma, leaves_convex, runs_to_its_end
+from exactsel_certificates.rigorous import RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
 from exactsel_certificates.walk import FREE, IN, OUT, Leaves
-
-Rows = NDArray[np.intp]
 
 
 class Points:
@@ -86,28 +84,34 @@ class RegressionRegions:
         return result
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        W = self.points.models(numbers)
+        distinct, which = np.unique(numbers, return_inverse=True)
+        W = self.points.models(distinct)
         if not self.quadratic:
-            return self._at_duals(self.plain.gradients(W), states)
-        return self._curved(W, states, lambda row: [Fraction(value) for value in W[row].tolist()])
+            return self._at_duals(self.plain.gradients(W), which, states)
+        return self._curved(W, which, states, lambda row: [Fraction(value) for value in W[which[row]].tolist()])
 
     def _at_dual_vectors(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        return self._at_duals(self.plain.projected(self.points.dual_vectors(numbers)), states)
+        distinct, which = np.unique(numbers, return_inverse=True)
+        return self._at_duals(self.plain.projected(self.points.dual_vectors(distinct)), which, states)
 
-    def _at_duals(self, B: FloatArray, states: States) -> FloatArray:
+    def _at_duals(self, B: FloatArray, which: Rows, states: States) -> FloatArray:
+        """Formula (2) at the dual vectors B[which]."""
         if self.instance.lam == 0:
             return np.full(len(states), -np.inf)
-        result = self.plain.at_duals(B, states)
-        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, B[row]))
+        result = self.plain.bounds(self.plain.at_duals(B), which, states)
+        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, B[which[row]]))
 
     def _curved(
-        self, W: FloatArray, states: States, precise: Callable[[int], Sequence[Fraction]]
+        self, W: FloatArray, which: Rows, states: States, precise: Callable[[int], Sequence[Fraction]]
     ) -> FloatArray:
-        """Formula (3) with the curvature of the proof, then that of the ridge, then both exactly."""
+        """Formula (3) at the models W[which], with the curvature of the proof, then the ridge's, then both exactly."""
         result = np.full(len(states), -np.inf)
         for curvature in self._curvatures():
             short = np.flatnonzero(~(result >= self.target))
-            result[short] = np.maximum(result[short], self.plain.at_models(W[short], states[short], curvature))
+            if short.size:
+                used, again = np.unique(which[short], return_inverse=True)
+                bounds = self.plain.bounds(self.plain.at_models(W[used], curvature), again, states[short])
+                result[short] = np.maximum(result[short], bounds)
         for curvature in self._curvatures():
 
             def exactly(
@@ -141,8 +145,9 @@ class RegressionRegions:
     def _at_region_fits(self, states: States) -> FloatArray:
         W = self.fits.on_regions(states, self.k)
         if self._curvatures():
-            return self._curved(W, states, lambda row: self._refined(W[row], states[row]))
-        result = self.plain.at_models(W, states, np.stack([self._own_curvature(state) for state in states]))
+            return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], states[row]))
+        own = np.stack([self._own_curvature(state) for state in states])
+        result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
         if not self.bounded:
             return result
         return self._exactly(

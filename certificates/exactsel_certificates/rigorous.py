@@ -10,7 +10,7 @@ Lengths are rounded upwards, so every number below that is called ``error`` or `
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ U = 2.0**-53
 TINY = 1e-290
 
 States = NDArray[np.uint8]
+
+Rows = NDArray[np.intp]
 
 
 def gamma(m: int) -> float:
@@ -49,8 +51,17 @@ def counted(terms: FloatArray, states: States, k: int) -> FloatArray:
     return np.asarray(total * (1.0 + gamma(terms.shape[1])))
 
 
+class Evaluated(NamedTuple):
+    """What points say: region i is bounded by base[i] - (1/2) (the terms of point i that count in it)."""
+
+    base: FloatArray
+    """(P,) rounded downwards."""
+    terms: FloatArray
+    """(P, d) rounded upwards."""
+
+
 class RigorousBounds:
-    """Bound to one instance; every method takes B regions and returns B numbers no model of theirs is below."""
+    """Bound to one instance: evaluates points, and bounds regions at them."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -61,10 +72,10 @@ class RigorousBounds:
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
 
-    def at_models(self, W: FloatArray, states: States, curvature: FloatArray) -> FloatArray:
-        """Formula (3) at models W (B, d); quadratic loss. ``curvature`` lam makes it formula (2).
+    def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
+        """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
 
-        The curvature must leave the rest convex (see :func:`leaves_convex`), unless it is lam.
+        The curvature, (d,) or one for each model, must leave the rest convex (see :func:`leaves_convex`), unless it is lam.
         """
         with np.errstate(all="ignore"):
             Z = W @ self.A.T
@@ -81,7 +92,7 @@ class RigorousBounds:
             error = self.norms * (error_of_z + gamma(self.n + 2) * lengths(residual))[:, None] + self.n * TINY
             error = error * (1.0 + 16 * U) + 4 * U * (np.abs(V) + np.abs(pull))
             terms = ((np.abs(V + pull) + error) / np.sqrt(curvature)) ** 2 * (1.0 + 16 * U)
-            return self._lower(constant - 0.5 * convex_part - slack, terms, states)
+            return Evaluated(constant - 0.5 * convex_part - slack, terms)
 
     def gradients(self, W: FloatArray) -> FloatArray:
         """Dual vectors (B, n) in the domain of the conjugate: about the gradient of L at AW', row by row."""
@@ -101,13 +112,13 @@ class RigorousBounds:
             return np.asarray(-self.y * np.clip(-self.y * B, 0.0, 1.0))
         return B
 
-    def at_duals(self, B: FloatArray, states: States) -> FloatArray:
-        """Formula (2) at dual vectors B (rows, n) in the domain of the conjugate; lam > 0."""
+    def at_duals(self, B: FloatArray) -> Evaluated:
+        """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0."""
         with np.errstate(all="ignore"):
             V = B @ self.A
             error = self.norms * (gamma(self.n + 2) * lengths(B))[:, None] + self.n * TINY
             terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * (1.0 + 16 * U)
-            return self._lower(self._minus_conjugate(B), terms, states)
+            return Evaluated(self._minus_conjugate(B), terms)
 
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
         if self.instance.loss == "logistic":
@@ -119,11 +130,13 @@ class RigorousBounds:
         error = gamma(self.n + 4) * (np.sum(squares, axis=1) + np.sum(np.abs(products), axis=1))
         return np.asarray(-np.sum(squares + products, axis=1) - error)
 
-    def _lower(self, base: FloatArray, terms: FloatArray, states: States) -> FloatArray:
-        """base - (1/2) counted terms, rounded downwards; -inf where it is no number."""
-        taken = 0.5 * counted(terms, states, self.instance.k)
-        bound = base - taken
-        bound = bound - 8 * U * (np.abs(base) + taken) - TINY
+    def bounds(self, points: Evaluated, which: Rows, states: States) -> FloatArray:
+        """Bounds of regions (B, d), each at the point with its number in ``which`` (B,); -inf where it is no number."""
+        base, terms = points.base[which], points.terms[which]
+        with np.errstate(all="ignore"):
+            taken = 0.5 * counted(terms, states, self.instance.k)
+            bound = base - taken
+            bound = bound - 8 * U * (np.abs(base) + taken) - TINY
         sound = np.isfinite(bound) & np.all(np.isfinite(terms) | (states == OUT), axis=1)
         return np.where(sound, bound, -np.inf)
 

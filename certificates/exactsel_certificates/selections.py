@@ -199,7 +199,7 @@ def verified_span(units: FloatArray, error: float) -> Span:
 def selection_objective_above(instance: ColumnInstance, chosen: Sequence[int]) -> float:
     """An upper estimate of the objective of a selection: of *some* reconstruction from its columns."""
     A = np.asarray(instance.A, dtype=np.float64)
-    n, d = A.shape
+    d = A.shape[1]
     columns = A[:, sorted(chosen)]
     with np.errstate(all="ignore"):
         scale = lengths(np.ascontiguousarray(columns.T))

@@ -12,6 +12,7 @@ from exactsel.cli.options import (
     output_options,
     problem_options,
     progress_log,
+    proof_option,
     read_problem,
     search_options,
     search_settings,
@@ -23,6 +24,7 @@ from exactsel.cli.options import (
 @click.option("--support", help="The model's columns: numbers from 0 or names, separated by commas.")
 @click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")
 @search_options
+@proof_option
 @output_options
 def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """Say how far a given model is from optimal.
@@ -49,7 +51,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
             raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
-    certified = certify(problem, callback=log, signals=SIGNALS, **candidate, **settings)
+    certified = certify(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **candidate, **settings)
     if arguments["as_json"]:
         click.echo(certified.to_json())
     else:

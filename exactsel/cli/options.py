@@ -95,6 +95,12 @@ def search_options(function: Decorated) -> Decorated:
     return function
 
 
+def proof_option(function: Decorated) -> Decorated:
+    """Where to write the proof."""
+    option = click.option("--proof", type=click.Path(), help="File to write the proof to, for exactsel verify.")
+    return option(function)
+
+
 def output_options(function: Decorated) -> Decorated:
     """How to talk."""
     for option in reversed(
