@@ -83,9 +83,10 @@ class Verdict:
         return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in entries.items()}
 
     def __str__(self) -> str:
-        lines = [
-            f"problem      {self.problem}",
-            f"data         sha256 {self.problem_hash}",
+        lines = [f"problem      {self.problem}", f"data         sha256 {self.problem_hash}"]
+        if not math.isfinite(self.upper):
+            return "\n".join([*lines, f"REJECTED     {self.reason}"])
+        lines += [
             f"model        columns {', '.join(map(str, self.support)) or 'none'}: objective at most {self.upper!r}",
             f"lower bound  {self.lower!r}: no model is below{', among ' + self.scope if self.scope else ''}",
             f"gap          at most {self.gap:.6g}",
@@ -222,7 +223,8 @@ class _About:
         if isinstance(instance, ColumnInstance):
             return f"||A - S S+ A||_F^2 over at most k columns S of A, {size}"
         delta = f"(delta={instance.delta!r})" if instance.loss == "huber" else ""
-        return f"L(Ax) + (lam/2)||x||^2 over x with at most k non-zeros, {instance.loss}{delta}, lam={instance.lam!r}, {size}"
+        loss = f"{instance.loss}{delta}, lam={instance.lam!r}"
+        return f"L(Ax) + (lam/2)||x||^2 over x with at most k non-zeros, {loss}, {size}"
 
     def assumed(self) -> tuple[str, ...]:
         """What is taken for granted about this machine's arithmetic."""

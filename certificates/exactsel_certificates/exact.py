@@ -77,7 +77,7 @@ class ExactBounds:
     def for_bounded_models(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction]) -> Fraction:
         """A bound over models with abs(x_j) ||a_j|| <= RADIUS ||y||; quadratic loss, lam = 0.
 
-        L(Ax) >= -L*(b) + sum_j x_j v_j for any b, here the residual at x, and v = A'b. Every v_j would be zero at a fit.
+        L(Ax) >= -L*(b) + sum_j x_j v_j for any b, here the residual at x, and v = A'b. At a fit every v_j is zero.
         """
         _, _, residual = self._predict(x)
         target = root_above(_fraction(self.y.values @ self.y.values, 2 * self.y.exponent))

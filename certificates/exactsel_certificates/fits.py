@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.rigorous import TINY, U, RigorousBounds, States, gamma
+from exactsel_certificates.rigorous import TINY, RigorousBounds, States, U, gamma
 from exactsel_certificates.walk import FREE, IN, OUT
 
 MOST_ENTRIES = 4_000_000

@@ -75,7 +75,7 @@ class RigorousBounds:
     def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
         """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
 
-        The curvature, (d,) or one for each model, must leave the rest convex (see :func:`leaves_convex`), unless it is lam.
+        The curvature, (d,) or one for each model, must be lam or leave the rest convex (see :func:`leaves_convex`).
         """
         with np.errstate(all="ignore"):
             Z = W @ self.A.T
