@@ -27,6 +27,8 @@ from exactsel_certificates.container import (
 
 OUT, FREE, IN = 0, 1, 2
 
+OTHER = {IN: OUT, OUT: IN}
+
 CHUNK = 1 << 16
 """Words turned into Python numbers at a time."""
 
@@ -99,10 +101,10 @@ def _regions(tree: NDArray[np.int32], d: int, k: int) -> Iterator[tuple[bytes, i
                 raise MalformedError(f"the tree decides on column {column} where that is not possible.")
             if kind in (SPLIT_IN, SPLIT_OUT):
                 decision = IN if kind == SPLIT_IN else OUT
-                waiting.append((len(decided), column, IN + OUT - decision))
+                waiting.append((len(decided), column, OTHER[decision]))
             elif kind in (PUT_IN, LEAVE_OUT):
                 decision = IN if kind == PUT_IN else OUT
-                state[column] = IN + OUT - decision
+                state[column] = OTHER[decision]
                 yield bytes(state), witness
             else:
                 raise MalformedError(f"the tree holds a word of kind {kind}, which does not exist.")
