@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-PACKAGE = "exactsel_certificates"
+from benchmarks.proofs.probes import PACKAGE, PROBES
 
 MODULES = ("container", "walk", "rigorous", "fits", "exact", "regions", "selections", "checking")
 
@@ -112,6 +112,13 @@ def _flip(node: ast.Constant) -> str:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """A function of the checker called by itself (see probes.py)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Trial:
     """A file and the problem it is held against, as plain data; ``loss`` None for column subset selection."""
 
@@ -125,8 +132,10 @@ class Trial:
     exact_limit: float = 1e6
 
 
-def outcome(trial: Trial) -> str:
+def outcome(trial: Trial | Probe) -> str:
     """Everything the checker says of a trial, in one text; whichever version of the checker is loaded."""
+    if isinstance(trial, Probe):
+        return PROBES[trial.name]()
     container = importlib.import_module(f"{PACKAGE}.container")
     checking = importlib.import_module(f"{PACKAGE}.checking")
     if trial.loss is None:
@@ -141,13 +150,13 @@ def outcome(trial: Trial) -> str:
     return f"{verdict} {sorted(verdict.as_dict().items(), key=lambda entry: entry[0])}"
 
 
-def battery() -> list[Trial]:
+def battery() -> list[Trial | Probe]:
     """Proofs of all kinds, and the same damaged."""
     from corrupted import PARTS, as_bytes, damaged, subject
 
     from exactsel_certificates.container import parse_proof
 
-    trials = [*_kept(), *_css(), *_awkward()]
+    trials: list[Any] = [*map(Probe, PROBES), *_kept(), *_css(), *_awkward()]
     for seed in range(900_000, 900_060):
         at = subject(seed)
         if at is None:
@@ -246,7 +255,7 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.source, self.name, "exec"), module.__dict__)
 
 
-def killed(mutant: Mutant, trials: list[Trial], expected: list[str]) -> bool:
+def killed(mutant: Mutant, trials: list[Trial | Probe], expected: list[str]) -> bool:
     """Run the battery on a mutant in a child process; whether anything differs."""
     child = os.fork()
     if child == 0:

@@ -21,6 +21,9 @@ RADIUS = 10**6
 
 DIGITS = 50
 
+BITS = 120
+"""Binary digits of a gradient of the logistic loss."""
+
 
 class Scaled(NamedTuple):
     """The numbers ``values`` * 2^exponent; ``values`` holds Python integers."""
@@ -68,11 +71,24 @@ class ExactBounds:
             terms[j] = g * g / D
         return (constant - square - rest - self._counted(S, C, terms)) / 2
 
-    def at_dual(self, S: Sequence[int], C: Sequence[int], beta: FloatArray) -> Fraction:
+    def at_dual(self, S: Sequence[int], C: Sequence[int], vector: Scaled) -> Fraction:
         """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0."""
-        vector = scaled(beta)
         terms = {j: self._inner(j, vector) ** 2 / self.lam for j in [*S, *C]}
-        return self._minus_conjugate(vector, beta) - self._counted(S, C, terms) / 2
+        return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
+
+    def dual_vector(self, x: FloatArray) -> Scaled:
+        """The gradient of L at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
+        _, z, residual = self._predict([Fraction(value) for value in x.tolist()])
+        if self.instance.loss == "logistic":
+            labels = [1 if value > 0 else -1 for value in self.y.values]
+            rows = zip(z.values, labels, strict=True)
+            return Scaled(np.array([-y * _chance(_fraction(v, z.exponent) * y) for v, y in rows], dtype=object), -BITS)
+        if self.instance.loss == "quadratic":
+            return residual
+        delta = scaled([self.instance.delta])
+        exponent = min(delta.exponent, residual.exponent)
+        most = delta.at(exponent)[0]
+        return Scaled(np.array([min(max(r, -most), most) for r in residual.at(exponent)], dtype=object), exponent)
 
     def for_bounded_models(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction]) -> Fraction:
         """A bound over models with abs(x_j) ||a_j|| <= RADIUS ||y||; quadratic loss, lam = 0.
@@ -87,7 +103,7 @@ class ExactBounds:
             length = root_below(_fraction(column @ column, 2 * self.A.exponent))
             v = abs(self._inner(j, residual))
             terms[j] = RADIUS * target * v / length if v else Fraction(0)
-        return self._minus_conjugate(residual, None) - self._counted(S, C, terms)
+        return self._minus_conjugate(residual) - self._counted(S, C, terms)
 
     def objective(self, x: FloatArray) -> Fraction:
         """P(x) for a model (d,) of doubles; for logistic loss no smaller than P(x), and larger by less than 10^-40."""
@@ -119,10 +135,9 @@ class ExactBounds:
     def _inner(self, j: int, vector: Scaled) -> Fraction:
         return _fraction(self.A.values[:, j] @ vector.values, self.A.exponent + vector.exponent)
 
-    def _minus_conjugate(self, vector: Scaled, beta: FloatArray | None) -> Fraction:
+    def _minus_conjugate(self, vector: Scaled) -> Fraction:
         if self.instance.loss == "logistic":
-            assert beta is not None
-            return _entropy(-self.instance.y * beta)
+            return _entropy([abs(_fraction(value, vector.exponent)) for value in vector.values])
         square = _fraction(vector.values @ vector.values, 2 * vector.exponent)
         return -square / 2 - _fraction(vector.values @ self.y.values, vector.exponent + self.y.exponent)
 
@@ -155,17 +170,25 @@ def _root(value: Fraction) -> int:
     return math.isqrt((value.numerator << (2 * bits)) // value.denominator)
 
 
-def _entropy(p: FloatArray) -> Fraction:
+def _chance(t: Fraction) -> int:
+    """1 / (1 + exp(t)) in units of 2^-BITS, nearly."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        small = (-abs(_decimal(t))).exp()
+        chance = Fraction((small if t > 0 else Decimal(1)) / (1 + small))
+    return int(min(round(chance * 2**BITS), 2**BITS))
+
+
+def _entropy(chances: Sequence[Fraction]) -> Fraction:
     """-sum p log p + (1 - p) log(1 - p), rounded downwards by less than 10^-40 a row."""
     with localcontext() as context:
         context.prec = DIGITS
-        total, rows = Decimal(0), len(p)
-        for value in p.tolist():
-            if 0.0 < value < 1.0:
-                # A double has up to 1074 digits behind the point; its logarithm needs no more than these.
-                q, rest = _decimal(Fraction(value)), _decimal(1 - Fraction(value))
+        total = Decimal(0)
+        for p in chances:
+            if 0 < p < 1:
+                q, rest = _decimal(p), _decimal(1 - p)
                 total -= q * q.ln() + rest * rest.ln()
-    return Fraction(total) - Fraction(rows + 1, 10 ** (DIGITS - 8))
+    return Fraction(total) - Fraction(len(chances) + 1, 10 ** (DIGITS - 8))
 
 
 def _logistic_loss(z: Scaled, y: FloatArray) -> Fraction:

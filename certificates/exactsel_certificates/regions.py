@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
-from exactsel_certificates.exact import ExactBounds, float_below
+from exactsel_certificates.exact import ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
@@ -87,19 +87,22 @@ class RegressionRegions:
         distinct, which = np.unique(numbers, return_inverse=True)
         W = self.points.models(distinct)
         if not self.quadratic:
-            return self._at_duals(self.plain.gradients(W), which, states)
+            return self._at_duals(self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[row]))
         return self._curved(W, which, states, lambda row: [Fraction(value) for value in W[which[row]].tolist()])
 
     def _at_dual_vectors(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
-        return self._at_duals(self.plain.projected(self.points.dual_vectors(distinct)), which, states)
+        B = self.plain.projected(self.points.dual_vectors(distinct))
+        return self._at_duals(B, which, states, lambda exact, row: scaled(B[row]))
 
-    def _at_duals(self, B: FloatArray, which: Rows, states: States) -> FloatArray:
-        """Formula (2) at the dual vectors B[which]."""
+    def _at_duals(
+        self, B: FloatArray, which: Rows, states: States, precise: Callable[[ExactBounds, int], Scaled]
+    ) -> FloatArray:
+        """Formula (2) at the dual vectors B[which], of which ``precise`` gives better ones."""
         if self.instance.lam == 0:
             return np.full(len(states), -np.inf)
         result = self.plain.bounds(self.plain.at_duals(B), which, states)
-        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, B[which[row]]))
+        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, precise(exact, which[row])))
 
     def _curved(
         self, W: FloatArray, which: Rows, states: States, precise: Callable[[int], Sequence[Fraction]]
