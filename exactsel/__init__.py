@@ -27,6 +27,8 @@ _HOMES = {
     "certify": "exactsel.certifying",
     "Certified": "exactsel.certifying",
     "verify": "exactsel.verifying",
+    "near_optimal": "exactsel.near",
+    "NearOptimal": "exactsel.near",
     "Result": "exactsel.result",
     "Claim": "exactsel.result",
     "Termination": "exactsel.result",
@@ -47,6 +49,7 @@ __all__ = [
     "InputError",
     "Instance",
     "Logistic",
+    "NearOptimal",
     "Problem",
     "Quadratic",
     "Result",
@@ -59,6 +62,7 @@ __all__ = [
     "certify",
     "heuristics",
     "load",
+    "near_optimal",
     "solve",
     "solve_path",
     "verify",
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.instance import Instance, load
     from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.near import NearOptimal, near_optimal
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
     from exactsel.result import Claim, Result, Termination

@@ -102,7 +102,7 @@ class Certified:
 
 def certify(
     problem: SubsetProblem,
-    candidate: ArrayLike | None = None,
+    candidate: Any = None,
     *,
     support: Sequence[int | str] | None = None,
     coef: ArrayLike | None = None,
@@ -113,9 +113,11 @@ def certify(
     Parameters
     ----------
     problem : Problem or ColumnSubsetProblem
-    candidate : array_like
+    candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names), which is refitted exactly; or
-        a coefficient vector of length d (floats), which is taken as it is. ``support`` and ``coef`` say the same
+        a coefficient vector of length d (floats), which is taken as it is. A result of a heuristic or of a search
+        counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept,
+        which this objective has not), a feature selector as what it selects. ``support`` and ``coef`` say the same
         without guessing.
     **options
         Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
@@ -196,8 +198,11 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
     return found[0]
 
 
-def _recognise(problem: SubsetProblem, candidate: ArrayLike) -> tuple[Sequence[Any] | None, FloatArray | None]:
+def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:
     """Tell a support from a coefficient vector."""
+    fitted = _from_model(candidate)
+    if fitted is not None:
+        return fitted
     values = np.asarray(candidate)
     if values.ndim != 1:
         raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
@@ -206,6 +211,23 @@ def _recognise(problem: SubsetProblem, candidate: ArrayLike) -> tuple[Sequence[A
     if values.dtype.kind == "f":
         return None, np.asarray(values, dtype=np.float64)
     raise InputError(f"a candidate of type {values.dtype} is neither a support nor coefficients; give one of the two.")
+
+
+def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None] | None:
+    """The support or the coefficients of a result of ours or of a fitted estimator; None for plain data."""
+    if hasattr(candidate, "support") and not isinstance(candidate, np.ndarray):
+        return list(candidate.support), None
+    if callable(getattr(candidate, "get_support", None)):
+        return np.flatnonzero(candidate.get_support()).tolist(), None
+    if not hasattr(candidate, "coef_"):
+        return None
+    coef = np.asarray(candidate.coef_, dtype=np.float64)
+    if coef.size != max(coef.shape, default=0):
+        raise InputError(f"the estimator's coefficients have the shape {coef.shape}; give one of one target.")
+    if np.any(np.asarray(getattr(candidate, "intercept_", 0.0))):
+        # The objective here has no intercept, so only the choice of columns can be compared.
+        return np.flatnonzero(coef.reshape(-1)).tolist(), None
+    return None, coef.reshape(-1)
 
 
 def checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:

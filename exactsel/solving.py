@@ -74,8 +74,7 @@ class Search:
         self._signals = signals
         self._began = time.perf_counter()
         self._tree = _make("trees", self.settings.tree)
-        self._solver = _bound_for(problem, self.settings.bound, self.settings.time_limit)
-        self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
+        self._solver, self._branching = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
@@ -255,6 +254,12 @@ def _with_proof(result: Result, writer: ProofWriter) -> Result:
     writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
     return dataclasses.replace(result, proof=str(writer.path), times=times)
+
+
+def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:
+    """The bound solver and the branching rule the settings ask for, or the defaults for this problem."""
+    solver = _bound_for(problem, settings.bound, settings.time_limit)
+    return solver, _make("branchings", _default_branching(settings.branching, solver.name))
 
 
 def _make(kind: str, choice: Any) -> Any:

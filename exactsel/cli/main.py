@@ -22,6 +22,7 @@ COMMANDS = {
     "heuristic": "Run one approximate method, with a certified gap.",
     "compare": "Run many methods and the exact search, side by side.",
     "path": "Find the best model of every size, each with its certified gap.",
+    "near": "List all models of k columns close to the best.",
     "info": "Say what an instance file holds.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",
