@@ -169,7 +169,7 @@ def battery() -> list[Trial | Probe]:
         files.append(as_bytes(replace(proof, lower=at.high, upper=max(at.high, proof.upper))))
         instance: Any = at.instance
         trials += [_trial(data, instance) for data in files]
-        trials.append(replace(trials[-1], exact_limit=0.0))
+        trials += [replace(trials[-1], exact_limit=limit) for limit in (0.0, 500.0, 1500.0)]
     return trials
 
 

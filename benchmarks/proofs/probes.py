@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,28 @@ def selections() -> str:
     return repr(parts)
 
 
+def doubtful_eigenvalues() -> str:
+    """The largest eigenvalue a span's factorisation still confirms, when told a wrong one."""
+    module = _module("selections")
+    rng = np.random.default_rng(2)
+    parts: list[Any] = []
+    honest = np.linalg.eigvalsh
+    for n, m in ((8, 3), (5, 5), (30, 2), (6, 1)):
+        units = rng.standard_normal((n, m))
+        units /= np.linalg.norm(units, axis=0)
+        low, high = 0.5, 2.0
+        try:
+            for _ in range(60):
+                middle = 0.5 * (low + high)
+                np.linalg.eigvalsh = lambda M, factor=middle: honest(M) * factor / 0.9  # type: ignore[assignment,misc]
+                fine = np.isfinite(module.verified_span(units, 0.0).angle)
+                low, high = (middle, high) if fine else (low, middle)
+        finally:
+            np.linalg.eigvalsh = honest
+        parts += [low, module.verified_span(units, 0.0).angle, module.verified_span(units, 1e-3).angle]
+    return repr(parts)
+
+
 def header() -> str:
     """The bytes of a header, and headers at the edges of what is allowed."""
     container = _module("container")
@@ -190,9 +213,9 @@ def header() -> str:
         parts.append(data.hex())
         attempt(data)
     whole = json.loads(container.header_bytes(entries, arrays)[8:])
-    for listed in ({}, [], whole["arrays"][:-1], [["tree", "<i4", 0]] * 8, [["curvature", "<f8", "0"]] * 8,
-                   [["curvature", "<f8", -1], *whole["arrays"][1:]], [["curvature", "<f8", 1.0], *whole["arrays"][1:]],
-                   [["curvature", "<f8"], *whole["arrays"][1:]], [["curvature", "<f8", 10**9], *whole["arrays"][1:]]):  # fmt: skip
+    first = (["curvature", "<f8", -1], ["curvature", "<f8", 1.0], ["curvature", "<f8"], ["curvature", "<f8", 10**9])
+    lists = [{}, [], whole["arrays"][:-1], [["tree", "<i4", 0]] * 8, [["curvature", "<f8", "0"]] * 8]
+    for listed in [*lists, *([entry, *whole["arrays"][1:]] for entry in first)]:
         text = json.dumps({**whole, "arrays": listed}).encode()
         attempt(len(text).to_bytes(8, "little") + text)
     for size in (65535, 65536, 65537):
@@ -240,10 +263,11 @@ def arrays() -> str:
 
 PROBES: dict[str, Callable[[], str]] = {
     "lengths": lengths, "convex": convex, "fits": fits, "exact": exact, "selections": selections,
-    "header": header, "arrays": arrays,
-    **{f"bounds at {scale:g}": lambda scale=scale: bounds(scale) for scale in (1.0, 1e-80, 1e-158, 1e100, 1e160)},  # type: ignore[misc]
-    **{
-        f"additions at {scale:g}, {D:g}": lambda scale=scale, D=D: additions(scale, D)  # type: ignore[misc]
-        for scale in (1.0, 1e-160, 1e150) for D in (1e-15, 1e-28, 0.5)
-    },
+    "doubtful eigenvalues": doubtful_eigenvalues, "header": header, "arrays": arrays,
 }  # fmt: skip
+
+for _scale in (1.0, 1e-80, 1e-158, 1e100, 1e160):
+    PROBES[f"bounds at {_scale:g}"] = partial(bounds, _scale)
+for _scale in (1.0, 1e-160, 1e150):
+    for _curvature in (1e-15, 1e-28, 0.5):
+        PROBES[f"additions at {_scale:g}, {_curvature:g}"] = partial(additions, _scale, _curvature)
