@@ -102,7 +102,9 @@ class Fits:
 
     def _weights(self, curvature: FloatArray) -> FloatArray:
         """The curvature in columns of length one, rounded downwards."""
-        return np.asarray(np.minimum(curvature / self.scale / self.scale * (1.0 - 8 * U), 1e300))
+        weights = curvature / self.scale / self.scale * (1.0 - 8 * U)
+        # A number near the smallest doubles has few digits; zero only weakens the bound.
+        return np.asarray(np.where(weights > TINY, np.minimum(weights, 1e300), 0.0))
 
 
 def solve_each(systems: FloatArray, sides: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
 from exactsel_certificates.exact import ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import Fits
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.rigorous import RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
+from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
 from exactsel_certificates.walk import FREE, IN, OUT, Leaves
 
 
@@ -168,7 +168,10 @@ class RegressionRegions:
         gram = self.fits.H[np.ix_(columns, columns)]
         curvature = np.ones(self.plain.d)
         independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
-        curvature[columns] = room * self.fits.scale[columns] ** 2 if independent else np.nan
+        with np.errstate(all="ignore"):
+            own = room * self.fits.scale[columns] ** 2
+        # A number near the smallest doubles has few digits, and may be too large for it.
+        curvature[columns] = np.where((own > TINY) & independent, own, np.nan)
         return curvature
 
     def _columns(self, state: NDArray[np.uint8]) -> list[int]:
@@ -180,11 +183,15 @@ class RegressionRegions:
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
         x = [Fraction(value) for value in w.tolist()]
         scale = self.fits.scale[columns]
-        inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=1e-12, hermitian=True)
-        for _ in range(3):
-            step = inverse @ (self._exact_bounds().gradient(columns, x) / scale) / scale
-            for j, change in zip(columns, step.tolist(), strict=True):
-                x[j] -= Fraction(change)
+        try:
+            inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=1e-12, hermitian=True)
+            for _ in range(3):
+                step = inverse @ (self._exact_bounds().gradient(columns, x) / scale) / scale
+                changes = [Fraction(change) for change in step.tolist()]
+                for j, change in zip(columns, changes, strict=True):
+                    x[j] -= change
+        except (np.linalg.LinAlgError, OverflowError, ValueError):
+            pass  # numbers beyond doubles: the fit as it is will have to do
         return x
 
     def _exact_bounds(self) -> ExactBounds:

@@ -36,8 +36,9 @@ def lengths(rows: FloatArray) -> FloatArray:
     """Upper estimates of the lengths of rows (B, n); scaled, so that no square is lost."""
     largest = np.max(np.abs(rows), axis=1, initial=0.0)
     scale = np.where(largest > 0, largest, 1.0)
-    squares = np.sum((rows / scale[:, None]) ** 2, axis=1)
-    return np.asarray(scale * np.sqrt(squares) * (1.0 + gamma(rows.shape[1] + 8)) * (largest > 0))
+    with np.errstate(all="ignore"):
+        squares = np.sum((rows / scale[:, None]) ** 2, axis=1)
+        return np.asarray(scale * np.sqrt(squares) * (1.0 + gamma(rows.shape[1] + 8)) * (largest > 0))
 
 
 def counted(terms: FloatArray, states: States, k: int) -> FloatArray:

@@ -61,8 +61,11 @@ class SelectionBounds:
 
     def bound(self, inside: Sequence[int], candidates: Sequence[int]) -> float:
         """A number no selection of the region is below; 0 where nothing better is certain."""
-        with np.errstate(all="ignore"):
-            value = self._bound(list(inside), list(candidates))
+        try:
+            with np.errstate(all="ignore"):
+                value = self._bound(list(inside), list(candidates))
+        except np.linalg.LinAlgError:  # numbers beyond doubles
+            return 0.0
         return value if math.isfinite(value) and value > 0 else 0.0
 
     def _bound(self, inside: list[int], candidates: list[int]) -> float:
@@ -201,6 +204,8 @@ def selection_objective_above(instance: ColumnInstance, chosen: Sequence[int]) -
     A = np.asarray(instance.A, dtype=np.float64)
     d = A.shape[1]
     columns = A[:, sorted(chosen)]
+    if not np.all(lengths(A) < np.sqrt(np.finfo(np.float64).max)):
+        return math.inf
     with np.errstate(all="ignore"):
         scale = lengths(np.ascontiguousarray(columns.T))
         units = columns[:, scale > 0] / scale[scale > 0]
