@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
-def benchmark(monkeypatch):
+def campaigns(monkeypatch):
     """The package of the campaigns; ``benchmarks`` is not an installed package."""
     monkeypatch.syspath_prepend(str(ROOT))
     import benchmarks.proofs as package
@@ -27,17 +27,17 @@ def run(*arguments):
     return result.output
 
 
-@pytest.mark.usefixtures("benchmark")
+@pytest.mark.usefixtures("campaigns")
 def test_brute_force_finds_nothing_wrong():
     assert "| 5 | 0 | 0 | 0 | 0 |" in run("brute", "--count", "5", "--both")
 
 
-@pytest.mark.usefixtures("benchmark")
+@pytest.mark.usefixtures("campaigns")
 def test_damage_is_counted():
     assert "| all |" in run("corrupt", "--count", "30", "--each", "10")
 
 
-@pytest.mark.usefixtures("benchmark")
+@pytest.mark.usefixtures("campaigns")
 def test_mutants_are_single_changes_and_noticed():
     from benchmarks.proofs.mutants import Probe, killed, mutants, outcome
 
