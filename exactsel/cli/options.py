@@ -99,6 +99,12 @@ def search_options(function: Decorated) -> Decorated:
     return function
 
 
+def proof_option(function: Decorated) -> Decorated:
+    """Where to write the proof."""
+    option = click.option("--proof", type=click.Path(), help="File to write the proof to, for exactsel verify.")
+    return option(function)
+
+
 def output_options(function: Decorated) -> Decorated:
     """How to talk."""
     for option in reversed(
@@ -133,8 +139,10 @@ def read_problem(arguments: dict[str, Any]) -> Any:
     with warnings_as_lines():
         instance = read_instance(arguments["instance"])
         if arguments["problem"] == "regression":
-            demands = {name: _listed(arguments[name]) for name in ("must_have", "must_not")}
-            return instance.problem(**{name: arguments[name] for name in ("k", "loss", "lam", "delta")}, **demands)
+            return instance.problem(
+                **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
+                must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
+            )  # fmt: skip
         given = [name for name in ("loss", "lam", "delta", "must_have", "must_not") if arguments[name] is not None]
         if given:
             option = given[0].replace("_", "-")

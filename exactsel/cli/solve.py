@@ -12,6 +12,7 @@ from exactsel.cli.options import (
     output_options,
     problem_options,
     progress_log,
+    proof_option,
     read_problem,
     search_options,
     search_settings,
@@ -21,6 +22,7 @@ from exactsel.cli.options import (
 @click.command("solve")
 @problem_options
 @search_options
+@proof_option
 @output_options
 def command(**arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
@@ -35,7 +37,7 @@ def command(**arguments: Any) -> int:
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
-    result = solve(problem, callback=log, signals=SIGNALS, **settings)
+    result = solve(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **settings)
     if log is not None:
         log.end(result)
     if arguments["as_json"]:
