@@ -7,14 +7,13 @@ the search has ended the pieces are put in preorder and the file takes its name,
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import tempfile
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import replacing
+from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
 from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
 from exactsel.losses.huber import Huber
@@ -31,6 +31,7 @@ from exactsel.losses.quadratic import Quadratic
 from exactsel.problem import Problem
 from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.proof import Proof as Point
+from exactsel.proof_records import Records
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
@@ -54,9 +55,6 @@ POINT_BYTES = 400
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
 """Losses the checker knows."""
-
-FLUSHED = 1 << 16
-"""Words put in order before they are written."""
 
 _KINDS = np.zeros(8, dtype=np.int32)
 _KINDS[[BRANCH, MOVE_PUT_IN, LEFT_OUT, CLOSED]] = fmt.SPLIT_OUT, fmt.PUT_IN, fmt.LEAVE_OUT, fmt.CLOSE
@@ -108,7 +106,7 @@ class ProofWriter:
         self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
         self._known_bytes = 0
         self._curvature: FloatArray | None = None
-        self._records = _Records()
+        self._records = Records()
         self._node, self._witness, self._piece = -1, -1, array("i")
         self._finished = False
         for name in ("pieces", "point_value", "point_index", "dual_value"):
@@ -116,9 +114,7 @@ class ProofWriter:
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take down what the event says."""
-        if isinstance(event, SearchedBelow):
-            raise InputError("a proof needs every step, but this search does not tell them; make it with details=True.")
-        if not isinstance(event, Fixed | Divided | Discarded | Explored | Started | Finished):
+        if not isinstance(event, Fixed | Divided | Discarded | Explored | SearchedBelow | Started | Finished):
             return
         began = time.perf_counter()
         if isinstance(event, Fixed):
@@ -131,6 +127,8 @@ class ProofWriter:
             self._note(event.node, self._use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, Explored):
             self._walked(event)
+        elif isinstance(event, SearchedBelow):
+            self._searched(event)
         elif isinstance(event, Started):
             self._check_start(event)
         else:
@@ -234,6 +232,27 @@ class ProofWriter:
         self._records.add(event.node, 1 + len(words))
         self._open["pieces"].write(np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
 
+    def _searched(self, event: SearchedBelow) -> None:
+        """The steps of a search inside the kernel, as one piece in preorder."""
+        below = event.below
+        notes, used = below.raw_notes(), below.points_used()
+        points = below.points(used)
+        first = len(self._point_sizes)
+        rows, columns = points.nonzero()
+        self._open["point_index"].write(columns.astype(self._index_type).tobytes())
+        self._open["point_value"].write(points[rows, columns].astype("<f8", copy=False).tobytes())
+        self._point_sizes.extend(np.bincount(rows, minlength=len(points)).tolist())
+        sample = below.sample_point()
+        if isinstance(sample, CurvedPoint):
+            self._keep_curvature(sample.curvature)
+        uses = np.full(below.nodes, -1, dtype=np.int64)
+        uses[used] = 8 * (fmt.FIRST_POINT + 2 * np.arange(first, first + len(used))) + fmt.USE
+        own = self._use(event.came_with, math.inf)
+        words = preorder_words(notes, below.numbers, uses, own, event.first_id)
+        self._end_piece()
+        self._records.add(event.node, len(words), mixed=True)
+        self._open["pieces"].write(words.astype("<i4").tobytes())
+
     def _check_start(self, event: Started) -> None:
         if [node.id for node in event.open_nodes] != [ROOT_ID]:
             raise InputError(
@@ -273,81 +292,6 @@ class ProofWriter:
     def _keep_curvature(self, curvature: FloatArray) -> None:
         if self._curvature is None:
             self._curvature = curvature
-
-
-class _Records:
-    """Which pieces of the spool belong to which node, in the order they were written."""
-
-    def __init__(self) -> None:
-        self._first, self._last = array("i"), array("i")
-        self._start, self._next = array("q"), array("i")
-        self._words = 0
-
-    def add(self, node: int, words: int) -> None:
-        """Enter a piece of ``words`` words."""
-        while len(self._first) <= node:
-            self._first.append(-1)
-            self._last.append(-1)
-        record = len(self._start)
-        self._start.append(self._words)
-        self._next.append(-1)
-        self._words += words
-        if self._last[node] >= 0:
-            self._next[self._last[node]] = record
-        else:
-            self._first[node] = record
-        self._last[node] = record
-
-    def in_preorder(self, spool: memoryview) -> Iterator[array[int]]:
-        """The words of the whole tree, in parts: every reference to a node is replaced by that node's pieces."""
-        out, witness = array("i"), -1
-        waiting = [self._piece(spool, self._first[ROOT_ID])]
-        while waiting:
-            piece = waiting[-1]
-            start = piece.position
-            end = piece.references.pop() if piece.references else len(piece.words)
-            piece.position = end + 1
-            if end > start:
-                if piece.witness >= 0 and piece.witness != witness:
-                    witness = piece.witness
-                    out.append(witness)
-                out.extend(piece.words[start:end])
-            if end < len(piece.words):
-                waiting.append(self._piece(spool, self._first[~piece.words[end]]))
-            elif piece.following >= 0:
-                waiting[-1] = self._piece(spool, piece.following)
-            else:
-                waiting.pop()
-            if len(out) > FLUSHED:
-                yield out
-                out = array("i")
-        yield out
-
-    def _piece(self, spool: memoryview, record: int) -> _Piece:
-        start = self._start[record]
-        end = self._start[record + 1] if record + 1 < len(self._start) else self._words
-        words = array("i")
-        words.frombytes(spool[4 * start : 4 * end])
-        named = words[0] >= 0 and words[0] & 7 == fmt.USE
-        if len(words) < 64:
-            references = [i for i, word in enumerate(words) if word < 0]
-        else:
-            references = np.flatnonzero(np.frombuffer(words, dtype=np.int32) < 0).tolist()
-        references.reverse()
-        return _Piece(words, int(named), words[0] if named else -1, references, self._next[record])
-
-
-@dataclass(slots=True)
-class _Piece:
-    """A piece on its way into the file: the position reached, the word that names its witness (or -1), the positions
-    of its references, last first, and the node's next piece (or -1).
-    """
-
-    words: array[int]
-    position: int
-    witness: int
-    references: list[int]
-    following: int
 
 
 def _spool(path: Path) -> IO[bytes]:

@@ -262,8 +262,7 @@ def solve(
     details : bool
         Tell the callback also of every node a kernel searched by itself.
     proof : path, optional
-        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted;
-        implies ``details``.
+        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
@@ -280,8 +279,7 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be written.
     """
-    told = record or details or proof is not None
-    run = Search(problem, Settings(**options), start=start, signals=signals, details=told)
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
     writer = None if proof is None else ProofWriter(problem, proof)
     try:

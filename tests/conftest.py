@@ -11,7 +11,7 @@ from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
-from exactsel.search.events import Finished, SearchedBelow
+from exactsel.search.events import Finished
 from exactsel.solving import Search
 from exactsel.verifying import verify
 
@@ -45,21 +45,12 @@ def search_with_proof(search):
     with folder:
         try:
             for event in run_search(search):
-                if writer is not None and isinstance(
-                    event, SearchedBelow
-                ):  # the steps are not told: nothing to write down
-                    writer.close()
-                    writer = None
-                if writer is None:
-                    yield event
-                    continue
                 writer(event, search.state)
                 if isinstance(event, Finished):
                     check(search, writer)
                 yield event
         finally:
-            if writer is not None:
-                writer.close()
+            writer.close()
 
 
 def check(search, writer):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
-from exactsel_certificates.exact import ExactBounds, Scaled, float_below, scaled
+from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
@@ -181,8 +181,10 @@ class RegressionRegions:
     def _refined(self, w: FloatArray, state: NDArray[np.uint8]) -> list[Fraction]:
         """The fit to about twice the precision of doubles: two corrections from exact gradients."""
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
-        x = [Fraction(value) for value in w.tolist()]
         scale = self.fits.scale[columns]
+        # A singular system may have given anything.
+        useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
+        x = [Fraction(0) if useless else Fraction(value) for value in w.tolist()]
         try:
             inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=1e-12, hermitian=True)
             for _ in range(3):
