@@ -112,7 +112,9 @@ class Below:
         """The points that prove something, ascending."""
         notes = self.raw_notes()
         proves = (notes[:, 1] % 8 != BOUNDED) & (notes[:, 1] % 8 != BRANCHED) & (notes[:, 2] >= 0)
-        return np.unique(notes[proves, 2])
+        used = np.zeros(self.nodes, dtype=np.bool_)
+        used[notes[proves, 2]] = True
+        return used.nonzero()[0]
 
     def points(self, numbers: IntArray) -> FloatArray:
         """Some of the points, one model (d,) a row."""
