@@ -18,7 +18,7 @@ _HOMES = {
     "Problem": "exactsel.problem",
     "ColumnSubsetProblem": "exactsel.column_subset",
     "Instance": "exactsel.instance",
-    "load": "exactsel.instance",
+    "load": "exactsel.data",
     "solve": "exactsel.solving",
     "solve_path": "exactsel.path",
     "SolutionPath": "exactsel.path",
@@ -66,8 +66,9 @@ if TYPE_CHECKING:
     from exactsel import heuristics
     from exactsel.certifying import Certified, certify
     from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.data import load
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.instance import Instance, load
+    from exactsel.instance import Instance
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem

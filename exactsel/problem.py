@@ -21,6 +21,7 @@ from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_lam, checked_matrix, checked_names, checked_vector, make_loss
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
+from exactsel.frames import frame_matrix
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.loss import loss_gradient, loss_value
 from exactsel.kernels.refit import gram_objectives, newton_objectives
@@ -50,8 +51,9 @@ class Problem:
 
     Parameters
     ----------
-    A : array (n, d)
-        One row per observation, one column per candidate variable; finite numbers. float32 is converted.
+    A : array, sparse matrix or data frame (n, d)
+        One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
+        matrix made dense; a pandas, polars or pyarrow frame brings its column names.
     y : array (n,)
         Target; labels -1 and +1 for logistic loss.
     k : int
@@ -84,7 +86,8 @@ class Problem:
         delta: float | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        matrix, target = checked_matrix(A), checked_vector(y)
+        given, feature_names = frame_matrix(A, feature_names)
+        matrix, target = checked_matrix(given), checked_vector(y)
         if matrix.shape[0] != target.size:
             raise InputError(
                 f"A has {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."

@@ -157,7 +157,7 @@ class TestSolve:
     def test_flags_arguments_and_keys_are_the_same_words(self, run):
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
-        talk = {"instance", "as_json", "quiet", "log_interval"}
+        talk = {"instance", "target", "drop", "as_json", "quiet", "log_interval"}
         assert {p.name for p in main_module.cli.get_command(None, "solve").params} - talk <= known
 
     def test_table_on_stdout_and_talk_on_stderr(self, run):
@@ -361,7 +361,7 @@ class TestBadInput:
     def test_files_that_are_none(self, run, tmp_path, command):
         options = SUPPORT.get(command, [])
         self.refuse(run(command, tmp_path / "nowhere.npz", *options), "there is no file")
-        self.refuse(run(command, tmp_path, *options), "is a folder, but an instance is one .npz file")
+        self.refuse(run(command, tmp_path, *options), "is a folder, but an instance is one file")
         (tmp_path / "garbage.npz").write_text("garbage")
         self.refuse(run(command, tmp_path / "garbage.npz", *options), "is not an .npz archive, despite its name")
         (tmp_path / "cut.npz").write_bytes(Path(TWINS).read_bytes()[:700])
@@ -475,7 +475,7 @@ class TestInternalErrors:
         def interrupt(*_args, **_options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("exactsel.instance.read_instance", interrupt)
+        monkeypatch.setattr("exactsel.data.reading.read_instance", interrupt)
         shown = run("solve", TWINS)
         assert (shown.code, shown.out, shown.err.splitlines()[-1]) == (130, "", "interrupted.")
 
