@@ -35,6 +35,7 @@ from exactsel.checks import list_of_texts, one_number, one_text, one_whole_numbe
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.files import replacing
+from exactsel.frames import SHOWN
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
 
@@ -130,9 +131,12 @@ class Instance:
             When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
         """
         if self.y is None:
+            names = self.feature_names or ()
+            shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
             raise InputError(
-                "the instance holds no target y; name its column or file with --target, or give --problem css "
-                "(columns_problem in Python) for column subset selection, which needs none."
+                f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
+                f"--target, or give --problem css (columns_problem in Python) for column subset selection, which needs "
+                f"none."
             )
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:

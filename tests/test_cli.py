@@ -366,8 +366,8 @@ class TestBadInput:
         self.refuse(run(command, tmp_path / "garbage.npz", *options), "is not an .npz archive, despite its name")
         (tmp_path / "cut.npz").write_bytes(Path(TWINS).read_bytes()[:700])
         self.refuse(run(command, tmp_path / "cut.npz", *options), "is truncated or damaged")
-        (tmp_path / "data.csv").write_text("1,2\n")
-        self.refuse(run(command, tmp_path / "data.csv", *options), "is not an .npz file, the only kind that is read")
+        (tmp_path / "data.xlsx").write_text("1,2\n")
+        self.refuse(run(command, tmp_path / "data.xlsx", *options), "is of no kind that is read; the kinds are .npz, ")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
