@@ -24,6 +24,7 @@ _HOMES = {
     "SolutionPath": "exactsel.path",
     "Search": "exactsel.solving",
     "Settings": "exactsel.settings",
+    "ProgressLog": "exactsel.report.log",
     "certify": "exactsel.certifying",
     "Certified": "exactsel.certifying",
     "Result": "exactsel.result",
@@ -47,6 +48,7 @@ __all__ = [
     "Instance",
     "Logistic",
     "Problem",
+    "ProgressLog",
     "Quadratic",
     "Result",
     "Search",
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
+    from exactsel.report.log import ProgressLog
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve

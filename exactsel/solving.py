@@ -7,9 +7,11 @@ drive it; :func:`solve` does nothing but iterate over it.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, cast
 
@@ -27,13 +29,14 @@ from exactsel.incumbents import checked_support, resolve, starting_models
 from exactsel.problem import Problem
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
-from exactsel.search.events import Event, Explored, Finished, IncumbentFound
+from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.subset import SubsetProblem
+from exactsel.tracing import Trace
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -224,6 +227,9 @@ def solve(
     start: Sequence[int] | None = None,
     record: bool = False,
     details: bool = False,
+    trace: str | os.PathLike[str] | None = None,
+    on_incumbent: Callback | None = None,
+    on_bound: Callback | None = None,
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> Result:
@@ -240,6 +246,12 @@ def solve(
         Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`); implies ``details``.
     details : bool
         Tell the callback also of every node a kernel searched by itself.
+    trace : path, optional
+        File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.tracing`.
+    on_incumbent : callable, optional
+        Called with (event, state) for every better model: ``event.upper``, ``event.support``, ``event.coef``.
+    on_bound : callable, optional
+        Called with (event, state) whenever the lower bound of the search rises: ``event.lower``.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
@@ -258,12 +270,23 @@ def solve(
     """
     run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
-    for event in run:
-        if events is not None:
-            events.append(event)
-        if callback is not None:
-            callback(event, run.state)
-    return run.result(events)
+    with Trace(trace) if trace is not None else nullcontext() as writer:
+        if writer is not None:
+            writer.begin(problem, run.settings)
+        observers = [observer for observer in (writer, callback) if observer is not None]
+        for event in run:
+            if events is not None:
+                events.append(event)
+            for observer in observers:
+                observer(event, run.state)
+            if on_incumbent is not None and isinstance(event, IncumbentFound):
+                on_incumbent(event, run.state)
+            if on_bound is not None and isinstance(event, LowerBoundRaised):
+                on_bound(event, run.state)
+        result = run.result(events)
+        if writer is not None:
+            writer.end(result)
+    return result
 
 
 def _make(kind: str, choice: Any) -> Any:

@@ -21,6 +21,7 @@ from exactsel.cli.options import (
 @click.command("solve")
 @problem_options
 @search_options
+@click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
 @output_options
 def command(**arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
@@ -35,7 +36,7 @@ def command(**arguments: Any) -> int:
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
-    result = solve(problem, callback=log, signals=SIGNALS, **settings)
+    result = solve(problem, callback=log, trace=arguments["trace"], signals=SIGNALS, **settings)
     if log is not None:
         log.end(result)
     if arguments["as_json"]:
