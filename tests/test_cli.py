@@ -129,7 +129,8 @@ class TestHelp:
     def test_plugins(self, run):
         shown = run("plugins")
         assert shown.code == 0
-        listed = {line.split()[0]: line.split(maxsplit=1)[1].split(", ") for line in shown.out.splitlines()}
+        rows = [line.split() for line in shown.out.splitlines()]
+        listed = {kind: [row[1] for row in rows if row[0] == kind] for kind in {row[0] for row in rows}}
         assert listed == {kind: registry.names(kind) for kind in registry.KINDS}
         assert {"quadratic", "huber", "logistic"} <= {*listed["losses"]}
         assert {"apg", "fit", "pdal", "supergradient", "cvxpy"} <= {*listed["bounds"]}
