@@ -18,12 +18,13 @@ _HOMES = {
     "Problem": "exactsel.problem",
     "ColumnSubsetProblem": "exactsel.column_subset",
     "Instance": "exactsel.instance",
-    "load": "exactsel.instance",
+    "load": "exactsel.data",
     "solve": "exactsel.solving",
     "solve_path": "exactsel.path",
     "SolutionPath": "exactsel.path",
     "Search": "exactsel.solving",
     "Settings": "exactsel.settings",
+    "ProgressLog": "exactsel.report.log",
     "certify": "exactsel.certifying",
     "Certified": "exactsel.certifying",
     "verify": "exactsel.verifying",
@@ -51,6 +52,7 @@ __all__ = [
     "Logistic",
     "NearOptimal",
     "Problem",
+    "ProgressLog",
     "Quadratic",
     "Result",
     "Search",
@@ -72,12 +74,14 @@ if TYPE_CHECKING:
     from exactsel import heuristics
     from exactsel.certifying import Certified, certify
     from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.data import load
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.instance import Instance, load
+    from exactsel.instance import Instance
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.near import NearOptimal, near_optimal
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
+    from exactsel.report.log import ProgressLog
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_matrix, checked_names
 from exactsel.fit import Selection
+from exactsel.frames import frame_matrix
 from exactsel.kernels.node import FREE
 from exactsel.projection import unexplained
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -33,7 +34,7 @@ class ColumnSubsetProblem:
 
     Parameters
     ----------
-    A : array (n, d)
+    A : array, sparse matrix or data frame (n, d)
         The matrix whose columns are to be selected; finite numbers. float32 is converted.
     k : int
         Largest number of columns. More than d is taken as d, with a warning.
@@ -55,7 +56,8 @@ class ColumnSubsetProblem:
     """No selection leaves less than nothing unexplained."""
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
-        self.AT: FloatArray = np.ascontiguousarray(checked_matrix(A).T)
+        given, feature_names = frame_matrix(A, feature_names)
+        self.AT: FloatArray = np.ascontiguousarray(checked_matrix(given).T)
         """The transposed data (d, n), so that a column of A is contiguous; read-only."""
         self.d, self.n = self.AT.shape
         self.k = checked_k(k, self.d)

@@ -59,9 +59,11 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
+        names = self.result.problem["feature_names"]
         methods = [
             {
-                "method": row.method, "upper": finite(row.value), "support": list(row.support), "gap": finite(row.gap),
+                "method": row.method, "upper": finite(row.value), "support": list(row.support),
+                "feature_names": None if names is None else [names[j] for j in row.support], "gap": finite(row.gap),
                 "rel_gap": finite(row.rel_gap), "excess": finite(row.excess), "shared": row.shared,
                 "evaluations": row.evaluations, "time": row.time,
                 "curve": [[count, finite(value)] for count, value in row.proposal.curve],

@@ -35,6 +35,7 @@ from exactsel.checks import list_of_texts, one_number, one_text, one_whole_numbe
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.files import replacing
+from exactsel.frames import SHOWN
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
 
@@ -132,9 +133,12 @@ class Instance:
             When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
         """
         if self.y is None:
+            names = self.feature_names or ()
+            shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
             raise InputError(
-                "the instance holds no target y; add one, or give --problem css (columns_problem in Python) for column "
-                "subset selection, which needs none."
+                f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
+                f"--target, or give --problem css (columns_problem in Python) for column subset selection, which needs "
+                f"none."
             )
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:
@@ -172,35 +176,6 @@ class Instance:
         """
         chosen = self.k if k is None else k
         return ColumnSubsetProblem(self.A, chosen, feature_names=self.feature_names)  # type: ignore[arg-type]
-
-
-def load(
-    path: str | os.PathLike[str],
-    *,
-    k: int | None = None,
-    lam: float | None = None,
-    loss: str | Loss | None = None,
-    delta: float | None = None,
-) -> Problem:
-    """Read an instance file as a problem.
-
-    Parameters
-    ----------
-    path : path
-        An ``.npz`` file, see :mod:`exactsel.instance`.
-    k, lam, loss, delta : optional
-        Take precedence over the file, see :meth:`Instance.problem`.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or states no usable problem.
-    """
-    return read_instance(path).problem(k=k, lam=lam, loss=loss, delta=delta)
 
 
 def read_instance(path: str | os.PathLike[str]) -> Instance:
@@ -272,7 +247,7 @@ def _check_readable(file: Path) -> None:
         raise InputError(f"there is no file {file}; check the name and the folder.")
     if file.suffix.lower() != ".npz":
         raise InputError(
-            f"{file} is not an .npz file, the only kind that is read (with arrays A and y inside); write one with "
+            f"{file} is not an .npz file (with arrays A and y inside); read it with exactsel.load, or write one with "
             f"{_how_to_write(file.with_suffix('.npz'))}."
         )
     try:

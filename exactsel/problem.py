@@ -29,6 +29,7 @@ from exactsel.checks import (
 )
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
+from exactsel.frames import frame_matrix
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.loss import loss_gradient, loss_value
 from exactsel.kernels.node import FREE, IN, OUT
@@ -59,8 +60,9 @@ class Problem:
 
     Parameters
     ----------
-    A : array (n, d)
-        One row per observation, one column per candidate variable; finite numbers. float32 is converted.
+    A : array, sparse matrix or data frame (n, d)
+        One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
+        matrix made dense; a pandas, polars or pyarrow frame brings its column names.
     y : array (n,)
         Target; labels -1 and +1 for logistic loss.
     k : int
@@ -98,7 +100,8 @@ class Problem:
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
     ) -> None:
-        matrix, target = checked_matrix(A), checked_vector(y)
+        given, feature_names = frame_matrix(A, feature_names)
+        matrix, target = checked_matrix(given), checked_vector(y)
         if matrix.shape[0] != target.size:
             raise InputError(
                 f"A has {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."

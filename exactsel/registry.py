@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, NamedTuple
 
 from exactsel.errors import InputError
 
@@ -23,6 +23,28 @@ def _entries(kind: str) -> dict[str, EntryPoint]:
 def names(kind: str) -> list[str]:
     """Names known for a kind (one of :data:`KINDS`), sorted."""
     return sorted(_entries(kind))
+
+
+class Origin(NamedTuple):
+    """Where a plug-in comes from."""
+
+    name: str
+    package: str
+    """The distribution that brings it, as pip knows it."""
+    version: str
+    object: str
+    """``module:attribute``"""
+
+
+def origins(kind: str) -> list[Origin]:
+    """The plug-ins of a kind, by name, and where each comes from; none of them is imported."""
+    found = []
+    for name in names(kind):
+        entry = _entries(kind)[name]
+        package = entry.dist
+        known = ("unknown", "") if package is None else (package.name, package.version)
+        found.append(Origin(name, *known, entry.value))
+    return found
 
 
 def load(kind: str, name: str) -> Any:

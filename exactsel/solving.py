@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from functools import cached_property
 from typing import Any, cast
 
@@ -30,13 +31,14 @@ from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
-from exactsel.search.events import Event, Explored, Finished, IncumbentFound
+from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.subset import SubsetProblem
+from exactsel.tracing import Trace
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -245,6 +247,9 @@ def solve(
     record: bool = False,
     details: bool = False,
     proof: str | os.PathLike[str] | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    on_incumbent: Callback | None = None,
+    on_bound: Callback | None = None,
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> Result:
@@ -263,6 +268,12 @@ def solve(
         Tell the callback also of every node a kernel searched by itself.
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted.
+    trace : path, optional
+        File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.tracing`.
+    on_incumbent : callable, optional
+        Called with (event, state) for every better model: ``event.upper``, ``event.support``, ``event.coef``.
+    on_bound : callable, optional
+        Called with (event, state) whenever the lower bound of the search rises: ``event.lower``.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
@@ -281,20 +292,27 @@ def solve(
     """
     run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
-    writer = None if proof is None else ProofWriter(problem, proof)
-    try:
+    with ExitStack() as files:
+        writer = None if proof is None else files.enter_context(closing(ProofWriter(problem, proof)))
+        tracer = None if trace is None else files.enter_context(Trace(trace))
+        if tracer is not None:
+            tracer.begin(problem, run.settings)
+        observers = [observer for observer in (writer, tracer, callback) if observer is not None]
         for event in run:
-            if writer is not None:
-                writer(event, run.state)
             if events is not None:
                 events.append(event)
-            if callback is not None:
-                callback(event, run.state)
+            for observer in observers:
+                observer(event, run.state)
+            if on_incumbent is not None and isinstance(event, IncumbentFound):
+                on_incumbent(event, run.state)
+            if on_bound is not None and isinstance(event, LowerBoundRaised):
+                on_bound(event, run.state)
         result = run.result(events)
-        return result if writer is None else _with_proof(result, writer)
-    finally:
         if writer is not None:
-            writer.close()
+            result = _with_proof(result, writer)
+        if tracer is not None:
+            tracer.end(result)
+    return result
 
 
 def _with_proof(result: Result, writer: ProofWriter) -> Result:

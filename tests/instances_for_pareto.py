@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.instance import load
+from exactsel.data import load
 from exactsel.losses import Huber
 from exactsel.problem import Problem
 

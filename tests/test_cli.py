@@ -129,7 +129,8 @@ class TestHelp:
     def test_plugins(self, run):
         shown = run("plugins")
         assert shown.code == 0
-        listed = {line.split()[0]: line.split(maxsplit=1)[1].split(", ") for line in shown.out.splitlines()}
+        rows = [line.split() for line in shown.out.splitlines()]
+        listed = {kind: [row[1] for row in rows if row[0] == kind] for kind in {row[0] for row in rows}}
         assert listed == {kind: registry.names(kind) for kind in registry.KINDS}
         assert {"quadratic", "huber", "logistic"} <= {*listed["losses"]}
         assert {"apg", "fit", "pdal", "supergradient", "cvxpy"} <= {*listed["bounds"]}
@@ -157,7 +158,7 @@ class TestSolve:
     def test_flags_arguments_and_keys_are_the_same_words(self, run):
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
-        talk = {"instance", "as_json", "quiet", "log_interval"}
+        talk = {"instance", "target", "drop", "trace", "as_json", "quiet", "log_interval"}
         assert {p.name for p in main_module.cli.get_command(None, "solve").params} - talk <= known
 
     def test_table_on_stdout_and_talk_on_stderr(self, run):
@@ -361,13 +362,13 @@ class TestBadInput:
     def test_files_that_are_none(self, run, tmp_path, command):
         options = SUPPORT.get(command, [])
         self.refuse(run(command, tmp_path / "nowhere.npz", *options), "there is no file")
-        self.refuse(run(command, tmp_path, *options), "is a folder, but an instance is one .npz file")
+        self.refuse(run(command, tmp_path, *options), "is a folder, but an instance is one file")
         (tmp_path / "garbage.npz").write_text("garbage")
         self.refuse(run(command, tmp_path / "garbage.npz", *options), "is not an .npz archive, despite its name")
         (tmp_path / "cut.npz").write_bytes(Path(TWINS).read_bytes()[:700])
         self.refuse(run(command, tmp_path / "cut.npz", *options), "is truncated or damaged")
-        (tmp_path / "data.csv").write_text("1,2\n")
-        self.refuse(run(command, tmp_path / "data.csv", *options), "is not an .npz file, the only kind that is read")
+        (tmp_path / "data.xlsx").write_text("1,2\n")
+        self.refuse(run(command, tmp_path / "data.xlsx", *options), "is of no kind that is read; the kinds are .npz, ")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -475,7 +476,7 @@ class TestInternalErrors:
         def interrupt(*_args, **_options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("exactsel.instance.read_instance", interrupt)
+        monkeypatch.setattr("exactsel.data.reading.read_instance", interrupt)
         shown = run("solve", TWINS)
         assert (shown.code, shown.out, shown.err.splitlines()[-1]) == (130, "", "interrupted.")
 

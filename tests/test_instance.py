@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from exactsel import instance as instance_module
+from exactsel.data import load
 from exactsel.errors import InputError
-from exactsel.instance import Instance, load, read_instance, write_instance
+from exactsel.instance import Instance, read_instance, write_instance
 from exactsel.losses import Huber
 
 A = np.arange(12.0).reshape(4, 3) ** 2

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exactsel.instance import load, read_instance
+from exactsel.data import load
+from exactsel.instance import read_instance
 
 tomllib = pytest.importorskip("tomllib")
 

@@ -7,21 +7,30 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import problem_options, warnings_as_lines
+from exactsel.cli.options import problem_options, read_file, read_problem, warnings_as_lines
 
 
 @click.command("info")
 @problem_options
+@click.option("--root/--no-root", default=True, help="Also bound the root, where k and lam are known (a second or so).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(instance: str, problem: str, as_json: bool, **overrides: Any) -> None:
-    """Say what an instance file holds: sizes, parameters, rank, constant and duplicate columns, supports."""
+def command(root: bool, as_json: bool, **arguments: Any) -> None:
+    """Say what a data file holds, and how hard the problem looks.
+
+    Sizes, parameters, rank, condition, constant and duplicate columns, correlation, target and number of supports;
+    with k and lam also the gap that starting models and the root's bound leave.
+    """
     import json
 
-    from exactsel.instance import read_instance
-    from exactsel.report.facts import instance_facts
+    from exactsel.data.tables import with_labels
+    from exactsel.report.facts import instance_facts, root_facts
 
+    overrides = {name: arguments[name] for name in ("k", "loss", "lam", "delta")}
     with warnings_as_lines():
-        facts = instance_facts(read_instance(instance), problem, **overrides)
+        instance = with_labels(read_file(arguments), arguments["loss"])
+        facts = instance_facts(instance, arguments["problem"], **overrides)
+    if root and facts["problem_hash"] is not None:
+        facts |= root_facts(read_problem(arguments, quiet=True))
     if as_json:
         click.echo(json.dumps(facts, allow_nan=False))
         return

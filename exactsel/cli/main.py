@@ -23,10 +23,11 @@ COMMANDS = {
     "compare": "Run many methods and the exact search, side by side.",
     "path": "Find the best model of every size, each with its certified gap.",
     "near": "List all models of k columns close to the best.",
-    "info": "Say what an instance file holds.",
+    "info": "Say what a data file holds, and how hard the problem looks.",
+    "convert": "Write any data file as an instance file, with k, lam and loss.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",
-    "plugins": "List losses, bounds, trees, branchings, frontiers and heuristics.",
+    "plugins": "List losses, bounds and other plug-ins, and where they come from.",
 }
 
 # The control character keeps the lines that follow apart.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from exactsel.instance import Instance
     from exactsel.report.log import ProgressLog
     from exactsel.subset import SubsetProblem
 
@@ -37,6 +38,8 @@ def problem_options(function: Decorated) -> Decorated:
     for option in reversed(
         [
             click.argument("instance", type=click.Path()),
+            click.option("--target", help="Column to predict (name, or number from 0), or a file that holds it."),
+            click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
             click.option(
                 "--problem",
                 type=click.Choice(["regression", "css"]),
@@ -122,24 +125,35 @@ def output_options(function: Decorated) -> Decorated:
 
 
 @contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Each warning of the block becomes one line on stderr, said once."""
+def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
+    """Each warning of the block becomes one line on stderr, said once, or none when ``quiet``."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        click.echo(f"Warning: {message}", err=True)
+        if not quiet:
+            click.echo(f"Warning: {message}", err=True)
 
 
-def read_problem(arguments: dict[str, Any]) -> Any:
-    """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr."""
+def read_file(arguments: dict[str, Any]) -> Instance:
+    """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them."""
+    from exactsel.data import read_data
+
+    dropped = [name.strip() for text in arguments["drop"] for name in text.split(",") if name.strip()]
+    return read_data(arguments["instance"], target=arguments["target"], drop=dropped)
+
+
+def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
+    """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr,
+    unless they have been said before (``quiet``).
+    """
+    from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
-    from exactsel.instance import read_instance
 
-    with warnings_as_lines():
-        instance = read_instance(arguments["instance"])
+    with warnings_as_lines(quiet):
+        instance = read_file(arguments)
         if arguments["problem"] == "regression":
-            return instance.problem(
+            return with_labels(instance, arguments["loss"]).problem(
                 **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
             )  # fmt: skip

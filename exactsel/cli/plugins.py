@@ -6,9 +6,20 @@ import click
 
 
 @click.command("plugins")
-def command() -> None:
-    """List losses, bounds, trees, branchings, frontiers and heuristics, built in and installed."""
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(as_json: bool) -> None:
+    """List losses, bounds, trees, branchings, frontiers and heuristics, and the packages they come from."""
+    import json
+
     from exactsel import registry
 
-    for kind in registry.KINDS:
-        click.echo(f"{kind:<12} {', '.join(registry.names(kind))}")
+    found = {kind: registry.origins(kind) for kind in registry.KINDS}
+    if as_json:
+        rows = {kind: [origin._asdict() for origin in origins] for kind, origins in found.items()}
+        click.echo(json.dumps(rows))
+        return
+    width = max(len(origin.name) for origins in found.values() for origin in origins)
+    for kind, origins in found.items():
+        for origin in origins:
+            package = f"{origin.package} {origin.version}"
+            click.echo(f"{kind:<12} {origin.name:<{width}}  {package:<20} {origin.object}")

@@ -23,6 +23,7 @@ from exactsel.cli.options import (
 @problem_options
 @search_options
 @proof_option
+@click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
 @output_options
 def command(**arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
@@ -37,7 +38,9 @@ def command(**arguments: Any) -> int:
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
-    result = solve(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **settings)
+    result = solve(
+        problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS, **settings
+    )
     if log is not None:
         log.end(result)
     if arguments["as_json"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from exactsel.comparing import Comparison
 
 HEADER = (
@@ -13,17 +15,18 @@ HEADER = (
 def comparison_table(comparison: Comparison) -> str:
     """One line per method, the exact search last, and how to read the columns."""
     result, size = comparison.result, len(comparison.result.support)
+    names = result.problem["feature_names"]
     lines = [HEADER]
     for row in comparison.rows:
         shown = f"{row.shared} of {size}"
         lines.append(
             f"{row.method:<14} {row.value:>16.10g} {row.gap:>10.3g} {row.rel_gap:>9.2g} {shown:>8} "
-            f"{row.evaluations:>12} {row.time:>8.3f}s  {_columns(row.support)}"
+            f"{row.evaluations:>12} {row.time:>8.3f}s  {_columns(row.support, names)}"
         )
     everything = f"{size} of {size}"
     lines += [
         f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>10.3g} {result.rel_gap:>9.2g} {everything:>8} "
-        f"{result.nodes:>6} nodes {result.time:>8.3f}s  {_columns(result.support)}",
+        f"{result.nodes:>6} nodes {result.time:>8.3f}s  {_columns(result.support, names)}",
         "",
         f"claim     {result.claim.value}: {result.claim.sentence}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
@@ -34,5 +37,5 @@ def comparison_table(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _columns(support: tuple[int, ...]) -> str:
-    return ",".join(map(str, support)) or "none"
+def _columns(support: tuple[int, ...], names: Sequence[str] | None) -> str:
+    return ",".join(str(j) if names is None else names[j] for j in support) or "none"

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from exactsel import registry
+from exactsel.bounds.base import BoundOptions
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.instance import Instance
 from exactsel.problem import Problem
+from exactsel.result import finite
+from exactsel.solving import solve
 from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 
@@ -38,6 +42,7 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
         "problem": family, "n": problem.n, "d": problem.d, "k": None if k is None else problem.k,
         "loss": problem.loss.name, **problem.loss_parameters, "lam": given.get("lam", instance.lam),
         **_choice_facts(problem, k), **_matrix_facts(problem),
+        **_target_facts(problem),
         "feature_names": problem.feature_names is not None,
         "problem_hash": _hash(problem, instance, given),
     }  # fmt: skip
@@ -51,13 +56,39 @@ def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:
     return {"supports": None if digits >= 300 else math.comb(problem.d, problem.k), "log10_supports": digits}
 
 
+def _target_facts(problem: Problem) -> dict[str, Any]:
+    """What the target is like: how many rows of each class, or its range."""
+    y = problem.y
+    if problem.loss.name == "logistic":
+        return {"rows_plus": int(np.count_nonzero(y > 0)), "rows_minus": int(np.count_nonzero(y < 0))}
+    return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
+
+
+def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
+    """How hard the problem looks: the gap that starting models and the root's bound leave, and what bounds it."""
+    result = solve(problem, node_limit=1, time_limit=seconds, subtrees=False, signals=())
+    bound = result.settings["bound"]
+    prepared = registry.load("bounds", bound)().prepare(problem, BoundOptions(seconds=seconds))
+    curvature = getattr(prepared, "curvature", None)
+    ridge = getattr(problem, "lam", None) if bound != "fit" else None
+    return {
+        "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_rel_gap": finite(result.rel_gap),
+        "root_found_by": result.source, "bound": bound,
+        "curvature_median": ridge if curvature is None else float(np.median(curvature)),
+        "root_seconds": result.time,
+    }  # fmt: skip
+
+
 def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
     """What the columns are like."""
     A = problem.A
     norms = np.linalg.norm(A, axis=0)
     spread = norms[norms > 0]
+    values = np.linalg.svd(A, compute_uv=False)
+    rank = int(np.count_nonzero(values > values[0] * max(A.shape) * np.finfo(np.float64).eps))
     return {
-        "rank": int(np.linalg.matrix_rank(A)),
+        "rank": rank,
+        "condition": float(values[0] / values[rank - 1]) if rank else None,
         "constant_columns": int(np.count_nonzero(np.ptp(A, axis=0) == 0)),
         "duplicate_columns": problem.d - len(np.unique(problem.AT, axis=0)),
         "column_norms_min": float(spread.min()) if spread.size else 0.0,

@@ -16,7 +16,7 @@ from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
 from exactsel.subset import SubsetProblem
 
-HEADER = f"{'source':>12} {'nodes':>9} {'open':>9} {'depth':>6} {'lower':>14} {'upper':>14} {'gap':>9} {'time':>8}"
+HEADER = f"{'source':>13} {'nodes':>9} {'open':>9} {'depth':>6} {'lower':>14} {'upper':>14} {'gap':>9} {'time':>8}"
 ROWS_PER_HEADER = 20
 
 
@@ -63,7 +63,7 @@ class ProgressLog:
         open_nodes = len(state.frontier) + len(state.in_flight)
         gap = state.gap / max(1e-12, abs(state.upper))
         self._write(
-            f"{source:>12} {state.nodes:>9} {open_nodes:>9} {state.depth:>6} {state.lower:>14.8g} "
+            f"{source:>13} {state.nodes:>9} {open_nodes:>9} {state.depth:>6} {state.lower:>14.8g} "
             f"{state.upper:>14.8g} {gap:>9.2e} {self._last - self._began:>7.1f}s"
         )
 

@@ -1,14 +1,7 @@
-"""Conformance kits for plug-in authors: call one in a test of your own, and it asserts all we rely upon.
-
-from exactsel.testing import check_heuristic
-
-def test_my_heuristic():
-check_heuristic(MyHeuristic())
-"""
+"""What a heuristic must keep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +12,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.heuristics import run
 from exactsel.problem import Problem
 from exactsel.subset import SubsetProblem
+from exactsel.testing.cases import awkward_problems
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 ROUNDING = 1e-7
@@ -60,24 +54,6 @@ def check_heuristic(heuristic: str | Heuristic, *, reproducible: bool = True) ->
             continue
         served += 1
     assert served, f"{method.name} refused every problem"
-
-
-def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
-    """Small problems with everything real data have: copies, constants, zeros, scales, few rows; a label each."""
-    rng = np.random.default_rng(20)
-    for n, d in ((12, 7), (5, 8), (9, 1)):
-        A = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))
-        if d > 5:
-            A[:, 1], A[:, 2], A[:, 3], A[:, 4] = A[:, 0], 1.0, 0.0, 1e3 * A[:, 4]
-        y = A[:, 0] - 0.5 * A[:, -1] + 0.3 * rng.standard_normal(n)
-        labels = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-        for k in sorted({0, 1, min(3, d), d}):
-            size = f"{n} x {d}, k = {k}"
-            yield f"quadratic loss, {size}", Problem(A, y, k, lam=0.1)
-            yield f"quadratic loss, lam = 0, {size}", Problem(A, y, k, lam=0.0)
-            yield f"huber loss, {size}", Problem(A, y, k, loss="huber", lam=0.1, delta=0.5)
-            yield f"logistic loss, {size}", Problem(A, labels, k, loss="logistic", lam=0.1)
-            yield f"column subset selection, {size}", ColumnSubsetProblem(A, k)
 
 
 def _check_on(method: Heuristic, problem: SubsetProblem, reproducible: bool, where: str) -> None:

@@ -1,0 +1,33 @@
+"""``exactsel convert``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from exactsel.cli.options import problem_options, read_file, warnings_as_lines
+
+
+@click.command("convert")
+@problem_options
+@click.argument("out", type=click.Path())
+def command(out: str, **arguments: Any) -> None:
+    """Write the data of INSTANCE, with k, lam and loss where they are given, to the .npz file OUT.
+
+    A column called y, or --target, becomes the target. Equal data give equal bytes, whatever kind of file they
+    come from.
+    """
+    from dataclasses import replace
+
+    from exactsel.data.tables import with_labels
+    from exactsel.instance import write_instance
+
+    given = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
+    with warnings_as_lines():
+        instance = with_labels(replace(read_file(arguments), **given))
+    if arguments["problem"] == "css":
+        instance = replace(instance, y=None)
+    write_instance(out, instance)
+    rows, columns = instance.A.shape
+    click.echo(f"{out}: n={rows} d={columns}{'' if instance.y is None else ', with a target'}", err=True)

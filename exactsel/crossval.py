@@ -1,0 +1,120 @@
+"""Cross-validated error of the best models of many sizes and ridge weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import loss_session
+from exactsel.errors import InputError
+from exactsel.kernels.loss import loss_value
+from exactsel.losses.base import Loss
+from exactsel.path import solve_path
+from exactsel.preparing import Preparation
+from exactsel.problem import Problem
+from exactsel.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class ValidationErrors:
+    """Mean loss of a held-out row: for quadratic loss half the mean squared error."""
+
+    ks: tuple[int, ...]
+    lams: tuple[float, ...]
+    errors: FloatArray
+    """(folds, lams, ks)"""
+    proven: bool
+    """Whether every model of every fold reached the tolerance asked for."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """(lams, ks) over the folds."""
+        mean: FloatArray = self.errors.mean(axis=0)
+        return mean
+
+    @property
+    def standard_error(self) -> FloatArray:
+        """(lams, ks) of the mean over the folds."""
+        folds = len(self.errors)
+        error: FloatArray = self.errors.std(axis=0, ddof=1) / np.sqrt(folds) if folds > 1 else 0.0 * self.errors[0]
+        return error
+
+    @property
+    def best(self) -> tuple[float, int]:
+        """(lam, k) of the smallest mean error; among equals the smaller model, then the larger lam."""
+        lams, ks = np.nonzero(self.mean == self.mean.min())
+        place = min(range(len(ks)), key=lambda i: (self.ks[ks[i]], -self.lams[lams[i]]))
+        return self.lams[lams[place]], self.ks[ks[place]]
+
+
+def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
+    """(training rows, held-out rows) for each of ``folds`` random parts of n rows.
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two folds, or fewer rows than folds.
+    """
+    if not 2 <= folds <= n:
+        raise InputError(f"{folds} folds were asked for with {n} rows; choose between 2 and the number of rows.")
+    order = np.random.default_rng(seed).permutation(n)
+    parts = [np.sort(part) for part in np.array_split(order, folds)]
+    return [(np.setdiff1d(order, part), part) for part in parts]
+
+
+def cross_validate(
+    A: FloatArray,
+    y: FloatArray,
+    folds: Iterable[tuple[IntArray, IntArray]],
+    ks: Sequence[int],
+    lams: Sequence[float],
+    *,
+    loss: str | Loss = "quadratic",
+    delta: float | None = None,
+    centre: bool = False,
+    scale: bool = False,
+    **options: Any,
+) -> ValidationErrors:
+    """Solve the path on each fold's training rows and measure its models on the rows held out.
+
+    Parameters
+    ----------
+    A : array (n, d)
+    y : array (n,)
+    folds : iterable of (training rows, held-out rows)
+    ks, lams : sequences
+        Sizes and ridge weights to try.
+    loss, delta
+        As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
+    centre, scale : bool
+        Prepare each fold's columns by what its training rows are like (:mod:`exactsel.preparing`).
+    **options
+        As for :func:`exactsel.solve`.
+
+    Returns
+    -------
+    ValidationErrors
+    """
+    whole = Problem(A, y, 0, loss=loss, lam=max(lams), delta=delta)
+    sizes, weights = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
+    errors, proven = [], True
+    for train, held_out in folds:
+        made = Preparation.of(A[train], y[train], centre=centre, scale=scale)
+        problem = Problem(made.columns(A[train]), y[train] - made.target, sizes[-1], loss=whole.loss, lam=weights[0])
+        path = solve_path(problem, sizes, weights, **options)
+        if path.results[-1].termination == "interrupted":
+            raise KeyboardInterrupt
+        proven &= path.reached
+        values = []
+        with loss_session(whole.loss):
+            for result in path.results:
+                coef, intercept = made.undo(result.coef)
+                fitted = A[held_out] @ coef + intercept
+                values.append(float(loss_value(whole.loss, fitted, y[held_out])) / len(held_out))
+        errors.append(np.reshape(values, (len(weights), len(sizes))))
+    if not errors:
+        raise InputError("there are no folds; give at least one pair of training and held-out rows.")
+    return ValidationErrors(sizes, weights, np.array(errors), proven)

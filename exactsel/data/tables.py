@@ -1,0 +1,151 @@
+"""From columns to an instance: which column is the target, which are left out, and are the rest numbers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.files import read_vector
+from exactsel.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
+from exactsel.instance import Instance
+from exactsel.types import FloatArray
+
+DEFAULT_TARGET = "y"
+"""The column taken as the target when none is named."""
+
+Choice = str | int
+
+
+def instance_from(
+    data: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), where: str = "the data frame"
+) -> Instance:
+    """An instance from a data frame, or from a list of :class:`exactsel.frames.Column`.
+
+    Parameters
+    ----------
+    data : data frame or list of Column
+        Anything narwhals reads: pandas, polars, pyarrow, ...
+    target : str or int, optional
+        The column to predict, by name or number from 0, or a file that holds it; a column called ``y`` by default.
+        A target of two texts becomes -1 and +1, in alphabetical order, with a warning.
+    drop : sequence of str or int
+        Columns to leave out.
+    where : str
+        What the messages call the data.
+
+    Returns
+    -------
+    Instance
+        Without a target where none is named and no column is called ``y``.
+
+    Raises
+    ------
+    InputError
+        When a column is unknown, or holds text or missing values.
+    """
+    columns = frame_columns(data) if is_frame(data) else list(data)
+    names = [column.name for column in columns]
+    left_out = {place_of(names, name, where) for name in drop}
+    place, file = _target_place(names, target, where)
+    y = None if file is None else read_vector(file)
+    if place is not None:
+        y = _target_values(columns[place], where)
+    kept = [column for j, column in enumerate(columns) if j not in left_out and j != place]
+    if not kept:
+        raise InputError(f"{where} has no columns left beside the target; drop fewer.")
+    return Instance(numeric_matrix(kept, where), y, feature_names=tuple(column.name for column in kept))
+
+
+def choose_columns(
+    instance: Instance, *, target: Choice | None = None, drop: Sequence[Choice] = (), where: str
+) -> Instance:
+    """An instance without the columns ``drop``, and with ``target``, a column or a file, in place of its own."""
+    if target is None and not drop:
+        return instance
+    if np.ndim(instance.A) != 2:
+        raise InputError(f"{where} holds no table of rows and columns, so no column can be chosen; store a 2-d array.")
+    d = instance.A.shape[1]
+    names = list(instance.feature_names) if instance.feature_names is not None else [""] * d
+    left_out = {place_of(names, name, where) for name in drop}
+    y = instance.y
+    if target is not None:
+        place, file = _target_place(names, target, where)
+        if file is not None:
+            y = read_vector(file)
+        elif place is not None:
+            y = instance.A[:, place]
+            left_out.add(place)
+    kept = [j for j in range(d) if j not in left_out]
+    if not kept:
+        raise InputError(f"{where} has no columns left; drop fewer.")
+    known = None if instance.feature_names is None else tuple(names[j] for j in kept)
+    return replace(instance, A=instance.A[:, kept], y=y, feature_names=known)
+
+
+def with_labels(instance: Instance, loss: Any = None) -> Instance:
+    """The instance with labels -1 and +1 where logistic loss is asked for and the target holds 0 and 1."""
+    chosen = instance.loss if loss is None else loss
+    if getattr(chosen, "name", chosen) != "logistic" or instance.y is None or instance.y.dtype.kind not in "biuf":
+        return instance
+    if set(np.unique(instance.y).tolist()) != {0, 1}:
+        return instance
+    warnings.warn("the target holds 0 and 1; logistic loss reads them as -1 and +1.", stacklevel=3)
+    return replace(instance, y=2.0 * instance.y.astype(np.float64) - 1.0)
+
+
+def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
+    """The number of the column called ``choice``, or with that number."""
+    found = [j for j, name in enumerate(names) if name == choice]
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        raise InputError(f"{where} has {len(found)} columns called '{choice}'; give the column's number, from 0.")
+    try:
+        place = int(choice)
+    except ValueError:
+        raise InputError(f"{where} has no column called '{choice}'; {_known(names)}.") from None
+    if not -len(names) <= place < len(names):
+        raise InputError(f"{where} has no column {place}; its {len(names)} columns are numbered from 0.")
+    return place % len(names)
+
+
+def _target_place(names: Sequence[str], target: Choice | None, where: str) -> tuple[int | None, Path | None]:
+    """The target's column, or the file it is in."""
+    if target is None:
+        return (names.index(DEFAULT_TARGET) if names.count(DEFAULT_TARGET) == 1 else None), None
+    if isinstance(target, str | os.PathLike) and target not in names and Path(target).is_file():
+        return None, Path(target)
+    return place_of(names, target, where), None
+
+
+def _known(names: Sequence[str]) -> str:
+    if not any(names):
+        return f"give a number from 0 to {len(names) - 1}, as it has no names"
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return f"its columns are {shown}"
+
+
+def _target_values(column: Column, where: str) -> FloatArray:
+    if column.missing:
+        raise InputError(
+            f"in {where}, the target {column.name} has {column.missing} missing values; remove those rows first."
+        )
+    if column.values is not None:
+        return column.values
+    levels = sorted(set(column.texts))
+    if column.kind != "text" or len(levels) != 2:
+        held = f"text with {len(levels)} different values" if column.kind == "text" else column.kind
+        raise InputError(
+            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic loss."
+        )
+    warnings.warn(
+        f"the target {column.name} is text; '{levels[0]}' is read as -1 and '{levels[1]}' as +1.", stacklevel=4
+    )
+    return np.where(np.array(column.texts) == levels[1], 1.0, -1.0)

@@ -1,0 +1,144 @@
+"""Tables of named columns: what a data frame, or a text file, holds before it is known to be numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.types import FloatArray
+
+FRAME_LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals")
+"""Libraries whose frames are recognised; none of them is imported to find out."""
+
+SHOWN = 6
+"""Columns, or values of a column, that a message names one by one."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    values: FloatArray | None
+    """Its numbers (n,); None where they cannot be had, for one of the reasons below."""
+    kind: str = "numbers"
+    """What it holds instead: ``text`` or ``dates``."""
+    missing: int = 0
+    """Entries without a value."""
+    texts: tuple[str, ...] = ()
+    """The entries of a text column."""
+
+
+def is_frame(value: Any) -> bool:
+    """Whether ``value`` is a data frame (columns with names and types of their own)."""
+    library = type(value).__module__.partition(".")[0]
+    return library in FRAME_LIBRARIES and hasattr(type(value), "columns")
+
+
+def frame_columns(frame: Any) -> list[Column]:
+    """The columns of a pandas, polars, pyarrow or other frame that narwhals knows.
+
+    Raises
+    ------
+    InputError
+        When narwhals is missing, or does not know this kind of frame.
+    """
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise UnsupportedError("data frames need narwhals; run: pip install 'exactsel[frames]'.") from None
+    try:
+        known = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise InputError(
+            f"a {type(frame).__module__}.{type(frame).__name__} cannot be read as a table; collect it into a pandas, "
+            f"polars or pyarrow frame first."
+        ) from None
+    return [_column(nw, str(name), known[:, place]) for place, name in enumerate(known.columns)]
+
+
+def numeric_matrix(columns: Sequence[Column], where: str = "the data frame") -> FloatArray:
+    """The columns side by side (n, d).
+
+    Raises
+    ------
+    InputError
+        Naming the columns that hold text, dates or missing values, and what to do about them.
+    """
+    _refuse(columns, where)
+    kept = [column.values for column in columns if column.values is not None]
+    return np.column_stack(kept) if kept else np.zeros((0, 0))
+
+
+def frame_matrix(A: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
+    """A matrix and its column names: a data frame brings both, anything else passes through, a sparse matrix dense."""
+    if is_frame(A):
+        columns = frame_columns(A)
+        return numeric_matrix(columns), [column.name for column in columns] if names is None else names
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(A):
+        return A.toarray(), names
+    return A, names
+
+
+def _column(nw: Any, name: str, series: Any) -> Column:
+    missing, dtype = int(series.null_count()), series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        if missing:
+            return Column(name, None, missing=missing)
+        values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        lost = int(np.count_nonzero(np.isnan(values)))
+        return Column(name, None, missing=lost) if lost else Column(name, values)
+    if dtype.is_temporal():
+        return Column(name, None, kind="dates", missing=missing)
+    entries = [entry for entry in series.to_list() if entry is not None]
+    if not any(isinstance(entry, str) for entry in entries):
+        try:
+            return Column(name, None if missing else np.array(entries, dtype=np.float64), missing=missing)
+        except (TypeError, ValueError):
+            pass
+    return Column(name, None, kind="text", missing=missing, texts=tuple(map(str, entries)))
+
+
+def _refuse(columns: Sequence[Column], where: str) -> None:
+    """:class:`InputError` for the first kind of trouble there is."""
+    text = [column for column in columns if column.kind == "text"]
+    if text:
+        shown = [f"{column.name} ({_examples(column.texts)})" for column in text]
+        raise InputError(
+            f"in {where}, {_listed(shown, 'holds', 'hold')} text; encode it as numbers, say with one 0/1 column "
+            f"for each value but one (pandas.get_dummies), or leave it out with {_drop(text)}."
+        )
+    dates = [column for column in columns if column.kind == "dates"]
+    if dates:
+        raise InputError(
+            f"in {where}, {_listed([c.name for c in dates], 'holds', 'hold')} dates; turn them into numbers (days "
+            f"since a start, month, weekday), or leave them out with {_drop(dates)}."
+        )
+    gaps = [column for column in columns if column.missing]
+    if gaps:
+        shown = [f"{column.name} ({column.missing} missing)" for column in gaps]
+        raise InputError(
+            f"in {where}, {_listed(shown, 'has', 'have')} missing values; fill them in (with the median, say), "
+            f"remove those rows, or leave the columns out with {_drop(gaps)}."
+        )
+
+
+def _listed(shown: Sequence[str], singular: str, plural: str) -> str:
+    words = ", ".join(shown[:SHOWN]) + (f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else "")
+    return f"column {words} {singular}" if len(shown) == 1 else f"columns {words} {plural}"
+
+
+def _examples(texts: Sequence[str]) -> str:
+    found = list(dict.fromkeys(texts[:1000]))
+    return ", ".join(repr(text[:20]) for text in found[:2]) + (", …" if len(found) > 2 else "")
+
+
+def _drop(columns: Sequence[Column]) -> str:
+    names = ",".join(column.name for column in columns[:SHOWN]) + (",…" if len(columns) > SHOWN else "")
+    return f"--drop {names}" if " " not in names else f"--drop '{names}'"

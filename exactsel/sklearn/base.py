@@ -1,0 +1,192 @@
+"""What the estimators share: preparing the data, solving, and the attributes that say what is proven."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from exactsel.checks import default_delta
+from exactsel.errors import InputError
+from exactsel.preparing import Preparation, wants_centring
+from exactsel.problem import Problem
+from exactsel.result import Result
+from exactsel.solving import solve
+from exactsel.types import BoolArray, FloatArray, IntArray
+
+DEFAULT_LAM = {"quadratic": 0.0}
+"""Ridge weight when none is given; 1 for other losses, as scikit-learn's C = 1."""
+
+
+class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
+    """A linear model on at most k columns, found by :func:`exactsel.solve`.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        The model, for the columns as given.
+    support_ : array of int
+        The chosen columns; :meth:`get_support` gives a mask.
+    objective_, lower_bound_, gap_ : float
+        L(Ax) + (lam/2)||x||² of the model (a sum over rows, on centred and scaled data), what no model of at most k
+        columns is below, and the difference.
+    claim_, termination_ : str
+        What is proven (``optimal``, ``within_eps``, ``bounded``), and why the search stopped.
+    nodes_, n_iter_ : int
+        Nodes of the search, and iterations of its bounds.
+    result_ : exactsel.Result
+        All the rest.
+    """
+
+    k: int
+    lam: float | None
+    delta: float | None
+    fit_intercept: bool | str
+    standardize: bool
+    rel_eps: float
+    time_limit: float | None
+    solver_options: dict[str, Any] | None
+
+    def get_support(self, indices: bool = False) -> BoolArray | IntArray:
+        """The chosen columns, as a mask or as numbers."""
+        check_is_fitted(self)
+        mask: BoolArray = np.zeros(self.n_features_in_, dtype=np.bool_)
+        mask[self.support_] = True
+        return np.flatnonzero(mask) if indices else mask
+
+    def _options(self) -> dict[str, Any]:
+        return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **(self.solver_options or {})}
+
+    def _lam(self, loss: str) -> float:
+        return DEFAULT_LAM.get(loss, 1.0) if self.lam is None else self.lam
+
+    def _delta(self, y: FloatArray, loss: str) -> float | None:
+        """The Huber threshold; where half of y is equal, so that y has no robust scale, from its standard deviation."""
+        if loss != "huber" or self.delta is not None:
+            return self.delta
+        try:
+            return default_delta(y)
+        except InputError:
+            return 1.345 * (float(np.std(y)) or 1.0)
+
+    def _solve(self, X: FloatArray, y: FloatArray, loss: str, k: int, lam: float) -> tuple[FloatArray, float]:
+        """Solve, store what is proven, and return coefficients and intercept for the columns as given."""
+        centre = wants_centring(self.fit_intercept, loss)
+        made = Preparation.of(X, y, centre=centre, scale=bool(self.standardize))
+        size = min(k, X.shape[1]) if isinstance(k, int | np.integer) else k
+        problem = Problem(
+            made.columns(X), y - made.target, size, loss=loss, lam=lam, delta=self._delta(y, loss),
+            feature_names=getattr(self, "feature_names_in_", None),
+        )  # fmt: skip
+        result = solve(problem, **self._options())
+        self._note(result)
+        return made.undo(result.coef)
+
+    def _note(self, result: Result) -> None:
+        self.result_ = result
+        self.support_ = np.array(result.support, dtype=np.int64)
+        self.objective_, self.lower_bound_, self.gap_ = result.upper, result.lower, result.gap
+        self.claim_, self.termination_ = result.claim.value, result.termination.value
+        self.nodes_, self.n_iter_ = result.nodes, max(1, result.iterations)
+
+
+class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
+    """The part of a regressor that is about data and predictions."""
+
+    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        return X, np.asarray(y, dtype=np.float64)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted targets.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Returns
+        -------
+        array (n,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        predicted: FloatArray = X @ self.coef_ + self.intercept_
+        return predicted
+
+
+class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
+    """The part of a classifier of two classes that is about labels and predictions."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        self.classes_, labels = two_classes(y)
+        return X, labels
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log-odds of the second class.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Returns
+        -------
+        array (n,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores: FloatArray = X @ self.coef_[0] + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """Predicted classes.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Returns
+        -------
+        array (n,)
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Returns
+        -------
+        array (n, 2)
+        """
+        from scipy.special import expit
+
+        scores = self.decision_function(X)
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def _set_model(self, coef: FloatArray, intercept: float) -> None:
+        self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
+
+
+def two_classes(y: Any) -> tuple[Any, FloatArray]:
+    """The two classes of a target, and -1 and +1 for them."""
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    classes = np.unique(y)
+    if kind != "binary" or len(classes) > 2:
+        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+    if len(classes) < 2:
+        raise InputError(f"the target holds one class, {classes[0]!r}, but a classifier needs two; give rows of both.")
+    return classes, np.where(y == classes[1], 1.0, -1.0)

@@ -1,0 +1,122 @@
+"""What a loss must keep: convex, smooth, and every function consistent with its value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactsel.checks import make_loss
+from exactsel.errors import InputError
+from exactsel.losses.base import DUAL_FUNCTIONS, Loss
+from exactsel.problem import Problem
+from exactsel.solving import solve
+from exactsel.testing.cases import Truth, above
+from exactsel.types import FloatArray
+
+STEP = 1e-5
+"""Of the difference quotients; their error is of the order of its square."""
+
+POINTS = (-30.0, -3.0, -1.1, -0.4, -1e-3, 0.0, 0.2, 0.9, 1.7, 6.0, 40.0)
+
+
+def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = True) -> None:
+    """Assert that a loss keeps its contract.
+
+    Its parameters and constants are accepted; its derivative is that of its value, increases, and no faster than
+    ``smoothness``; curvature, majorizer and prox agree with it; the conjugate, where there is one, satisfies Fenchel's
+    equality; nothing overflows far out; and a search with it finds the optimum of a small problem.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A registered name, or an object.
+    targets : array, optional
+        Targets to try; by default some numbers, or -1 and +1 where the loss wants labels.
+    search : bool
+        False leaves out the search, for which kernels are compiled (half a minute for a loss that is not built in).
+    """
+    values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
+    made = make_loss(loss, None, values)
+    for y in values.tolist():
+        _check_derivatives(made, y)
+        _check_prox(made, y)
+        if all(hasattr(made, name) for name in DUAL_FUNCTIONS):
+            _check_conjugate(made, y)
+        for far in (-1e15, 1e15):
+            assert np.isfinite(made.point_value(made, far, y)), f"{made.name}: the value at z = {far:g} overflows"
+            assert np.isfinite(made.point_derivative(made, far, y)), f"{made.name}: the derivative at {far:g} overflows"
+    if search:
+        _check_search(made, values)
+
+
+def _targets(loss: Any) -> FloatArray:
+    numbers = np.array([-1.7, 0.0, 0.3, 2.5, 8.0])
+    try:
+        make_loss(loss, None, numbers).check_target(numbers)
+    except InputError:
+        return np.array([-1.0, 1.0, 1.0])
+    return numbers
+
+
+def _check_derivatives(loss: Loss, y: float) -> None:
+    slopes = []
+    for z in POINTS:
+        here = f"{loss.name} at z = {z:g}, y = {y:g}"
+        value, slope = loss.point_value(loss, z, y), loss.point_derivative(loss, z, y)
+        assert value >= loss.infimum, f"{here}: the value {value} is below the infimum {loss.infimum}"
+        quotient = (loss.point_value(loss, z + STEP, y) - loss.point_value(loss, z - STEP, y)) / (2 * STEP)
+        near = 2 * STEP * loss.smoothness + 1e-10 * (1.0 + abs(value)) / STEP
+        assert abs(slope - quotient) <= near, f"{here}: the derivative is {slope}, but differences give {quotient}"
+        curvature, majorizer = loss.point_curvature(loss, z, y), loss.point_majorizer(loss, z, y)
+        top = loss.smoothness * (1 + 1e-12)
+        assert 0.0 <= curvature <= top, f"{here}: the curvature {curvature} is not between 0 and {loss.smoothness}"
+        for t in POINTS:
+            parabola = value + slope * (t - z) + 0.5 * majorizer * (t - z) ** 2
+            other = loss.point_value(loss, t, y)
+            room = 1e-11 * (1.0 + abs(parabola) + abs(value))
+            assert other <= parabola + room, f"{here}: the majorizer {majorizer} is too small for t = {t:g}"
+        slopes.append(slope)
+    for i in range(1, len(POINTS)):
+        rise, run = slopes[i] - slopes[i - 1], POINTS[i] - POINTS[i - 1]
+        room = 1e-12 * (1.0 + abs(slopes[i]))
+        assert rise >= -room, f"{loss.name}: the derivative falls before z = {POINTS[i]:g}, so it is not convex"
+        assert rise <= loss.smoothness * run + room, (
+            f"{loss.name}: the derivative rises faster than the smoothness {loss.smoothness} before z = {POINTS[i]:g}"
+        )
+
+
+def _check_prox(loss: Loss, y: float) -> None:
+    for u in POINTS:
+        for step in (1e-3, 0.7, 20.0):
+            z = loss.point_prox(loss, u, step, y)
+            residual = step * loss.point_derivative(loss, z, y) + z - u
+            assert abs(residual) <= 1e-8 * (1.0 + abs(u) + step), (
+                f"{loss.name}: prox({u:g}, step {step:g}, y = {y:g}) = {z} leaves the residual {residual:.3g}"
+            )
+
+
+def _check_conjugate(loss: Loss, y: float) -> None:
+    for z in POINTS:
+        b = loss.point_derivative(loss, z, y)
+        here = f"{loss.name} at the slope {b:g} (z = {z:g}, y = {y:g})"
+        value = loss.point_value(loss, z, y)
+        conjugate = loss.point_conjugate(loss, b, y)
+        room = 1e-9 * (1.0 + abs(b * z) + abs(value))
+        assert abs(conjugate - (b * z - value)) <= room, f"{here}: the conjugate {conjugate} fails Fenchel's equality"
+        assert np.isfinite(loss.point_conjugate_derivative(loss, b, y)), f"{here}: the conjugate's derivative overflows"
+        projected = loss.point_project(loss, b, y)
+        assert abs(projected - b) <= 1e-12 * (1.0 + abs(b)), f"{here}: a slope is in the domain, but projected away"
+
+
+def _check_search(loss: Loss, targets: FloatArray) -> None:
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((14, 6))
+    y = rng.choice(targets, 14)
+    for k in (1, 3):
+        problem = Problem(A, y, k, loss=loss, lam=0.5)
+        best = Truth(problem).best(np.ones(6, dtype=np.int8))
+        result = solve(problem, signals=())
+        assert result.reached, f"{loss.name}: a search of 6 columns ended with a gap of {result.gap:.3g}"
+        assert not above(result.lower, best), f"{loss.name}: the lower bound {result.lower} is above the best, {best}"
+        assert not above(best, result.upper), f"{loss.name}: the search found {result.upper}, below the best, {best}"

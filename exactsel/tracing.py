@@ -1,0 +1,146 @@
+"""The trace of a search: one JSON object a line, written as the search goes.
+
+Every line has ``event``, ``time`` (seconds since the trace began), ``lower`` and ``upper`` (of the whole search at that
+moment; null where infinite). Columns and nodes are numbers from 0; node 0 is the root. The other fields:
+
+=================  ================================================================================================
+``run``            first line: ``schema``, ``version``, ``problem`` (as in the result), ``objective``, ``settings``
+``started``        ``open``: the open nodes' numbers
+``incumbent``      a better model: ``support``, ``coef`` (of the support), ``names`` (or null), ``source``
+``bounded``        a bound call: ``node``, ``bound``, ``solved`` (one convex problem, solved), ``iterations``
+``fixed``          a column decided for good: ``node``, ``column``, ``inside``, ``bound`` (of the child closed by it)
+``divided``        ``node``, ``columns``, ``children``, ``rest``: child i has columns[i] in and those before it out, the
+                   rest has all of them out
+``discarded``      a node closed: ``node``, ``reason``, ``bound``
+``explored``       a subtree walked whole by a kernel: ``node``, ``decisions``, ``dropped``, ``open`` (nodes it left)
+``searched``       a search below a node, done by a kernel: ``node``, ``nodes``, ``dropped``, ``open``
+``raised``         the lower bound of the search rose
+``finished``       ``termination``, ``open``: how many nodes are open
+``result``         last line: ``result``, the JSON object of the command line
+=================  ================================================================================================
+
+The columns in and out at a node follow from ``divided`` and ``fixed`` on the way from the root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from exactsel import __version__
+from exactsel.errors import InputError
+from exactsel.result import Result, finite
+from exactsel.search.events import (
+    Bounded,
+    Discarded,
+    Divided,
+    Event,
+    Explored,
+    Finished,
+    Fixed,
+    IncumbentFound,
+    LowerBoundRaised,
+    SearchedBelow,
+    Started,
+)
+from exactsel.search.state import SearchState
+from exactsel.settings import Settings
+from exactsel.subset import SubsetProblem
+
+SCHEMA = "exactsel-trace-1"
+
+
+class Trace:
+    """An observer of a search that writes its trace; call it with every event.
+
+    Parameters
+    ----------
+    file : path
+        Replaced if it exists. A line is complete as soon as it is in the file.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        try:
+            self._stream: IO[str] = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 (see __exit__)
+        except OSError as error:
+            raise InputError(
+                f"the trace {file} cannot be written ({error.strerror}); choose a folder that exists and is yours."
+            ) from None
+        self._began = time.perf_counter()
+        self._names: tuple[str, ...] | None = None
+
+    def begin(self, problem: SubsetProblem, settings: Settings) -> None:
+        """Write the first line."""
+        described = problem.describe()
+        self._names = described["feature_names"]
+        known = {key: finite(value) if isinstance(value, float) else value for key, value in settings.as_dict().items()}
+        self._write(
+            "run", None, None, schema=SCHEMA, version=__version__, problem=described,
+            objective=problem.objective_text, settings=known,
+        )  # fmt: skip
+
+    def __call__(self, event: Event, state: SearchState) -> None:
+        """Write one event."""
+        kind, fields = self._described(event)
+        self._write(kind, state.lower, state.upper, **fields)
+
+    def end(self, result: Result) -> None:
+        """Write the last line."""
+        self._write("result", result.lower, result.upper, result=result.as_dict())
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    def _described(self, event: Event) -> tuple[str, dict[str, Any]]:
+        match event:
+            case Started(open_nodes):
+                return "started", {"open": [node.id for node in open_nodes]}
+            case IncumbentFound(_, support, coef, source):
+                values = [float(coef[j]) for j in support] if coef.size else None
+                names = None if self._names is None else [self._names[j] for j in support]
+                return "incumbent", {"support": list(support), "coef": values, "names": names, "source": source}
+            case Bounded(node, bound, solved, iterations):
+                return "bounded", {
+                    "node": node, "bound": finite(bound), "solved": bool(solved), "iterations": int(iterations),
+                }  # fmt: skip
+            case Fixed(node, column, inside, bound, _):
+                return "fixed", {"node": node, "column": int(column), "inside": bool(inside), "bound": finite(bound)}
+            case Divided(node, columns, children, rest):
+                chain = [int(column) for column in columns]
+                return "divided", {"node": node, "columns": chain, "children": list(children), "rest": rest}
+            case Discarded(node, _, reason, bound, _):
+                return "discarded", {"node": node, "reason": reason, "bound": finite(bound)}
+            case Explored(node, _, moves, dropped, open_ids, _):
+                return "explored", {
+                    "node": node, "decisions": len(moves), "dropped": finite(dropped), "open": list(open_ids),
+                }  # fmt: skip
+            case SearchedBelow(node, nodes, dropped, open_ids, _, _, _):
+                return "searched", {
+                    "node": node, "nodes": int(nodes), "dropped": finite(dropped), "open": list(open_ids),
+                }  # fmt: skip
+            case LowerBoundRaised(_):
+                return "raised", {}
+            case Finished(termination, open_nodes):
+                return "finished", {"termination": termination, "open": len(open_nodes)}
+
+    def _write(self, kind: str, lower: float | None, upper: float | None, **fields: Any) -> None:
+        line = {
+            "event": kind, "time": round(time.perf_counter() - self._began, 6),
+            "lower": None if lower is None else finite(lower), "upper": None if upper is None else finite(upper),
+            **fields,
+        }  # fmt: skip
+        self._stream.write(json.dumps(line, allow_nan=False) + "\n")
