@@ -18,17 +18,30 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     """Say what a data file holds, and how hard the problem looks.
 
     Sizes, parameters, rank, condition, constant and duplicate columns, correlation, target and number of supports;
-    with k and lam also the gap that starting models and the root's bound leave.
+    with k and lam also the gap that starting models and the root's bound leave. Of a table that cannot be used as it
+    is, it shows the columns and says what to do.
     """
     import json
 
+    from exactsel.data import read_columns
     from exactsel.data.tables import with_labels
+    from exactsel.errors import InputError
+    from exactsel.report.columns import column_table
     from exactsel.report.facts import instance_facts, root_facts
 
+    def show_columns() -> None:
+        columns = None if as_json else read_columns(arguments["instance"])
+        if columns is not None:
+            click.echo(column_table(columns))
+
     overrides = {name: arguments[name] for name in ("k", "loss", "lam", "delta")}
-    with warnings_as_lines():
-        instance = with_labels(read_file(arguments), arguments["loss"])
-        facts = instance_facts(instance, arguments["problem"], **overrides)
+    try:
+        with warnings_as_lines():
+            instance = with_labels(read_file(arguments), arguments["loss"])
+            facts = instance_facts(instance, arguments["problem"], **overrides)
+    except InputError:
+        show_columns()
+        raise
     if root and facts["problem_hash"] is not None:
         facts |= root_facts(read_problem(arguments, quiet=True))
     if as_json:

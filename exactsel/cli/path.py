@@ -16,15 +16,24 @@ from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_probl
 @click.option("--ks", help="Sizes, separated by commas, instead of --k-max.")
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
 @search_options
+@click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
+@click.option("--plot", type=click.Path(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(k_max: int | None, ks: str | None, lams: str | None, as_json: bool, **arguments: Any) -> int:
+def command(
+    k_max: int | None, ks: str | None, lams: str | None, folds: int | None, plot: str | None, as_json: bool,
+    **arguments: Any,
+) -> int:  # fmt: skip
     """Find the best model of every size (and for every ridge weight), each with its certified gap.
 
+    Beside each stand AIC, BIC and EBIC where the loss is a likelihood, and with --cv the mean loss of a held-out row.
     Limits hold for each problem. Exit code 0 means that the tolerance is proven for all of them.
     """
+    from exactsel.criteria import Compared
+    from exactsel.crossval import cross_validate
     from exactsel.errors import InputError
+    from exactsel.files import write_bytes
     from exactsel.path import solve_path
-    from exactsel.report.path import path_table
+    from exactsel.report.path import draw_path, path_table
 
     if k_max is not None and ks is not None:
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
@@ -36,9 +45,42 @@ def command(k_max: int | None, ks: str | None, lams: str | None, as_json: bool, 
     settings = search_settings(arguments)
     if k_max is not None:
         sizes = list(range(1, k_max + 1))
+    style = None if plot is None else _style(plot)
+    splits = None if folds is None else _splits(problem, folds, arguments["seed"])
     path = solve_path(problem, sizes, weights, signals=SIGNALS, **settings)
-    click.echo(path.to_json() if as_json else path_table(path))
-    return exit_code(path.reached, path.results[-1].termination)
+    termination = path.results[-1].termination.value
+    compared = Compared(path)
+    if splits is not None and termination != "interrupted":
+        tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
+        try:
+            validation = cross_validate(
+                problem.A, problem.y, splits, *tried, loss=problem.loss, signals=SIGNALS, **settings
+            )
+            compared = Compared(path, validation)
+        except KeyboardInterrupt:
+            termination = "interrupted"
+    click.echo(compared.to_json() if as_json else path_table(compared))
+    if plot is not None:
+        write_bytes(plot, draw_path(compared, str(style)))
+    return exit_code(path.reached, termination)
+
+
+def _splits(problem: Any, folds: int, seed: int) -> list[Any]:
+    from exactsel.crossval import random_folds
+    from exactsel.errors import InputError
+
+    if problem.family != "regression":
+        raise InputError("column subset selection has no target to predict; leave --cv out.")
+    return random_folds(problem.n, folds, seed)
+
+
+def _style(plot: str) -> str:
+    from exactsel.errors import InputError
+
+    style = plot.rpartition(".")[2].lower()
+    if style not in ("png", "svg", "pdf"):
+        raise InputError(f"the picture {plot} must have a name that ends in .png, .svg or .pdf.")
+    return style
 
 
 def _numbers(text: str | None, kind: Callable[[str], Any], example: str) -> list[Any] | None:

@@ -31,7 +31,7 @@ import numpy as np
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import read_text_table
 from exactsel.errors import ExactselError, InputError, UnsupportedError
-from exactsel.frames import is_frame
+from exactsel.frames import Column, frame_columns, is_frame
 from exactsel.instance import MAX_ARRAY_BYTES, Instance, read_instance
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
@@ -112,6 +112,22 @@ def read_data(path: str | os.PathLike[str], *, target: Choice | None = None, dro
     if isinstance(found, Instance):
         return choose_columns(found, target=target, drop=drop, where=str(file))
     return instance_from(found, target=target, drop=drop, where=str(file))
+
+
+def read_columns(path: str | os.PathLike[str]) -> list[Column] | None:
+    """The columns of a table with names, whatever they hold; None for a file of another kind.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    file = Path(path)
+    if _ending(file) not in (".csv", ".tsv", ".parquet", ".feather") or not file.is_file():
+        return None
+    with _refusing_damage(file):
+        found = _READERS[_ending(file)](file)
+    return frame_columns(found) if is_frame(found) else list(found)
 
 
 def _ending(file: Path) -> str:

@@ -1,21 +1,86 @@
-"""The best models along a path, for stdout."""
+"""The best models along a path: a table for stdout, and pictures."""
 
 from __future__ import annotations
 
-from exactsel.path import SolutionPath
+import io
+from typing import Any
 
-HEADER = f"{'k':>4} {'lam':>10} {'objective':>16} {'gap':>9} {'claim':<12} {'nodes':>9} {'time':>9}  support"
+from exactsel.criteria import NAMES, Compared
+from exactsel.errors import UnsupportedError
+from exactsel.result import Result
+
+HEADER = f"{'k':>4} {'lam':>10} {'objective':>16} {'gap':>9} {'claim':<12} {'nodes':>9} {'time':>9}"
+TITLES = {"aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cv_error": "held-out loss"}
 
 
-def path_table(path: SolutionPath) -> str:
-    """One line per problem."""
-    lines = [HEADER]
-    for result in path.results:
+def path_table(compared: Compared) -> str:
+    """One line per problem, with the criteria there are and which model each prefers."""
+    rows = [compared.row(result) for result in compared.path.results]
+    shown = [name for name in NAMES if any(row[name] is not None for row in rows)]
+    lines = [HEADER + "".join(f" {TITLES[name]:>13}" for name in shown) + "  support"]
+    for result, row in zip(compared.path.results, rows, strict=True):
         lam = result.problem.get("lam")
-        shown = "-" if lam is None else f"{lam:.4g}"
-        names = result.feature_names or tuple(map(str, result.support))
+        criteria = "".join(f" {'-' if row[name] is None else format(row[name], '.6g'):>13}" for name in shown)
         lines.append(
-            f"{result.problem['k']:>4} {shown:>10} {result.upper:>16.10g} {result.rel_gap:>9.2g} "
-            f"{result.claim.value:<12} {result.nodes:>9} {result.time:>8.2f}s  {', '.join(names) or 'none'}"
+            f"{result.problem['k']:>4} {'-' if lam is None else f'{lam:.4g}':>10} {result.upper:>16.10g} "
+            f"{result.rel_gap:>9.2g} {result.claim.value:<12} {result.nodes:>9} {result.time:>8.2f}s{criteria}  "
+            f"{_columns(result)}"
         )
-    return "\n".join([*lines, "", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"])
+    lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
+    several = len({result.problem.get("lam") for result in compared.path.results}) > 1
+    for name, result in compared.best.items():
+        where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
+        lines.append(f"{TITLES[name]} is smallest at {where}")
+    return "\n".join(lines)
+
+
+def draw_path(compared: Compared, style: str) -> bytes:
+    """Objective with its proven bound, criteria and held-out loss over k (``png``, ``svg`` or ``pdf``); matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnsupportedError("pictures need matplotlib; run: pip install 'exactsel[plot]'.") from None
+    rows = [compared.row(result) for result in compared.path.results]
+    panels = ["objective"]
+    panels += ["criteria"] if any(row["aic"] is not None for row in rows) else []
+    panels += ["held-out loss"] if compared.validation is not None else []
+    figure = Figure(figsize=(4.5 * len(panels), 3.5), layout="constrained")
+    weights = list(dict.fromkeys(result.problem.get("lam") for result in compared.path.results))
+    for title, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+        for lam in weights:
+            along = [
+                (r, row) for r, row in zip(compared.path.results, rows, strict=True) if r.problem.get("lam") == lam
+            ]
+            label = "" if len(weights) == 1 else f"lam = {lam:g}"
+            _draw(axes, title, along, label)
+        axes.set_xlabel("k")
+        axes.set_title(title)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=style, dpi=120)
+    return buffer.getvalue()
+
+
+def _draw(axes: Any, title: str, along: list[tuple[Result, dict[str, float | None]]], label: str) -> None:
+    """One panel's lines for one ridge weight."""
+    ks = [result.problem["k"] for result, _ in along]
+    if title == "objective":
+        line = axes.plot(ks, [result.upper for result, _ in along], "o-", label=label or "best model")[0]
+        lower = [result.lower for result, _ in along]
+        axes.plot(ks, lower, "_", color=line.get_color(), markersize=12, label="" if label else "proven lower bound")
+    elif title == "criteria":
+        for name, style in (("aic", "o-"), ("bic", "s--"), ("ebic", "^:")):
+            axes.plot(ks, [_number(row[name]) for _, row in along], style, label=f"{TITLES[name]} {label}".strip())
+    else:
+        values, errors = ([_number(row[name]) for _, row in along] for name in ("cv_error", "cv_standard_error"))
+        axes.errorbar(ks, values, yerr=errors, fmt="o-", capsize=3, label=label)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _columns(result: Result) -> str:
+    return ", ".join(result.feature_names or tuple(map(str, result.support))) or "none"

@@ -1,0 +1,29 @@
+"""What the columns of a table hold, for stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exactsel.frames import Column
+
+
+def column_table(columns: Sequence[Column]) -> str:
+    """One line per column: its number and name, what it holds, and how many entries are missing."""
+    width = max([len("name"), *(len(column.name) for column in columns)])
+    lines = [f"{'column':>6}  {'name':<{width}}  {'missing':>7}  holds"]
+    for j, column in enumerate(columns):
+        lines.append(f"{j:>6}  {column.name:<{width}}  {column.missing:>7}  {_content(column)}")
+    return "\n".join(lines)
+
+
+def _content(column: Column) -> str:
+    if column.kind == "text":
+        levels = list(dict.fromkeys(column.texts))
+        shown = ", ".join(repr(level[:20]) for level in levels[:3]) + (", …" if len(levels) > 3 else "")
+        return f"text, {len(levels)} different: {shown}"
+    if column.values is None:
+        return column.kind
+    values = column.values
+    return f"numbers from {values.min():.6g} to {values.max():.6g}, {np.unique(values).size} different"

@@ -1,0 +1,111 @@
+"""Choosing a size: criteria by their formulas, held-out errors by hand, and what `exactsel path` shows of them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from exactsel import ColumnSubsetProblem, Problem, solve_path
+from exactsel.cli.main import cli
+from exactsel.criteria import Compared, information
+from exactsel.crossval import cross_validate, random_folds
+from exactsel.errors import InputError
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((60, 8))
+    y = A @ [3.0, -2.0, 1.5, 0, 0, 0, 0, 0] + rng.standard_normal(60)
+    return Problem(A, y, 6, lam=0.0, feature_names=list("abcdefgh"))
+
+
+def test_least_squares(problem):
+    for result in solve_path(problem).results:
+        used = list(result.support)
+        fit, *_ = np.linalg.lstsq(problem.A[:, used], problem.y, rcond=None)
+        residual = problem.y - problem.A[:, used] @ fit
+        deviance = 60 * math.log(residual @ residual / 60)
+        k = len(used)
+        found = information(result)
+        assert found["aic"] == pytest.approx(deviance + 2 * k, abs=1e-6)
+        assert found["bic"] == pytest.approx(deviance + k * math.log(60), abs=1e-6)
+        assert found["ebic"] == pytest.approx(found["bic"] + 2 * math.log(math.comb(8, k)), abs=1e-6)
+
+
+def test_the_ridge_term_is_left_out(problem):
+    labels = Problem(problem.A, np.sign(problem.y), 3, lam=2.0, loss="logistic")
+    result = solve_path(labels, [3]).results[0]
+    margins = labels.y * (labels.A @ result.coef)
+    assert information(result)["aic"] == pytest.approx(2 * np.logaddexp(0, -margins).sum() + 6, rel=1e-9)
+
+
+def test_where_there_is_no_likelihood(problem):
+    nothing = {"aic": None, "bic": None, "ebic": None}
+    assert information(solve_path(problem.replace(lam=1.0, loss="huber"), [2]).results[0]) == nothing
+    assert information(solve_path(ColumnSubsetProblem(problem.A, 2), [2]).results[0]) == nothing
+    exact = Problem(np.eye(3), [1.0, 0.0, 0.0], 1, lam=0.0)
+    assert set(information(solve_path(exact).results[0])) == {*nothing}
+
+
+def test_they_find_the_planted_size(problem):
+    folds = random_folds(problem.n, 5)
+    path = solve_path(problem)
+    validation = cross_validate(problem.A, problem.y, folds, range(1, 7), [0.0])
+    best = Compared(path, validation).best
+    assert best["bic"].problem["k"] == best["ebic"].problem["k"] == 3
+    assert best["bic"].support == (0, 1, 2)
+    assert validation.best[1] == best["cv_error"].problem["k"] >= 3
+    by_hand = []
+    for train, held in folds:
+        fit, *_ = np.linalg.lstsq(problem.A[np.ix_(train, [0, 1, 2])], problem.y[train], rcond=None)
+        by_hand.append(0.5 * np.mean((problem.y[held] - problem.A[np.ix_(held, [0, 1, 2])] @ fit) ** 2))
+    np.testing.assert_allclose(validation.errors[:, 0, 2], by_hand, rtol=1e-6)
+    np.testing.assert_allclose(validation.standard_error[0, 2], np.std(by_hand, ddof=1) / math.sqrt(5), rtol=1e-6)
+
+
+class TestCommandLine:
+    def call(self, *arguments):
+        return CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=False, standalone_mode=False)
+
+    @pytest.fixture
+    def file(self, tmp_path, problem):
+        np.savez(tmp_path / "d.npz", A=problem.A, y=problem.y, lam=0.5, feature_names=np.array(list("abcdefgh")))
+        return tmp_path / "d.npz"
+
+    def test_table(self, file):
+        lines = self.call("path", file, "--k-max", 4, "--cv", 4).stdout.splitlines()
+        assert lines[0].split()[7:] == ["AIC", "BIC", "EBIC", "held-out", "loss", "support"]
+        assert lines[3].endswith("  a, b, c")
+        assert "BIC is smallest at k = 3" in lines
+        several = self.call("path", file, "--k-max", 3, "--lams", "1,10").stdout
+        assert "BIC is smallest at k = 3, lam = 1\n" in several
+        assert "held-out" not in several
+
+    def test_json(self, file):
+        plain = json.loads(self.call("path", file, "--ks", "2,3", "--lams", "1,10", "--cv", 3, "--json").stdout)
+        rows = plain["results"]
+        assert [(row["lam"], row["k"]) for row in rows] == [(10.0, 2), (10.0, 3), (1.0, 2), (1.0, 3)]
+        best = min(rows, key=lambda row: row["cv_error"])
+        assert plain["best"]["cv_error"] == {"k": best["k"], "lam": best["lam"], "support": best["support"]}
+        assert all(row["cv_standard_error"] > 0 for row in rows)
+
+    @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+    def test_plot(self, file, tmp_path, ending, magic):
+        pytest.importorskip("matplotlib")
+        picture = tmp_path / f"path.{ending}"
+        self.call("path", file, "--k-max", 3, "--cv", 3, "--lams", "1,10", "--plot", picture)
+        assert picture.read_bytes().startswith(magic)
+
+    def test_what_is_wrong(self, file, tmp_path):
+        for arguments, said in (
+            (("--plot", tmp_path / "path.bmp"), r"must have a name that ends in \.png, \.svg or \.pdf"),
+            (("--cv", 1), "1 folds were asked for with 60 rows"),
+            (("--cv", 3, "--problem", "css"), "column subset selection has no target to predict"),
+        ):
+            with pytest.raises(InputError, match=said):
+                self.call("path", file, "--k-max", 2, *arguments)
