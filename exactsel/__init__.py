@@ -27,6 +27,7 @@ _HOMES = {
     "certify": "exactsel.certifying",
     "Certified": "exactsel.certifying",
     "Result": "exactsel.result",
+    "write_report": "exactsel.report.run",
     "Claim": "exactsel.result",
     "Termination": "exactsel.result",
     "Quadratic": "exactsel.losses",
@@ -60,6 +61,7 @@ __all__ = [
     "load",
     "solve",
     "solve_path",
+    "write_report",
 ]
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
+    from exactsel.report.run import write_report
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from exactsel.report.log import ProgressLog
@@ -174,6 +176,23 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     elif not kernels_are_cached():
         log.note("compiling kernels (once; this can take a minute) ...")
     return log
+
+
+def command_text(left_out: Sequence[str] = ()) -> str:
+    """The command line at work, with the options that were given but for those ``left_out``, for a shell."""
+    context = click.get_current_context()
+    given: list[str] = []
+    for parameter in context.command.params:
+        name, value = str(parameter.name), context.params.get(str(parameter.name))
+        if name in left_out or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(parameter, click.Argument):
+            given.insert(0, str(value))
+        elif getattr(parameter, "is_flag", False):
+            given.append((parameter.opts if value else parameter.secondary_opts)[-1])
+        else:
+            given += [parameter.opts[-1], str(value)]
+    return shlex.join(["exactsel", str(context.info_name), *given])
 
 
 def exit_code(reached: bool, termination: str) -> int:

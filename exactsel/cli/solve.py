@@ -8,6 +8,7 @@ import click
 
 from exactsel.cli.options import (
     SIGNALS,
+    command_text,
     exit_code,
     output_options,
     problem_options,
@@ -22,7 +23,8 @@ from exactsel.cli.options import (
 @problem_options
 @search_options
 @output_options
-def command(**arguments: Any) -> int:
+@click.option("--report", type=click.Path(), help="Write a self-contained HTML report of the run to this file.")
+def command(report: str | None, **arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
 
     INSTANCE is a .npz file with A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names;
@@ -38,6 +40,11 @@ def command(**arguments: Any) -> int:
     result = solve(problem, callback=log, signals=SIGNALS, **settings)
     if log is not None:
         log.end(result)
+    if report is not None:
+        from exactsel.report.run import write_report
+
+        again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
+        write_report(report, result, problem, command=again)
     if arguments["as_json"]:
         click.echo(result.to_json())
     else:
