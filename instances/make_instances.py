@@ -220,7 +220,17 @@ def mixed_signals() -> Entry:
 
 def entries() -> list[Entry]:
     """Every instance of the folder."""
-    return [diabetes(), greedy_trap(), twins(), outlier(), labels(), exponential_decay(), cancelling_pair(), three_parts(), mixed_signals()]
+    return [
+        diabetes(),
+        greedy_trap(),
+        twins(),
+        outlier(),
+        labels(),
+        exponential_decay(),
+        cancelling_pair(),
+        three_parts(),
+        mixed_signals(),
+    ]
 
 
 def brute_force(problem: Problem) -> tuple[float, tuple[tuple[int, ...], ...]]:

@@ -24,6 +24,7 @@ COMMANDS = {
     "info": "Say what an instance file holds.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",
+    "play": "Write a page that plays a small search step by step.",
     "plugins": "List losses, bounds, trees, branchings, frontiers and heuristics.",
 }
 

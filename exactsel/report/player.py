@@ -12,7 +12,6 @@ import networkx as nx
 import numpy as np
 
 from exactsel.errors import InputError
-from exactsel.heuristics import make
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
@@ -30,7 +29,6 @@ from exactsel.search.events import (
 )
 from exactsel.subset import SubsetProblem
 from exactsel.types import StateArray
-from exactsel_heuristics.base import Context
 
 MOST_NODES, MOST_COLUMNS = 400, 60
 """A tree, and nodes, that can still be looked at."""
@@ -84,7 +82,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
             ),
         ]
     )
-    data = {"steps": steps, "nodes": _places(graph), "names": list(names)}
+    data = {"steps": steps, "nodes": _places(graph, names), "names": list(names)}
     return page(title, body, styles=["player.css"], scripts=["player.js"], data=data)
 
 
@@ -179,7 +177,13 @@ class Steps:
         }.get(reason, f"Node {node} is discarded: {reached}.")
 
     def _say(self, kind: str, node: int | None, text: str, **more: Any) -> Step:
-        step = {"kind": kind, "node": node, "text": text, "lower": finite(self._lower), "upper": finite(self._upper)}
+        step: Step = {
+            "kind": kind,
+            "node": node,
+            "text": text,
+            "lower": finite(self._lower),
+            "upper": finite(self._upper),
+        }
         if node is not None:
             step["shown"] = self._shown(node)
         return step | more
@@ -201,11 +205,11 @@ def _controls(count: int) -> str:
     buttons = "".join(
         f'<button type="button" id="{name}" aria-label="{label}">{face}</button>'
         for name, label, face in (
-            ("first", "First step", "⏮"),
+            ("first", "First step", "|◀"),
             ("back", "One step back", "◀"),
             ("play", "Play", "▶ Play"),
             ("next", "One step on", "▶"),
-            ("last", "Last step", "⏭"),
+            ("last", "Last step", "▶|"),
         )
     )
     return (
@@ -224,8 +228,7 @@ def _controls(count: int) -> str:
 
 def _greedy(problem: SubsetProblem, result: Result, names: Sequence[str]) -> list[str]:
     """Greedy's path, one column after the other, beside the best model of each size where that can be listed."""
-    proposal = make(GREEDY[problem.family]).run(problem, Context())
-    path = list(proposal.path) or list(proposal.support)
+    path = _greedy_path(problem)
     rows: list[list[Cell]] = []
     for size in range(1, len(path) + 1):
         taken, best = path[:size], _best_of_size(problem, size)
@@ -240,14 +243,23 @@ def _greedy(problem: SubsetProblem, result: Result, names: Sequence[str]) -> lis
     value = problem.fit(path).value
     if value > result.upper * (1 + 1e-9) + 1e-12:
         verdict = (
-            f"Greedy ends at {value:.6g}, which is {value - result.upper:.6g} above the best model found by the search. "
-            "It never takes a column back, so a first column that looks good alone can spoil everything after it."
+            f"Greedy ends at {value:.6g}, which is {value - result.upper:.6g} above the best model of the search. It "
+            "never takes a column back, so a first column that looks good alone can spoil everything after it."
         )
     else:
         verdict = "Here greedy finds a model as good as the search does; but only the search can say so."
     header = ["size", "greedy takes", "objective", "best of this size", "its objective"]
     caption = "Greedy, one column at a time; columns of the proven model are marked"
     return [table(caption, header, rows), paragraph(verdict)]
+
+
+def _greedy_path(problem: SubsetProblem) -> list[int]:
+    """Forward selection: always the column that lowers the objective most."""
+    path: list[int] = []
+    while len(path) < problem.k:
+        others = [j for j in range(problem.d) if j not in path]
+        path.append(min(others, key=lambda j: problem.fit([*path, j]).value))
+    return path
 
 
 def _best_of_size(problem: SubsetProblem, size: int) -> tuple[int, ...] | None:
@@ -260,14 +272,16 @@ def _chips(columns: Sequence[int], names: Sequence[str], hits: set[int]) -> str:
     return "".join(f'<span class="chip{" hit" if j in hits else ""}">{escape(names[j])}</span>' for j in columns)
 
 
-def _places(graph: nx.DiGraph) -> dict[str, Any]:
-    """Where every node of the finished tree stands, its parent and the decision on the way."""
+def _places(graph: nx.DiGraph, names: Sequence[str]) -> dict[str, Any]:
+    """Where every node of the finished tree stands, its parent, and the last decision on the way."""
     place = layout(graph)
-    parents = {child: (parent, data["decision"]) for parent, child, data in graph.edges(data=True)}
-    return {
-        str(node): {"x": x, "y": -y, "parent": parents.get(node, (None, ""))[0], "by": parents.get(node, (None, ""))[1]}
-        for node, (x, y) in place.items()
-    }
+    parents = {child: (parent, data["decision"].split()[-1]) for parent, child, data in graph.edges(data=True)}
+    placed = {}
+    for node, (x, y) in place.items():
+        parent, decision = parents.get(node, (None, ""))
+        label = f"{decision[0]} {names[int(decision[1:])]}".replace("-", "−") if decision else ""
+        placed[str(node)] = {"x": x, "y": -y, "parent": parent, "by": label}
+    return placed
 
 
 def _finder(source: str) -> str:
