@@ -22,6 +22,7 @@ rst_prolog = ".. |upper| replace:: \\|upper\\|\n"
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
+smartquotes = False  # options begin with two hyphens
 nb_execution_mode = "off"  # the notebooks hold their outputs; `make notebooks` runs them anew
 
 autodoc_typehints = "description"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,16 @@ def _axes(axes: Any, size: tuple[float, float]) -> tuple[Figure, Any]:
         from matplotlib.figure import Figure
     except ImportError:
         raise UnsupportedError("pictures need matplotlib; run: pip install 'exactsel[plot]'.") from None
-    figure = Figure(figsize=size, layout="constrained")
+
+    class Shown(Figure):
+        """A figure that notebooks show, although pyplot knows nothing of it."""
+
+        def _repr_png_(self) -> bytes:
+            stream = io.BytesIO()
+            self.savefig(stream, format="png")
+            return stream.getvalue()
+
+    figure = Shown(figsize=size, layout="constrained")
     return figure, figure.subplots()
 
 

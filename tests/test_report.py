@@ -201,6 +201,7 @@ class TestFigures:
         _, result = solved
         figure = result.plot_bounds()
         assert len(figure.axes[0].lines) == 3
+        assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
         bars = result.plot_coefficients().axes[0].patches
         assert [bar.get_width() for bar in bars] == [result.coef[j] for j in result.support]
         assert result.plot_bounds(figure.axes[0]) is figure
