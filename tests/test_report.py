@@ -225,11 +225,16 @@ class TestCommand:
         page = checked_page(target.read_text(encoding="utf-8"))
         assert shlex.join(["exactsel", "solve", instance, "--k", "2", "--eps", "0.5", "--no-subtrees"]) in page.shown
 
-    def test_a_folder_that_is_not_there(self, tmp_path, capsys):
+    @pytest.mark.parametrize("command", [["solve", "--report"], ["compare", "--html"], ["play", "--html"]])
+    @pytest.mark.parametrize(("place", "words"), [("no/x.html", "there is no such folder"), (".", "is a folder")])
+    def test_a_place_that_cannot_be_written_is_refused_at_once(
+        self, tmp_path, capsys, monkeypatch, command, place, words
+    ):
+        monkeypatch.setattr("exactsel.solving.solve", lambda *_, **__: pytest.fail("solved first"))
         with pytest.raises(SystemExit) as ended:
-            run_command_line(["solve", str(INSTANCES / "twins.npz"), "--quiet", "--report", str(tmp_path / "no" / "x")])
+            run_command_line([command[0], str(INSTANCES / "twins.npz"), command[1], str(tmp_path / place)])
         assert ended.value.code == 2
-        assert "cannot be written" in capsys.readouterr().err
+        assert words in capsys.readouterr().err
 
     def test_write_report(self, tmp_path, solved):
         problem, result = solved

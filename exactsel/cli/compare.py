@@ -30,14 +30,15 @@ def command(heuristics: str | None, as_json: bool, target: str | None, **argumen
     either way.
     """
     from exactsel.comparing import compare
+    from exactsel.files import check_target, write_bytes
     from exactsel.report.comparison import comparison_table
 
+    check_target(target)
     problem = read_problem(arguments)
     names = ("time_limit", "eps", "rel_eps", "seed", "threads")
     options = {name: arguments[name] for name in names}
     comparison = compare(problem, heuristics, signals=SIGNALS, alone=target is not None, **options)
     if target is not None:
-        from exactsel.files import write_bytes
         from exactsel.report.comparison_page import comparison_page
 
         page = comparison_page(comparison, command=command_text(left_out=("target", "as_json")))

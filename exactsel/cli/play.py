@@ -19,10 +19,11 @@ def command(target: str, **arguments: Any) -> int:
     The page opens from disk in any browser. Unless told otherwise the search takes one node at a time, starts from
     greedy's model, and stops after 200 nodes. Exit code 0 means that the page was written.
     """
-    from exactsel.files import write_bytes
+    from exactsel.files import check_target, write_bytes
     from exactsel.report.player import GREEDY, player_page
     from exactsel.solving import solve
 
+    check_target(target)
     problem = read_problem(arguments)
     if arguments["heuristics"] is None:
         arguments["heuristics"] = GREEDY[problem.family]

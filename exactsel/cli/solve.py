@@ -31,9 +31,11 @@ def command(report: str | None, **arguments: Any) -> int:
     options override the file. With --problem css it finds the columns that best span all others. Exit code 0 means
     the tolerance is proven, 1 that a gap is left.
     """
+    from exactsel.files import check_target
     from exactsel.report.model import model_table
     from exactsel.solving import solve
 
+    check_target(report)
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
