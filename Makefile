@@ -13,12 +13,13 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Stamps: touched after an installation, out of date when pyproject.toml changes.
 RUNTIME := $(VENV)/.installed-runtime
 TESTING := $(VENV)/.installed-testing
+WRITING := $(VENV)/.installed-writing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint format bench clean
+.PHONY: help demo test setup lint format bench docs notebooks clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUNTIME)  ## solve a small instance, with a proof of how good the answer is
 	$(BIN)/exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
@@ -41,6 +42,14 @@ format: $(TESTING)  ## put the code into the project's style
 bench: $(TESTING)  ## the experiments of the paper, small (see docs/paper-experiments.md)
 	$(BIN)/python -m benchmarks.paper all --quick
 
+docs: $(WRITING)  ## the documentation as a web site, in build/docs; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "open build/docs/index.html"
+
+notebooks: $(WRITING)  ## run the notebooks of the documentation anew, and draw its pictures
+	$(BIN)/python docs/notebooks/run.py
+	$(BIN)/python docs/pictures/make_pictures.py
+
 clean:  ## remove .venv, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find exactsel heuristics certificates tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -55,6 +64,12 @@ $(TESTING): pyproject.toml | $(BIN)/pip
 	@echo "installing exactsel and its test tools into $(VENV) (once; a minute or so on a fast line)"
 	@$(PIP) install "pip>=21.3"
 	@$(PIP) install --editable ".[test]"
+	@touch $(RUNTIME) $@
+
+$(WRITING): pyproject.toml | $(BIN)/pip
+	@echo "installing exactsel and what its documentation needs into $(VENV) (once; a minute or so on a fast line)"
+	@$(PIP) install "pip>=21.3"
+	@$(PIP) install --editable ".[docs]"
 	@touch $(RUNTIME) $@
 
 $(BIN)/pip:

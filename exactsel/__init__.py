@@ -31,6 +31,7 @@ _HOMES = {
     "near_optimal": "exactsel.near",
     "NearOptimal": "exactsel.near",
     "Result": "exactsel.result",
+    "write_report": "exactsel.report.run",
     "Claim": "exactsel.result",
     "Termination": "exactsel.result",
     "Quadratic": "exactsel.losses",
@@ -68,6 +69,7 @@ __all__ = [
     "solve",
     "solve_path",
     "verify",
+    "write_report",
 ]
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
     from exactsel.report.log import ProgressLog
+    from exactsel.report.run import write_report
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve

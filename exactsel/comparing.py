@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from exactsel import registry
@@ -56,6 +56,8 @@ class Comparison:
     result: Result
     left_out: tuple[tuple[str, str], ...]
     """(method, reason) for methods that cannot serve this problem or lack a library."""
+    alone: Result | None = None
+    """The exact search once more, from the empty model: what it does without the methods' help (when asked for)."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
@@ -87,6 +89,7 @@ def compare(
     eps: float = 0.0,
     rel_eps: float = 1e-6,
     threads: int | None = None,
+    alone: bool = False,
     signals: Sequence[int] = (signal.SIGINT,),
 ) -> Comparison:
     """Run the methods, then the exact search, and put them side by side.
@@ -104,6 +107,8 @@ def compare(
         Gap at which the exact search may stop.
     threads : int, optional
         Threads of the exact search.
+    alone : bool
+        Also run the search without a model to start from, so that its progress can be set beside the methods'.
     signals : sequence of int
         Signals that end the method, or the search, that is at work; what follows still runs (main thread only).
 
@@ -145,7 +150,8 @@ def compare(
         )
         for (heuristic, proposal, seconds), fit in zip(answers, fits, strict=True)
     ]  # fmt: skip
-    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out))
+    own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
+    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), own)
 
 
 def _run(

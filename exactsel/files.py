@@ -47,6 +47,19 @@ def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
+def check_target(file: str | os.PathLike[str] | None) -> None:
+    """:class:`InputError` now rather than after an hour's work when ``file`` cannot be written; None is no file."""
+    if file is None:
+        return
+    target = Path(file)
+    if target.is_dir():
+        raise InputError(f"{target} is a folder, but a file was expected; name a file in it.")
+    folder = target.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        why = "permission denied" if folder.is_dir() else "there is no such folder"
+        raise InputError(f"{target} cannot be written ({why}); choose a folder that exists and is yours.")
+
+
 def write_bytes(file: str | os.PathLike[str], data: bytes) -> None:
     """Write ``file`` in one step (see :func:`replacing`)."""
     with replacing(file) as stream:

@@ -13,7 +13,9 @@ from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.figure import Figure
 
+    from exactsel.history import History
     from exactsel.search.events import Event
 
 OPTIMAL_GAP = 1e-9
@@ -114,6 +116,8 @@ class Result:
     """The proof file, when one was written."""
     events: tuple[Event, ...] | None = field(default=None, repr=False)
     """Everything that happened, when recorded."""
+    history: History | None = field(default=None, repr=False)
+    """The bounds over time, who found what, and what was discarded."""
 
     @property
     def gap(self) -> float:
@@ -172,6 +176,18 @@ class Result:
         if self.events is None:
             raise ValueError("the tree was not recorded; call solve(problem, record=True).")
         return explored_tree(self.events)
+
+    def plot_bounds(self, axes: Any = None) -> Figure:
+        """A matplotlib figure of best objective and lower bound over time, on ``axes`` if given."""
+        from exactsel.plotting import plot_bounds
+
+        return plot_bounds(self.history, axes)
+
+    def plot_coefficients(self, axes: Any = None) -> Figure:
+        """A matplotlib figure of the coefficients, on ``axes`` if given."""
+        from exactsel.plotting import plot_coefficients
+
+        return plot_coefficients(self.support, self.coef, self.problem["feature_names"], axes)
 
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"

@@ -11,7 +11,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from typing import Any, cast
@@ -26,6 +26,7 @@ from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import affordable, has_curvature
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
+from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
@@ -76,6 +77,7 @@ class Search:
         self.problem = problem
         self.settings = settings or Settings()
         self.times: dict[str, float] = {}
+        self.history = History()
         self._start = None if start is None else given_support(start, problem)
         self._signals = signals
         self._details = details
@@ -103,6 +105,12 @@ class Search:
 
     def __iter__(self) -> Iterator[Event]:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
+        with closing(self._run()) as events:
+            for event in events:
+                self.history(event, self.state)
+                yield event
+
+    def _run(self) -> Generator[Event, None, None]:
         settings = self.settings
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
         with Watch(settings.time_limit, self._signals) as watch, one_thread():
@@ -210,6 +218,7 @@ class Search:
             tree_hash=state.tree_hash,
             scope=state.scope,
             events=None if events is None else tuple(events),
+            history=self.history,
         )
 
     def _choices(self) -> dict[str, Any]:

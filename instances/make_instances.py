@@ -42,6 +42,8 @@ class Entry:
     optimum: float | None = None
     supports: tuple[tuple[int, ...], ...] | None = None
     known_by: str = BRUTE_FORCE
+    fails: tuple[str, ...] = ()
+    """Methods that do not find the optimum here; the tests check it."""
 
 
 def diabetes() -> Entry:
@@ -69,6 +71,7 @@ def greedy_trap() -> Entry:
         "greedy-trap.npz",
         Instance(A, h[1] + h[2], 2, 0.01, "quadratic", feature_names=names),
         "forward selection and OMP take column 2 first and can never give it back; the best model does not use it",
+        fails=("forward", "omp", "lasso"),
     )
 
 
@@ -161,9 +164,73 @@ def exponential_decay() -> Entry:
     )
 
 
+def cancelling_pair() -> Entry:
+    """A reading with a drift, and the drift alone: useless one by one, exact together."""
+    h = _walsh()
+    A = np.column_stack([h[1] + 3 * h[2], h[2], h[1] + 2 * h[3], 2 * h[1] + 5 * h[4], h[5], h[6] + h[7]])
+    names = ("reading", "drift", "proxy_a", "proxy_b", "unrelated_a", "unrelated_b")
+    return Entry(
+        "cancelling-pair.npz",
+        Instance(A, 4 * h[1], 2, 0.01, "quadratic", feature_names=names),
+        "column 1 has nothing to do with y and column 0 little, but together they give it: greedy methods and Lasso "
+        "take the two proxies, and no exchange of a single column leads away from them",
+        fails=("forward", "omp", "lasso", "swap"),
+    )
+
+
+def three_parts() -> Entry:
+    """y is the sum of three columns; sums of them with something added resemble it more than each part does."""
+    two = np.array([[1.0, 1.0], [1.0, -1.0]])
+    h = np.kron(two, _walsh())
+    total = h[1] + h[2] + h[3]
+    A = np.column_stack(
+        [
+            h[1], h[2], h[3], total + h[4], h[1] + h[2] + h[5], h[2] + h[3] + h[6], h[1] + h[3] + h[7],
+            h[8] + h[1], h[9] + h[2], h[10],
+        ]
+    )  # fmt: skip
+    names = (
+        "part_a", "part_b", "part_c", "rough_total", "a_and_b", "b_and_c", "a_and_c", "hint_a", "hint_b", "unrelated",
+    )  # fmt: skip
+    return Entry(
+        "three-parts.npz",
+        Instance(A, total, 3, 0.1, "quadratic", feature_names=names),
+        "the rough total resembles y more than any part of it: greedy methods and Lasso take it and then pay for what "
+        "is added to it; big enough for a search tree one can watch",
+        fails=("forward", "omp", "lasso"),
+    )
+
+
+def mixed_signals() -> Entry:
+    """Labels that two columns decide together, and one column that is right for most rows by itself."""
+    y = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0])
+    level = np.array([3.0, 2.0, 1.0, -1.0, -2.0, -3.0, 3.0, 2.0, 1.0, -1.0, -2.0, -3.0])
+    mostly_right = y.copy()
+    mostly_right[[0, 6]] *= -1.0
+    A = np.column_stack([level + y, level, mostly_right, np.tile([1.0, -1.0], 6), np.tile([1.0, 1.0, -1.0], 4)])
+    names = ("level_and_signal", "level", "mostly_right", "alternating", "threes")
+    return Entry(
+        "mixed-signals.npz",
+        Instance(A, y, 2, 0.1, "logistic", feature_names=names),
+        "logistic loss: the difference of columns 0 and 1 is the label, but column 2 alone is right ten times out of "
+        "twelve; forward selection and Lasso take it and can then use only one of the pair",
+        fails=("forward", "lasso"),
+    )
+
+
 def entries() -> list[Entry]:
     """Every instance of the folder."""
-    return [diabetes(), greedy_trap(), twins(), outlier(), labels(), exponential_decay()]
+    return [
+        diabetes(),
+        greedy_trap(),
+        twins(),
+        outlier(),
+        labels(),
+        exponential_decay(),
+        cancelling_pair(),
+        three_parts(),
+        mixed_signals(),
+    ]
 
 
 def brute_force(problem: Problem) -> tuple[float, tuple[tuple[int, ...], ...]]:
@@ -195,6 +262,7 @@ def manifest_lines(entry: Entry, path: Path) -> list[str]:
         "optimum": float(f"{optimum:.12g}"),
         "supports": [list(columns) for columns in supports],
         "known_by": entry.known_by,
+        **({"fails": list(entry.fails)} if entry.fails else {}),
     }
     # Texts, numbers and lists of numbers look the same in JSON and TOML.
     return ["[[instance]]", *(f"{key} = {json.dumps(value)}" for key, value in facts.items()), ""]

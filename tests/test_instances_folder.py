@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from exactsel.data import load
+from exactsel.heuristics import make
 from exactsel.instance import read_instance
+from exactsel_heuristics.base import Context
 
 tomllib = pytest.importorskip("tomllib")
 
@@ -42,7 +44,7 @@ def forward(problem) -> list[int]:
 
 def test_every_file_is_listed():
     assert sorted(entry["file"] for entry in MANIFEST) == sorted(path.name for path in FOLDER.glob("*.npz"))
-    assert len(TINY) == 5
+    assert len(TINY) == 8
 
 
 @every
@@ -68,11 +70,28 @@ def test_the_listed_supports_reach_the_optimum(entry):
 @tiny
 def test_brute_force_agrees(entry):
     problem = load(FOLDER / entry["file"])
-    assert problem.n <= 12
-    assert problem.d <= 6
+    assert problem.n <= 16
+    assert problem.d <= 10
     optimum, supports = best_supports(problem)
     assert optimum == pytest.approx(entry["optimum"], rel=1e-11)
     assert supports == entry["supports"]
+
+
+@pytest.mark.parametrize(
+    ("file", "method"), [(entry["file"], method) for entry in TINY for method in entry.get("fails", ())]
+)
+def test_methods_said_to_fail_do_fail(file, method):
+    """Their own answer, refitted exactly, is clearly worse than the best of all supports."""
+    problem = load(FOLDER / file)
+    optimum, supports = best_supports(problem)
+    proposal = make(method).run(problem, Context())
+    assert list(proposal.support) not in supports
+    assert problem.fit(proposal.support).value > 1.01 * optimum
+
+
+def test_each_basic_method_fails_somewhere():
+    failing = {method for entry in TINY for method in entry.get("fails", ())}
+    assert {"forward", "omp", "lasso"} <= failing
 
 
 def test_the_script_makes_the_folder(tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ COMMANDS = {
     "convert": "Write any data file as an instance file, with k, lam and loss.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",
+    "play": "Write a page that plays a small search step by step.",
     "plugins": "List losses, bounds and other plug-ins, and where they come from.",
 }
 

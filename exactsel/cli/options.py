@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from exactsel.instance import Instance
@@ -208,6 +210,40 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     elif not kernels_are_cached():
         log.note("compiling kernels (once; this can take a minute) ...")
     return log
+
+
+PROBLEM = ("instance", "problem", "k", "loss", "lam", "delta", "must_have", "must_not", "target", "drop")
+"""Parameters that say which problem is meant."""
+
+
+def command_text(left_out: Sequence[str] = ()) -> str:
+    """The command line at work, with the options that were given but for those ``left_out``, for a shell."""
+    context = click.get_current_context()
+    kept = [str(parameter.name) for parameter in context.command.params if parameter.name not in left_out]
+    return shlex.join(["exactsel", str(context.info_name), *_given(kept)])
+
+
+def verify_text(proof: str) -> str:
+    """The command that checks the proof of the problem the command line at work is about."""
+    return shlex.join(["exactsel", "verify", proof, *_given(PROBLEM)])
+
+
+def _given(kept: Sequence[str]) -> list[str]:
+    """The parameters that were given on the command line, if they are among those ``kept``."""
+    context = click.get_current_context()
+    given: list[str] = []
+    for parameter in context.command.params:
+        name, value = str(parameter.name), context.params.get(str(parameter.name))
+        if name not in kept or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(parameter, click.Argument):
+            given.insert(0, str(value))
+        elif getattr(parameter, "is_flag", False):
+            given.append((parameter.opts if value else parameter.secondary_opts)[-1])
+        else:
+            entries = value if isinstance(value, tuple) else (value,)
+            given += [word for entry in entries for word in (parameter.opts[-1], str(entry))]
+    return given
 
 
 def exit_code(reached: bool, termination: str) -> int:

@@ -8,6 +8,7 @@ import click
 
 from exactsel.cli.options import (
     SIGNALS,
+    command_text,
     exit_code,
     output_options,
     problem_options,
@@ -16,6 +17,7 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     search_settings,
+    verify_text,
 )
 
 
@@ -25,16 +27,19 @@ from exactsel.cli.options import (
 @proof_option
 @click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
 @output_options
-def command(**arguments: Any) -> int:
+@click.option("--report", type=click.Path(), help="Write a self-contained HTML report of the run to this file.")
+def command(report: str | None, **arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
 
     INSTANCE is a .npz file with A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names;
     options override the file. With --problem css it finds the columns that best span all others. Exit code 0 means
     the tolerance is proven, 1 that a gap is left.
     """
+    from exactsel.files import check_target
     from exactsel.report.model import model_table
     from exactsel.solving import solve
 
+    check_target(report)
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
@@ -43,6 +48,12 @@ def command(**arguments: Any) -> int:
     )
     if log is not None:
         log.end(result)
+    if report is not None:
+        from exactsel.report.run import write_report
+
+        again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
+        check = None if result.proof is None else verify_text(result.proof)
+        write_report(report, result, problem, command=again, verify=check)
     if arguments["as_json"]:
         click.echo(result.to_json())
     else:

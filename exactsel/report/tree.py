@@ -49,7 +49,7 @@ def draw_tree(graph: nx.DiGraph, style: str) -> bytes:
         from matplotlib.patches import Patch
     except ImportError:
         raise UnsupportedError("pictures need matplotlib; run: pip install 'exactsel[plot]'.") from None
-    place = _layout(graph)
+    place = layout(graph)
     figure = Figure(figsize=(min(40.0, 4 + 0.35 * len(graph)), 2 + 0.9 * (1 + max(-y for _, y in place.values()))))
     axes = figure.subplots()
     colours = [COLOURS.get(graph.nodes[number]["status"], "#ffffff") for number in graph]
@@ -69,7 +69,7 @@ def draw_tree(graph: nx.DiGraph, style: str) -> bytes:
     return buffer.getvalue()
 
 
-def _layout(graph: nx.DiGraph) -> dict[int, tuple[float, float]]:
+def layout(graph: nx.DiGraph) -> dict[int, tuple[float, float]]:
     """Leaves side by side in the order of a depth-first walk, parents centred above their children."""
     place: dict[int, tuple[float, float]] = {}
     roots = [number for number, degree in graph.in_degree() if degree == 0]

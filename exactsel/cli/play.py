@@ -1,0 +1,37 @@
+"""``exactsel play``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+
+
+@click.command("play")
+@problem_options
+@search_options
+@click.option("--html", "target", type=click.Path(), required=True, help="The page to write.")
+def command(target: str, **arguments: Any) -> int:
+    """Write a page in which the search of a small INSTANCE can be watched step by step.
+
+    The page opens from disk in any browser. Unless told otherwise the search takes one node at a time, starts from
+    greedy's model, and stops after 200 nodes. Exit code 0 means that the page was written.
+    """
+    from exactsel.files import check_target, write_bytes
+    from exactsel.report.player import GREEDY, player_page
+    from exactsel.solving import solve
+
+    check_target(target)
+    problem = read_problem(arguments)
+    if arguments["heuristics"] is None:
+        arguments["heuristics"] = GREEDY[problem.family]
+    settings = search_settings(arguments)
+    settings["subtrees"] = False  # what is walked whole is not seen
+    settings["batch"] = settings["batch"] or 1
+    if settings["node_limit"] is None:
+        settings["node_limit"] = 200
+    result = solve(problem, record=True, signals=SIGNALS, **settings)
+    write_bytes(target, player_page(problem, result).encode())
+    return exit_code(True, result.termination)

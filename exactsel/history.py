@@ -1,0 +1,104 @@
+"""How a search went over time: what reports and plots are made of.
+
+An observer of the events. It measures the time itself, when an event reaches it; nothing in the search depends on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from exactsel.search.events import (
+    Discarded,
+    Divided,
+    Event,
+    Explored,
+    Finished,
+    Fixed,
+    IncumbentFound,
+    LowerBoundRaised,
+    SearchedBelow,
+    Started,
+)
+from exactsel.search.state import SearchState
+
+MOST_POINTS = 2000
+"""Points kept; when there are more, every second one is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The two bounds at one moment."""
+
+    seconds: float
+    nodes: int
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A model that was the best so far when it was found."""
+
+    seconds: float
+    nodes: int
+    value: float
+    support: tuple[int, ...]
+    source: str
+
+
+@dataclass
+class History:
+    """Call it with every event and the state; afterwards read its fields."""
+
+    moments: list[Moment] = field(default_factory=list)
+    incumbents: list[Incumbent] = field(default_factory=list)
+    closed: Counter[str] = field(default_factory=Counter)
+    """Regions closed one by one, by reason (see :class:`exactsel.search.events.Discarded`)."""
+    put_in: int = 0
+    """Columns put in for good because leaving them out was closed, over all nodes."""
+    left_out: int = 0
+    """Columns left out for good because putting them in was closed, over all nodes."""
+    splits: int = 0
+    walks: int = 0
+    """Subtrees walked whole by a kernel ..."""
+    decisions: int = 0
+    """... and the decisions taken on the way."""
+    searches: int = 0
+    """Nodes below which a kernel searched by itself ..."""
+    searched_nodes: int = 0
+    """... and the nodes it bounded there."""
+    began: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, event: Event, state: SearchState) -> None:
+        """Take note of one event."""
+        match event:
+            case IncumbentFound(upper, support, _, source):
+                self.incumbents.append(Incumbent(self._now(), state.nodes, upper, support, source))
+                self._note(state)
+            case Started() | LowerBoundRaised() | Finished():
+                self._note(state)
+            case Discarded(_, _, reason, _, _):
+                self.closed[reason] += 1
+            case Fixed(_, _, inside, _, _):
+                self.put_in += inside
+                self.left_out += not inside
+            case Divided():
+                self.splits += 1
+            case Explored(_, _, moves, _, _, _):
+                self.walks += 1
+                self.decisions += len(moves)
+            case SearchedBelow(_, nodes, _, _, _, _, _):
+                self.searches += 1
+                self.searched_nodes += nodes
+            case _:
+                pass
+
+    def _now(self) -> float:
+        return time.perf_counter() - self.began
+
+    def _note(self, state: SearchState) -> None:
+        self.moments.append(Moment(self._now(), state.nodes, state.lower, state.upper))
+        if len(self.moments) > MOST_POINTS:
+            del self.moments[1:-1:2]

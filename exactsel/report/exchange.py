@@ -1,0 +1,72 @@
+"""How much hangs on each chosen column: the models that differ from the answer in one column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel.subset import SubsetProblem
+
+MOST_MODELS = 20_000
+"""Exchanges looked at; with more columns than that the question is left alone ..."""
+MOST_WORK = 2e9
+"""... as it is when rows times exchanges times columns exceed this: some seconds."""
+NEAR = 0.01
+"""A model is near-optimal when its objective exceeds the best by at most this share of it."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What becomes of the objective without one chosen column."""
+
+    column: int
+    without: float
+    """Objective of the best model on the other chosen columns."""
+    replacement: int | None
+    """The best single column to take its place, if there is another column at all ..."""
+    replaced: float | None
+    """... and the objective with it."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The answer's exchanges, and which columns the near-optimal models among those looked at have."""
+
+    exchanges: tuple[Exchange, ...]
+    near_optimal: int
+    """Number of near-optimal models, the answer included."""
+    inclusion: dict[int, int]
+    """Column to the number of near-optimal models that have it."""
+
+
+def neighbourhood(
+    problem: SubsetProblem, support: tuple[int, ...], upper: float, met: Iterable[tuple[float, tuple[int, ...]]]
+) -> Neighbourhood | None:
+    """Exchange every chosen column for every other; ``met`` are (objective, support) of further models to count.
+
+    None where that would take long, and for the empty model.
+    """
+    others = [j for j in range(problem.d) if j not in support]
+    count = len(support) * len(others)
+    if not support or count > MOST_MODELS or float(count) * problem.n * len(support) > MOST_WORK:
+        return None
+    models: dict[tuple[int, ...], float] = {tuple(s): value for value, s in met}
+    models[support] = upper
+    exchanges = []
+    for column in support:
+        rest = tuple(j for j in support if j != column)
+        candidates = [tuple(sorted((*rest, j))) for j in others]
+        replacement = replaced = None
+        if candidates:
+            values = problem.objectives(np.array(candidates, dtype=np.int64))
+            models |= {s: float(v) for s, v in zip(candidates, values, strict=True) if np.isfinite(v)}
+            if np.isfinite(values).any():
+                replacement = others[int(np.nanargmin(values))]
+                replaced = problem.fit((*rest, replacement)).value
+        exchanges.append(Exchange(column, problem.fit(rest).value, replacement, replaced))
+    near = [s for s, value in models.items() if value <= upper + NEAR * abs(upper)]
+    inclusion = Counter(j for s in near for j in s)
+    return Neighbourhood(tuple(exchanges), len(near), dict(inclusion))

@@ -1,0 +1,320 @@
+"""The report of one solve: a self-contained HTML page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from exactsel import __version__
+from exactsel.files import write_bytes
+from exactsel.history import History, Incumbent
+from exactsel.report.exchange import NEAR, Neighbourhood, neighbourhood
+from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
+from exactsel.report.svg import Series, bar, line_chart
+from exactsel.result import Claim, Result, Termination
+from exactsel.subset import SubsetProblem
+
+REASONS = {
+    "bound": "its own bound reached the best objective found",
+    "inherited": "the bound its parent's dual vector gives it reached the best objective found",
+    "solved": "it held one convex problem, and that was solved",
+    "contained": "all its models are in a sibling",
+    "incumbent": "a better model found later overtook its bound",
+}
+
+
+def run_page(
+    result: Result,
+    problem: SubsetProblem | None = None,
+    *,
+    command: str | None = None,
+    verify: str | None = None,
+) -> str:
+    """The report as HTML text.
+
+    Parameters
+    ----------
+    result : Result
+    problem : Problem or ColumnSubsetProblem, optional
+        The problem solved; with it the report also says what becomes of the objective without each chosen column.
+    command : str, optional
+        The command that repeats the run, when it came from the command line.
+    verify : str, optional
+        The command that checks the proof, when one was written.
+    """
+    history = result.history or History()
+    parts = [
+        _answer(result),
+        _model(result),
+        _progress(result, history),
+        _discarded(result, history),
+        _exchanges(result, history, problem),
+        _settings(result),
+        _commands(command, verify),
+        f"<footer>{paragraph(f'Written by exactsel {__version__}.')}</footer>",
+    ]
+    return page(headline(result), "\n".join(part for part in parts if part))
+
+
+def write_report(
+    path: str | Path,
+    result: Result,
+    problem: SubsetProblem | None = None,
+    *,
+    command: str | None = None,
+    verify: str | None = None,
+) -> None:
+    """Write the report of one solve to a file; see :func:`run_page`."""
+    write_bytes(str(path), run_page(result, problem, command=command, verify=verify).encode())
+
+
+def headline(result: Result) -> str:
+    """The answer in one line."""
+    chosen = f"The best {len(result.support)} of {result.problem['d']} columns"
+    match result.claim:
+        case Claim.OPTIMAL:
+            return f"{chosen}, proven optimal"
+        case Claim.WITHIN_EPS:
+            return f"{chosen}, proven within the tolerance"
+        case Claim.BOUNDED:
+            return f"A model with {len(result.support)} of {result.problem['d']} columns, and how good it must be"
+        case _:
+            return f"A model with {len(result.support)} of {result.problem['d']} columns; nothing is proven yet"
+
+
+def answer_text(result: Result) -> str:
+    """What is proven, in words."""
+    d, k = result.problem["d"], result.problem["k"]
+    count = _supports(d, k)
+    scope = f" This holds for {result.scope}." if result.scope else ""
+    share = f"{100 * result.rel_gap:.2g} %"
+    match result.claim:
+        case Claim.OPTIMAL:
+            text = (
+                f"Among all models with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
+            )
+        case Claim.WITHIN_EPS:
+            text = (
+                f"Among all models with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
+            )
+        case Claim.BOUNDED:
+            text = (
+                f"No model with at most {k} of the {d} columns has an objective below {result.lower:.8g}. This one "
+                f"reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
+            )
+        case _:
+            text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
+    return text + scope
+
+
+def _answer(result: Result) -> str:
+    style = "lead good" if result.reached else "lead warn"
+    facts = [
+        ("objective (upper)", f"{result.upper:.9g}"),
+        ("proven lower bound", f"{result.lower:.9g}"),
+        ("gap, relative to |upper|", f"{result.rel_gap:.2g}"),
+        ("found by", result.source),
+        ("nodes", f"{result.nodes:,}"),
+        ("seconds", f"{result.time:.2f}"),
+    ]
+    return "\n".join(
+        [
+            f"<h1>{escape(headline(result))}</h1>",
+            paragraph(answer_text(result), style),
+            paragraph(
+                f"The search stopped because {Termination(result.termination).sentence} ({result.termination.value}). "
+                f"What is proven: {result.claim.value}.",
+                "quiet",
+            ),
+            tiles(facts),
+        ]
+    )
+
+
+def _model(result: Result) -> str:
+    names = result.problem["feature_names"]
+    if not result.support:
+        return section("The model", paragraph("It uses no column."))
+    if not result.coef.size:
+        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.support]
+        return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
+    largest = max(abs(float(result.coef[j])) for j in result.support)
+    body: list[list[Cell]] = [
+        [str(j), names[j] if names else "–", f"{float(result.coef[j]):.8g}", Raw(bar(float(result.coef[j]), largest))]
+        for j in result.support
+    ]
+    shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
+    note = "" if names else paragraph("The instance has no column names.", "quiet")
+    return section("The model", shown, note)
+
+
+def _progress(result: Result, history: History) -> str:
+    if not history.moments:
+        return ""
+    upper = [(m.seconds, m.upper) for m in history.moments]
+    lower = [(m.seconds, m.lower) for m in history.moments]
+    last = history.moments[-1]
+    chart = line_chart(
+        [Series("best model found", "upper", upper, dots=len(upper) <= 60), Series("lower bound", "lower", lower)],
+        title="Bound and best model over time",
+        description=(
+            f"The best objective ends at {last.upper:.6g} and the lower bound at {last.lower:.6g} after "
+            f"{last.seconds:.2f} seconds"
+        ),
+        x_label="seconds",
+        y_label="objective",
+    )
+    rows: list[list[Cell]] = [
+        [f"{i.seconds:.2f}", i.nodes, f"{i.value:.9g}", i.source, _change(before, i)]
+        for before, i in zip([None, *history.incumbents], history.incumbents, strict=False)
+    ]
+    found = table(
+        "Where the models came from",
+        ["seconds", "nodes", "objective", "found by", "columns in (+) and out (−)"],
+        rows,
+        best=[len(rows) - 1],
+    )
+    caption = "The search ends when the two lines meet. Between them lies the optimum at every moment."
+    return section("Bound and best model over time", figure(chart, caption), found)
+
+
+def _change(before: Incumbent | None, now: Incumbent) -> str:
+    old = set(before.support) if before is not None else set()
+    signs = [f"+{j}" for j in now.support if j not in old] + [f"−{j}" for j in sorted(old - {*now.support})]
+    return " ".join(signs) or "none"
+
+
+def _discarded(result: Result, history: History) -> str:
+    rows: list[list[Cell]] = [
+        ["regions discarded: " + reason, REASONS.get(reason, reason), count]
+        for reason, count in sorted(history.closed.items())
+    ]
+    counted = [
+        ("columns put in for good", "leaving the column out was shown to be too costly", history.put_in),
+        ("columns left out for good", "putting the column in was shown not to pay", history.left_out),
+        ("nodes split", "neither could be discarded, so a column was chosen to branch on", history.splits),
+        ("subtrees walked whole", f"by the closed-form kernel, {history.decisions:,} decisions", history.walks),
+        ("searches below a node", f"inside the kernel, {history.searched_nodes:,} nodes", history.searches),
+    ]
+    rows += [[name, why, count] for name, why, count in counted if count]
+    if result.open_nodes:
+        rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])
+    if not rows:
+        return ""
+    intro = paragraph(
+        "A region is a set of models: some columns are in, some are out, the rest is undecided. It is discarded when "
+        "a lower bound shows that no model in it is better than the best one found, up to the tolerance."
+    )
+    return section(
+        "What was discarded, and why", intro, table("Counts over the search", ["what", "why", "count"], rows)
+    )
+
+
+def _exchanges(result: Result, history: History, problem: SubsetProblem | None) -> str:
+    if problem is None:
+        return ""
+    met = [(i.value, i.support) for i in history.incumbents]
+    around = neighbourhood(problem, result.support, result.upper, met)
+    if around is None:
+        return ""
+    names = result.problem["feature_names"]
+    rows: list[list[Cell]] = []
+    for exchange in around.exchanges:
+        other = exchange.replacement
+        rows.append(
+            [
+                _label(exchange.column, names),
+                exchange.without - result.upper,
+                "none" if other is None else _label(other, names),
+                None if exchange.replaced is None else exchange.replaced - result.upper,
+            ]
+        )
+    intro = paragraph(
+        "How much the objective rises when one column is taken out of the model and the others are fitted anew, and "
+        "how much when the best other column takes its place. A small rise in the last column means that the data "
+        "hardly tell the two apart."
+    )
+    header = ["column", "rise without it", "best replacement", "rise with that"]
+    return section(
+        "How much hangs on each column", intro, table("One column exchanged", header, rows), _inclusion(around, names)
+    )
+
+
+def _inclusion(around: Neighbourhood, names: Sequence[str] | None) -> str:
+    """How often columns occur in the near-optimal models among those looked at."""
+    if around.near_optimal < 2:
+        return paragraph(
+            f"No other model that was looked at comes within {100 * NEAR:g} % of the objective (models met in the "
+            "search, and all that differ from the answer in one column)."
+        )
+    share = sorted(around.inclusion.items(), key=lambda item: (-item[1], item[0]))[:20]
+    rows: list[list[Cell]] = [[_label(j, names), count, round(100 * count / around.near_optimal)] for j, count in share]
+    return table(
+        f"Columns in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those met in the "
+        "search and those that differ from the answer in one column (not a complete list)",
+        ["column", "models", "per cent"],
+        rows,
+    )
+
+
+def _settings(result: Result) -> str:
+    facts = result.problem
+    parameters = ", ".join(f"{name} = {value:.6g}" for name, value in facts.get("loss_parameters", {}).items())
+    if facts["problem"] == "css":
+        objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
+    else:
+        objective = "P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over at most k non-zero coefficients"
+    rows: list[list[Cell] | None] = [
+        ["objective, minimised", objective],
+        ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
+        ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
+        ["rows n, columns d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
+        ["scope of the lower bound", result.scope or "all models"],
+        ["gap", "upper − lower; relative to max(1e-12, |upper|)"],
+        ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
+        ["tree hash (sha256)", Raw(f"<code>{result.tree_hash}</code>")],
+    ]
+    settings: list[list[Cell]] = [[name, _setting(value)] for name, value in result.settings.items()]
+    times: list[list[Cell]] = [[name, f"{seconds:.3f}"] for name, seconds in result.times.items()]
+    return section(
+        "Problem and settings",
+        table("The problem", ["what", "value"], [row for row in rows if row], words=2),
+        "<details><summary>Settings and times</summary>",
+        table("Settings", ["setting", "value"], settings, words=2),
+        table("Seconds by part", ["part", "seconds"], times, words=2),
+        "</details>",
+    )
+
+
+def _commands(command: str | None, verify: str | None) -> str:
+    parts: list[str] = []
+    if command is not None:
+        parts += [
+            paragraph("The same command finds the same tree again (compare the tree hash)."),
+            code(command, "The command that repeats the run"),
+        ]
+    if verify is not None:
+        parts += [
+            paragraph("A proof was written. This checks it without trusting the solver."),
+            code(verify, "The command that checks the proof"),
+        ]
+    return section("Do it again", *parts) if parts else ""
+
+
+def _supports(d: int, k: int) -> str:
+    count = math.comb(d, k)
+    return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}" if d < 5000 else "very many"
+
+
+def _label(column: int, names: Sequence[str] | None) -> str:
+    return f"{names[column]} ({column})" if names else str(column)
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,141 @@
+"""Line charts and bars as inline SVG; colours come from the page's style sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 760, 300
+LEFT, RIGHT, TOP, BOTTOM = 78, 16, 30, 44
+MOST_POINTS = 600
+"""Points of a drawn line: more cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity that keeps its value until the next point."""
+
+    name: str
+    style: str
+    """A class of the style sheet: upper, lower, other or more."""
+    points: Sequence[tuple[float, float]]
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From data to pixels."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    logarithmic: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value."""
+        low, high, at = (math.log10(v) if self.logarithmic else v for v in (self.low, self.high, value))
+        return self.begin + (at - low) / (high - low) * (self.end - self.begin)
+
+    def ticks(self) -> list[float]:
+        """Round numbers inside the range."""
+        if self.logarithmic:
+            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            return [10.0**power for power in range(first, last + 1, max(1, (last - first) // 6))]
+        step = _round_step((self.high - self.low) / 5)
+        first = math.ceil(self.low / step - 1e-9)
+        return [number * step for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def line_chart(
+    series: Sequence[Series], *, title: str, description: str, x_label: str, y_label: str, log_x: bool = False
+) -> str:
+    """Step lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are left out."""
+    drawn = [
+        Series(s.name, s.style, [p for p in s.points if math.isfinite(p[1]) and (p[0] > 0 or not log_x)], s.dots)
+        for s in series
+    ]
+    drawn = [s for s in drawn if s.points]
+    if not drawn:
+        return f"<p>{escape(title)}: there is nothing to draw.</p>"
+    xs = [x for s in drawn for x, _ in s.points]
+    ys = [y for s in drawn for _, y in s.points]
+    x_axis = _axis(min(xs) if log_x else 0.0, max(xs), LEFT, WIDTH - RIGHT, log_x)
+    y_axis = _axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP, False, margin=0.06)
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}. {escape(description)}">',
+        *_frame(x_axis, y_axis, x_label, y_label),
+    ]
+    for number, line in enumerate(drawn):
+        parts += _line(line, x_axis, y_axis, max(xs))
+        parts.append(
+            f'<line class="{line.style}" x1="{LEFT + 190 * number}" x2="{LEFT + 190 * number + 22}" y1="12" y2="12" '
+            f'stroke-width="2"/><text class="{line.style}" x="{LEFT + 190 * number + 28}" y="16">'
+            f"{escape(line.name)}</text>"
+        )
+    return "\n".join([*parts, "</svg>"])
+
+
+def bar(value: float, largest: float) -> str:
+    """One bar to the left or right of a middle line, for a table cell; the number stands beside it."""
+    half = 70.0
+    length = half * abs(value) / largest if largest > 0 else 0.0
+    start, style = (half, "plus") if value >= 0 else (half - length, "minus")
+    return (
+        f'<svg width="140" height="14" viewBox="0 0 140 14" aria-hidden="true"><line class="axis" x1="{half}" '
+        f'x2="{half}" y1="0" y2="14"/><rect class="{style}" x="{start:.1f}" y="2" width="{length:.1f}" height="10"/>'
+        "</svg>"
+    )
+
+
+def _axis(low: float, high: float, begin: float, end: float, logarithmic: bool, margin: float = 0.0) -> Axis:
+    if logarithmic:
+        return Axis(low, high if high > low else 10.0 * low, begin, end, True)
+    room = margin * (high - low)
+    if high - low <= 1e-12 * max(abs(high), abs(low), 1e-300):
+        # One value only: a range around it, so that it is drawn in the middle.
+        room = 0.5 * abs(high) or 0.5
+    return Axis(low - room if margin else low, high + room if margin or high <= low else high, begin, end)
+
+
+def _frame(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    parts = [f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>']
+    for tick in y_axis.ticks():
+        y = y_axis(tick)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="quiet" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:.6g}</text>')
+    for tick in x_axis.ticks():
+        x = x_axis(tick)
+        parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
+        parts.append(f'<text class="quiet" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tick:.6g}</text>')
+    middle = (LEFT + right) / 2
+    parts.append(f'<text class="quiet" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
+    height = (TOP + bottom) / 2
+    parts.append(
+        f'<text class="quiet" x="14" y="{height}" text-anchor="middle" transform="rotate(-90 14 {height})">'
+        f"{escape(y_label)}</text>"
+    )
+    return parts
+
+
+def _line(line: Series, x_axis: Axis, y_axis: Axis, last: float) -> list[str]:
+    points = list(line.points)
+    if len(points) > MOST_POINTS:
+        points = [*points[:: math.ceil(len(points) / MOST_POINTS)], points[-1]]
+    path = f"M{x_axis(points[0][0]):.1f} {y_axis(points[0][1]):.1f}"
+    for x, y in points[1:]:
+        path += f"H{x_axis(x):.1f}V{y_axis(y):.1f}"
+    parts = [f'<path class="series {line.style}" d="{path}H{x_axis(last):.1f}"/>']
+    if line.dots:
+        parts += [
+            f'<circle class="{line.style}" cx="{x_axis(x):.1f}" cy="{y_axis(y):.1f}" r="3.5"/>' for x, y in points
+        ]
+    return parts
+
+
+def _round_step(step: float) -> float:
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(factor for factor in (1, 2, 5, 10) if factor * power >= step * (1 - 1e-9)) * power
