@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from exactsel.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
 from exactsel.column_subset import ColumnSubsetProblem
@@ -114,13 +114,16 @@ class Instance:
         delta: float | None = None,
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
+        intercept: bool = False,
+        scale: bool = False,
+        weights: ArrayLike | None = None,
     ) -> Problem:
         """The problem this instance states, an argument that is given taking precedence over the instance.
 
         Parameters
         ----------
-        k, lam, loss, delta, must_have, must_not : optional
-            As for :class:`exactsel.problem.Problem`. Quadratic loss when neither side names one. The instance's own
+        k, lam, loss, delta, must_have, must_not, intercept, scale, weights : optional
+            As for :class:`exactsel.problem.Problem` and its ``prepared``. Quadratic loss when neither side names one. The instance's own
             ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
 
         Returns
@@ -145,7 +148,7 @@ class Instance:
             chosen = loss
         if delta is None and isinstance(chosen, str) and chosen == "huber":
             delta = self.delta
-        return Problem(
+        return Problem.prepared(
             self.A,
             self.y,
             self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
@@ -155,6 +158,9 @@ class Instance:
             feature_names=self.feature_names,
             must_have=must_have,
             must_not=must_not,
+            intercept=intercept,
+            scale=scale,
+            weights=weights,
         )
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:

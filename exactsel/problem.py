@@ -37,6 +37,7 @@ from exactsel.kernels.refit import gram_objectives, newton_objectives
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
+from exactsel.preparing import Preparation, checked_weights, wants_centring
 from exactsel.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -112,9 +113,50 @@ class Problem:
         self.n, self.d = matrix.shape
         self.shared: dict[Any, Any] = {}
         """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
+        self.preparation: Preparation | None = None
+        """What was done to the data before, see :meth:`prepared`."""
         self.AT.flags.writeable = False
         self.y.flags.writeable = False
         self._settle(checked_k(k, self.d), loss, lam, delta, feature_names, must_have, must_not)
+
+    @classmethod
+    def prepared(
+        cls,
+        A: ArrayLike,
+        y: ArrayLike,
+        k: int,
+        *,
+        intercept: bool = False,
+        scale: bool = False,
+        weights: ArrayLike | None = None,
+        loss: str | Loss = "quadratic",
+        **options: Any,
+    ) -> Problem:
+        """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
+
+        What is solved, and certified, are the prepared data; :attr:`preparation` undoes it in the answer. Intercept and
+        weights are for quadratic loss, where both are exact (see :mod:`exactsel.preparing`).
+
+        Raises
+        ------
+        InputError
+            As for the class, and for weights that cannot be used.
+        UnsupportedError
+            For an intercept or weights with another loss than the quadratic one.
+        """
+        matrix, target = checked_matrix(A), checked_vector(y)
+        name = loss if isinstance(loss, str) else loss.name
+        centre = wants_centring(intercept, name)
+        known = None if weights is None else checked_weights(weights, len(matrix), name)
+        if matrix.shape[0] != target.size:
+            return cls(matrix, target, k, loss=loss, **options)  # which says what is wrong
+        if not (centre or scale) and known is None:
+            return cls(matrix, target, k, loss=loss, **options)
+        made = Preparation.of(matrix, target, centre=centre, scale=scale, weights=known)
+        quadratic = name == "quadratic"
+        problem = cls(made.columns(matrix), made.targets(target) if quadratic else target, k, loss=loss, **options)
+        problem.__dict__["preparation"] = made
+        return problem
 
     def _settle(
         self, k: int, loss: str | Loss, lam: float | None, delta: float | None, feature_names: Sequence[str] | None,
@@ -308,7 +350,7 @@ class Problem:
         arguments = {"delta": None, **arguments, **changes}
         arguments["k"] = checked_k(arguments["k"], self.d)
         # The data are the same and need not be checked again; what was worked out from them alone is the same too.
-        same = ("AT", "y", "n", "d", "shared", *(name for name in _DATA_ONLY if name in self.__dict__))
+        same = ("AT", "y", "n", "d", "shared", "preparation", *(name for name in _DATA_ONLY if name in self.__dict__))
         replaced = Problem.__new__(Problem)
         replaced.__dict__.update({name: self.__dict__[name] for name in same})
         replaced._settle(**arguments)

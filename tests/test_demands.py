@@ -9,7 +9,7 @@ import pytest
 from instances_for_tests import LOSSES, random_case
 
 from exactsel import Problem, certify, solve
-from exactsel.errors import InputError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.heuristics import names, run
 from exactsel.incumbents import admissible
 from exactsel.search import subtrees
@@ -102,3 +102,63 @@ def test_a_candidate_that_breaks_a_demand_is_refused():
     for support in ([0, 1], [2, 3]):
         with pytest.raises(InputError, match=r"must_have|must_not"):
             certify(problem, support=support)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_intercept_scale_and_weights_against_brute_force(seed):
+    """The weighted least-squares fit with a free intercept, of every support, by numpy alone."""
+    rng = np.random.default_rng(930_000 + seed)
+    n, d, k = int(rng.integers(4, 14)), int(rng.integers(2, 7)), int(rng.integers(1, 4))
+    k = min(k, d)
+    A = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1, 1, d) + rng.uniform(-5, 5, d)
+    y = A @ rng.standard_normal(d) + rng.standard_normal(n) + 7.0
+    intercept, scale = bool(rng.random() < 0.7), bool(rng.random() < 0.5)
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], n) if rng.random() < 0.6 else None
+    if weights is not None and not np.count_nonzero(weights) > d + 1:
+        weights = None
+    lam = float(10.0 ** rng.uniform(-3, 1))
+    problem = Problem.prepared(A, y, k, intercept=intercept, scale=scale, weights=weights, lam=lam)
+    result = solve(problem, rel_eps=1e-9, signals=())
+    w = np.ones(n) if weights is None else weights
+    sizes = np.ones(d)
+    if scale:
+        centred = A - (np.average(A, axis=0, weights=w) if intercept else 0.0)
+        sizes = np.sqrt(np.average(centred**2, axis=0, weights=w))
+    best = min(
+        (free_fit(A / sizes, y, w, lam, list(columns), intercept) for columns in combinations(range(d), k)),
+        key=lambda fit: fit[0],
+    )
+    assert result.upper == pytest.approx(best[0], rel=1e-7, abs=1e-9)
+    if problem.preparation is not None:
+        coef, constant = problem.preparation.undo(result.coef)
+        expected = best[1] / sizes
+        assert np.allclose(coef, expected, rtol=1e-5, atol=1e-7 * (1 + np.abs(expected).max()))
+        assert constant == pytest.approx(best[2], rel=1e-5, abs=1e-6)
+
+
+def free_fit(A, y, w, lam, columns, intercept):
+    """Objective, coefficients (d,) and intercept of the best model on some columns; only the former are penalised."""
+    X = np.column_stack([A[:, columns], np.ones(len(y))]) if intercept else A[:, columns]
+    penalty = np.diag([lam] * len(columns) + [0.0] * intercept)
+    solution = np.linalg.solve(X.T @ (w[:, None] * X) + penalty, X.T @ (w * y))
+    coef = np.zeros(A.shape[1])
+    coef[columns] = solution[: len(columns)]
+    residual = y - X @ solution
+    constant = float(solution[-1]) if intercept else 0.0
+    return float(0.5 * (w @ residual**2) + 0.5 * lam * coef @ coef), coef, constant
+
+
+def test_what_would_not_be_exact_is_refused():
+    A, y = np.eye(3), np.array([1.0, -1.0, 1.0])
+    for options, words in (
+        ({"intercept": True, "loss": "logistic"}, "quadratic loss only"),
+        ({"weights": [1, 2, 3], "loss": "huber", "delta": 1.0}, "quadratic loss only"),
+        ({"weights": [1, 2]}, "2 weights for 3 rows"),
+        ({"weights": [1, -1, 1]}, "not negative"),
+        ({"weights": ["a", "b", "c"]}, "not numeric"),
+    ):
+        with pytest.raises((InputError, UnsupportedError), match=words):
+            Problem.prepared(A, y, 1, lam=1.0, **options)
+    plain = Problem.prepared(A, y, 1, lam=1.0)
+    assert plain.preparation is None
+    assert plain.hash == Problem(A, y, 1, lam=1.0).hash

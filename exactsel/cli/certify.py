@@ -49,6 +49,10 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     else:
         if problem.family == "css":
             raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
+        if problem.preparation is not None:
+            raise InputError(
+                "--coef is about the data as they are; with --intercept, --scale, --weights give --support."
+            )
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
     certified = certify(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **candidate, **settings)
@@ -56,5 +60,6 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
         click.echo(certified.to_json())
     else:
         click.echo(str(certified))
-        click.echo(model_table(certified.result.support, certified.result.coef, problem.feature_names))
+        shown, preparation = certified.result, getattr(problem, "preparation", None)
+        click.echo(model_table(shown.support, shown.coef, problem.feature_names, preparation))
     return exit_code(certified.reached, certified.result.termination)

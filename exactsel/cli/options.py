@@ -54,6 +54,11 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
             click.option("--must-have", help="Columns every model holds, by number or name, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by number or name, separated by commas."),
+            click.option("--intercept", is_flag=True, help="Unpenalised intercept (quadratic loss): centre the data."),
+            click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
+            click.option(
+                "--weights", type=click.Path(), help="File of row weights (quadratic loss), one a line or .npy."
+            ),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -158,12 +163,30 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
             return with_labels(instance, arguments["loss"]).problem(
                 **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
+                intercept=arguments["intercept"], scale=arguments["scale"], weights=_weights(arguments["weights"]),
             )  # fmt: skip
-        given = [name for name in ("loss", "lam", "delta", "must_have", "must_not") if arguments[name] is not None]
+        regression = ("loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
+        given = [name for name in regression if arguments[name] not in (None, False)]
         if given:
             option = given[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=arguments["k"])
+
+
+def _weights(path: str | None) -> Any:
+    """The numbers in a file of weights."""
+    if path is None:
+        return None
+    import numpy as np
+
+    from exactsel.errors import InputError
+
+    try:
+        return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the weights cannot be read from {path} ({error}); give one number a line, or .npy."
+        ) from None
 
 
 def _listed(text: str | None) -> list[int | str]:
@@ -212,7 +235,21 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     return log
 
 
-PROBLEM = ("instance", "problem", "k", "loss", "lam", "delta", "must_have", "must_not", "target", "drop")
+PROBLEM = (
+    "instance",
+    "problem",
+    "k",
+    "loss",
+    "lam",
+    "delta",
+    "must_have",
+    "must_not",
+    "target",
+    "drop",
+    "intercept",
+    "scale",
+    "weights",
+)
 """Parameters that say which problem is meant."""
 
 

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+import numpy as np
+
+from exactsel.preparing import Preparation
+from exactsel.result import Result
+from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 
 
-def model_table(support: Sequence[int], coef: FloatArray, names: Sequence[str] | None) -> str:
-    """One line per chosen column: its number, its name if it has one, and its coefficient if there are any."""
+def model_table(
+    support: Sequence[int], coef: FloatArray, names: Sequence[str] | None, preparation: Preparation | None = None
+) -> str:
+    """One line per chosen column: its number, its name if it has one, and its coefficient if there are any.
+
+    Coefficients are those of the columns as they were given, before any ``preparation``; then the intercept follows.
+    """
+    intercept = 0.0
+    if preparation is not None and coef.size:
+        coef, intercept = preparation.undo(coef)
     width = max([len("name"), *(len(names[j]) for j in support)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
     lines = [heading + (f"  {'coefficient':>18}" if coef.size else "")]
     for j in support:
         label = f"  {names[j]:<{width}}" if names else ""
         lines.append(f"{j:>6}{label}" + (f"  {coef[j]:>18.10g}" if coef.size else ""))
+    if (preparation is not None and np.any(preparation.centre)) or intercept:
+        lines.append(f"intercept {intercept:.10g}")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def json_with_model(result: Result, problem: SubsetProblem) -> str:
+    """The result as JSON; of prepared data also the ``model`` for the data as they were given."""
+    preparation: Preparation | None = getattr(problem, "preparation", None)
+    if preparation is None:
+        return result.to_json()
+    coef, intercept = preparation.undo(result.coef)
+    model = {"intercept": intercept, "coef": {str(j): float(coef[j]) for j in result.support}}
+    return json.dumps(result.as_dict() | {"model": model}, allow_nan=False)
