@@ -123,7 +123,8 @@ class Instance:
         Parameters
         ----------
         k, lam, loss, delta, must_have, must_not, intercept, scale, weights : optional
-            As for :class:`exactsel.problem.Problem` and its ``prepared``. Quadratic loss when neither side names one. The instance's own
+            As for :class:`exactsel.problem.Problem` and its ``prepared``.
+            Quadratic loss when neither side names one. The instance's own
             ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
 
         Returns

@@ -2,8 +2,8 @@
 
 For quadratic loss an unpenalised intercept is exact by centring: with the column means m and the target's mean t, the
 best intercept for coefficients x is t − mᵀx, and putting it in leaves the same problem on centred data. For other
-losses this is not so, and :func:`wants_centring` refuses. Row weights w are likewise exact for quadratic loss: rows times √w,
-means weighted by w.
+losses this is not so, and :func:`wants_centring` refuses. Row weights w are likewise exact for quadratic loss: rows are
+multiplied by √w, and means weighted by w.
 """
 
 from __future__ import annotations
