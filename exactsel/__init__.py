@@ -26,6 +26,9 @@ _HOMES = {
     "Settings": "exactsel.settings",
     "certify": "exactsel.certifying",
     "Certified": "exactsel.certifying",
+    "verify": "exactsel.verifying",
+    "near_optimal": "exactsel.near",
+    "NearOptimal": "exactsel.near",
     "Result": "exactsel.result",
     "write_report": "exactsel.report.run",
     "Claim": "exactsel.result",
@@ -47,6 +50,7 @@ __all__ = [
     "InputError",
     "Instance",
     "Logistic",
+    "NearOptimal",
     "Problem",
     "Quadratic",
     "Result",
@@ -59,8 +63,10 @@ __all__ = [
     "certify",
     "heuristics",
     "load",
+    "near_optimal",
     "solve",
     "solve_path",
+    "verify",
     "write_report",
 ]
 
@@ -71,12 +77,14 @@ if TYPE_CHECKING:
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.instance import Instance, load
     from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.near import NearOptimal, near_optimal
     from exactsel.path import SolutionPath, solve_path
     from exactsel.problem import Problem
     from exactsel.report.run import write_report
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve
+    from exactsel.verifying import verify
 
 
 def __getattr__(name: str) -> Any:

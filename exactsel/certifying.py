@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError
-from exactsel.incumbents import checked_support
+from exactsel.incumbents import given_support
 from exactsel.problem import Problem
 from exactsel.result import Claim, Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
@@ -100,7 +102,7 @@ class Certified:
 
 def certify(
     problem: SubsetProblem,
-    candidate: ArrayLike | None = None,
+    candidate: Any = None,
     *,
     support: Sequence[int | str] | None = None,
     coef: ArrayLike | None = None,
@@ -111,12 +113,14 @@ def certify(
     Parameters
     ----------
     problem : Problem or ColumnSubsetProblem
-    candidate : array_like
+    candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names), which is refitted exactly; or
-        a coefficient vector of length d (floats), which is taken as it is. ``support`` and ``coef`` say the same
+        a coefficient vector of length d (floats), which is taken as it is. A result of a heuristic or of a search
+        counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept,
+        which this objective has not), a feature selector as what it selects. ``support`` and ``coef`` say the same
         without guessing.
     **options
-        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit and so on.
+        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
 
     Returns
     -------
@@ -137,7 +141,7 @@ def certify(
         vector = checked_coef(problem, coef)
         columns, value = tuple(int(j) for j in np.flatnonzero(vector)), problem.objective(vector)
     else:
-        columns = checked_support(column_numbers(problem, () if support is None else support), problem)
+        columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
         vector, value = fit.coef, fit.value
     result = solve(problem, start=columns, **options)
@@ -156,8 +160,15 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
         tighter["time_limit"] = max(0.0, options["time_limit"] - result.time)
     if options.get("node_limit") is not None:
         tighter["node_limit"] = max(0, options["node_limit"] - result.nodes)
-    again = solve(problem, start=result.support, **tighter)
+    second = None if result.proof is None else Path(f"{result.proof}.second")
+    again = solve(problem, start=result.support, **{**tighter, "proof": second})
     asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit", "node_limit")}
+    if second is not None and result.proof is not None:
+        if again.lower >= result.lower:
+            os.replace(second, result.proof)
+            again = replace(again, proof=result.proof)
+        else:
+            second.unlink()
     return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
 
 
@@ -187,8 +198,11 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
     return found[0]
 
 
-def _recognise(problem: SubsetProblem, candidate: ArrayLike) -> tuple[Sequence[Any] | None, FloatArray | None]:
+def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:
     """Tell a support from a coefficient vector."""
+    fitted = _from_model(candidate)
+    if fitted is not None:
+        return fitted
     values = np.asarray(candidate)
     if values.ndim != 1:
         raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
@@ -197,6 +211,23 @@ def _recognise(problem: SubsetProblem, candidate: ArrayLike) -> tuple[Sequence[A
     if values.dtype.kind == "f":
         return None, np.asarray(values, dtype=np.float64)
     raise InputError(f"a candidate of type {values.dtype} is neither a support nor coefficients; give one of the two.")
+
+
+def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None] | None:
+    """The support or the coefficients of a result of ours or of a fitted estimator; None for plain data."""
+    if hasattr(candidate, "support") and not isinstance(candidate, np.ndarray):
+        return list(candidate.support), None
+    if callable(getattr(candidate, "get_support", None)):
+        return np.flatnonzero(candidate.get_support()).tolist(), None
+    if not hasattr(candidate, "coef_"):
+        return None
+    coef = np.asarray(candidate.coef_, dtype=np.float64)
+    if coef.size != max(coef.shape, default=0):
+        raise InputError(f"the estimator's coefficients have the shape {coef.shape}; give one of one target.")
+    if np.any(np.asarray(getattr(candidate, "intercept_", 0.0))):
+        # The objective here has no intercept, so only the choice of columns can be compared.
+        return np.flatnonzero(coef.reshape(-1)).tolist(), None
+    return None, coef.reshape(-1)
 
 
 def checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:
@@ -209,5 +240,5 @@ def checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:
         raise InputError(f"{vector.size} coefficients were given for {problem.d} columns; give one per column.")
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
-    checked_support(np.flatnonzero(vector).tolist(), problem)
+    given_support(np.flatnonzero(vector).tolist(), problem)
     return vector

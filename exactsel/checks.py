@@ -154,6 +154,36 @@ def checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None
     return checked
 
 
+def checked_demands(
+    must_have: Sequence[int | str], must_not: Sequence[int | str], names: tuple[str, ...] | None, d: int, k: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The columns every model holds and those none may hold, ascending."""
+    inside, outside = (
+        tuple(sorted({_column(entry, names, d, which) for entry in given}))
+        for given, which in ((must_have, "must_have"), (must_not, "must_not"))
+    )
+    both = sorted({*inside} & {*outside})
+    if both:
+        raise InputError(f"column {both[0]} is in must_have and in must_not; leave it in one of them.")
+    if len(inside) > k:
+        raise InputError(f"must_have names {len(inside)} columns, but k is {k}; raise k or name at most {k}.")
+    return inside, outside
+
+
+def _column(entry: int | str, names: tuple[str, ...] | None, d: int, which: str) -> int:
+    """The number of a column given by number or name."""
+    if isinstance(entry, str):
+        found = [j for j, name in enumerate(names or ()) if name == entry]
+        if len(found) != 1:
+            what = "no column is" if not found else f"{len(found)} columns are"
+            raise InputError(f"{which} names {entry!r}, but {what} called that; give the column's number.")
+        return found[0]
+    single = _single(entry)
+    if isinstance(single, bool) or not isinstance(single, int) or not 0 <= single < d:
+        raise InputError(f"{which} names column {_shown(single)}, but the columns are numbered 0 to {d - 1}.")
+    return single
+
+
 def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
     """Turn a name or an object into a checked loss; ``delta`` is for Huber, from the scale of y by default."""
     threshold = None if delta is None else _real(delta)

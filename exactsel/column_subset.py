@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_matrix, checked_names
 from exactsel.fit import Selection
+from exactsel.kernels.node import FREE
 from exactsel.projection import unexplained
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 _DATA_ONLY = ("squared_norm", "gram", "reduced")
 """Cached properties that depend on the matrix alone."""
@@ -121,6 +122,11 @@ class ColumnSubsetProblem:
         """||A - A_r||_F² of the best approximation of this rank, below which no selection of ``rank`` columns gets."""
         singular = np.linalg.svd(self.reduced, compute_uv=False)
         return float(np.sum(singular[rank:] ** 2))
+
+    @property
+    def root_state(self) -> StateArray:
+        """Nothing is decided before the search begins."""
+        return np.full(self.d, FREE, dtype=np.int8)
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""

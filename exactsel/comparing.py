@@ -12,7 +12,7 @@ from typing import Any
 from exactsel import registry
 from exactsel.errors import UnsupportedError, WrongFamilyError
 from exactsel.heuristics import make
-from exactsel.incumbents import checked_support
+from exactsel.incumbents import admissible, checked_support
 from exactsel.result import Result, finite
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
@@ -137,7 +137,7 @@ def compare(
                 left_out.append((str(method), str(error)))
             continue
         answers.append((heuristic, proposal, time.perf_counter() - began))
-    fits = [problem.fit(checked_support(proposal.support, problem)) for _, proposal, _ in answers]
+    fits = [problem.fit(admissible(checked_support(proposal.support, problem), problem)) for _, proposal, _ in answers]
     # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
     start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
     result = Search(problem, settings, start=start, signals=signals).run()

@@ -19,7 +19,8 @@ from typing import Any, get_args, get_type_hints
 
 from exactsel import registry
 from exactsel.errors import InputError
-from exactsel.incumbents import checked_support
+from exactsel.fit import Fit
+from exactsel.incumbents import admissible, checked_support, given_support
 from exactsel.result import Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
 from exactsel.search.watch import Watch
@@ -183,15 +184,16 @@ def run(
     settings = Settings(
         eps=eps, rel_eps=rel_eps, threads=threads, seed=seed, time_limit=time_limit, heuristics=(), node_limit=1
     )
-    given = None if start is None else checked_support(start, problem)
+    given = None if start is None else given_support(start, problem)
     began = time.perf_counter()
     with Watch(time_limit, signals) as watch:
         proposal = heuristic.run(problem, Context(seed, given, lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
-    support = checked_support(proposal.support, problem)
+    support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
     bound = _bounded(problem, support, settings, began, interrupted, signals)
-    return _as_method_result(problem, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
+    fit = problem.fit(support)
+    return _as_method_result(fit, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
 
 
 def _options_of(heuristic: Heuristic, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,11 +233,10 @@ def _bounded(
 
 
 def _as_method_result(
-    problem: SubsetProblem, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
+    fit: Fit, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
     seconds: float, total: float,
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
-    fit = problem.fit(proposal.support)
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
     tolerance = Tolerance(bound.settings["eps"], bound.settings["rel_eps"])
     return MethodResult(

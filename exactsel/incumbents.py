@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.settings import DEFAULT_HEURISTICS
 from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic
@@ -37,10 +40,35 @@ def starting_models(
             if default:
                 continue
             raise
-        fit = problem.fit(checked_support(proposal.support, problem))
+        fit = problem.fit(admissible(checked_support(proposal.support, problem), problem))
         if fit.value < best.value:
             best = fit
             yield fit, heuristic.name
+
+
+def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
+    """The support with what every model must hold and without what none may; of the rest the largest coefficients."""
+    state = problem.root_state
+    forced = np.flatnonzero(state == IN)
+    rest = np.array([j for j in support if state[j] == FREE], dtype=np.int64)
+    if forced.size == 0 and rest.size == len(support):
+        return tuple(support)
+    room = problem.k - forced.size
+    if rest.size > room:
+        weight = np.abs(problem.fit(np.concatenate([forced, rest])).coef[rest])
+        rest = rest[np.argsort(-weight, kind="stable")[:room]]
+    return tuple(sorted([*forced.tolist(), *rest.tolist()]))
+
+
+def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
+    """A support somebody gave, ascending; :class:`InputError` when it is not one of this problem, or not admissible."""
+    columns, state = checked_support(support, problem), problem.root_state
+    banned = next((j for j in columns if state[j] == OUT), None)
+    if banned is not None:
+        raise InputError(f"the support names column {banned}, which must_not rules out; leave it out.")
+    if len({*columns, *np.flatnonzero(state == IN).tolist()}) > problem.k:
+        raise InputError(f"the support leaves no room for the columns of must_have within k = {problem.k}; drop some.")
+    return columns
 
 
 def checked_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:

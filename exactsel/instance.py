@@ -22,7 +22,7 @@ import dataclasses
 import math
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,12 +111,14 @@ class Instance:
         lam: float | None = None,
         loss: str | Loss | None = None,
         delta: float | None = None,
+        must_have: Sequence[int | str] = (),
+        must_not: Sequence[int | str] = (),
     ) -> Problem:
         """The problem this instance states, an argument that is given taking precedence over the instance.
 
         Parameters
         ----------
-        k, lam, loss, delta : optional
+        k, lam, loss, delta, must_have, must_not : optional
             As for :class:`exactsel.problem.Problem`. Quadratic loss when neither side names one. The instance's own
             ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
 
@@ -147,6 +149,8 @@ class Instance:
             lam=self.lam if lam is None else lam,
             delta=delta,
             feature_names=self.feature_names,
+            must_have=must_have,
+            must_not=must_not,
         )
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:

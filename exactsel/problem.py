@@ -18,17 +18,26 @@ from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.blas import one_thread
-from exactsel.checks import checked_k, checked_lam, checked_matrix, checked_names, checked_vector, make_loss
+from exactsel.checks import (
+    checked_demands,
+    checked_k,
+    checked_lam,
+    checked_matrix,
+    checked_names,
+    checked_vector,
+    make_loss,
+)
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.loss import loss_gradient, loss_value
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.refit import gram_objectives, newton_objectives
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
 from exactsel.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
@@ -64,6 +73,9 @@ class Problem:
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
         Names of the columns.
+    must_have, must_not : sequence of int or str, optional
+        Columns, by number or name, that every model holds (they count towards k, and their coefficients may still come
+        out as zero), and columns that none may hold.
 
     Raises
     ------
@@ -83,6 +95,8 @@ class Problem:
         lam: float | None = None,
         delta: float | None = None,
         feature_names: Sequence[str] | None = None,
+        must_have: Sequence[int | str] = (),
+        must_not: Sequence[int | str] = (),
     ) -> None:
         matrix, target = checked_matrix(A), checked_vector(y)
         if matrix.shape[0] != target.size:
@@ -97,23 +111,32 @@ class Problem:
         """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
         self.AT.flags.writeable = False
         self.y.flags.writeable = False
-        self._settle(checked_k(k, self.d), loss, lam, delta, feature_names)
+        self._settle(checked_k(k, self.d), loss, lam, delta, feature_names, must_have, must_not)
 
     def _settle(
-        self, k: int, loss: str | Loss, lam: float | None, delta: float | None, feature_names: Sequence[str] | None
-    ) -> None:
+        self, k: int, loss: str | Loss, lam: float | None, delta: float | None, feature_names: Sequence[str] | None,
+        must_have: Sequence[int | str], must_not: Sequence[int | str],
+    ) -> None:  # fmt: skip
         """Store what is not data, all but k checked here, and freeze."""
         self.k = k
         self.loss = make_loss(loss, delta, self.y)
         self.loss.check_target(self.y)
         self.lam = checked_lam(lam, None if self.is_quadratic else self.loss.name)
         self.feature_names = checked_names(feature_names, self.d)
+        self.must_have, self.must_not = checked_demands(must_have, must_not, self.feature_names, self.d, k)
         self._frozen = True
 
     def __setattr__(self, name: str, value: Any) -> None:
         if getattr(self, "_frozen", False):
             raise AttributeError(f"a Problem is frozen; make a new one instead of changing '{name}'.")
         super().__setattr__(name, value)
+
+    @property
+    def root_state(self) -> StateArray:
+        """What is decided before the search begins, (d,): columns in, out, or free (exactsel.kernels.node)."""
+        state = np.full(self.d, FREE, dtype=np.int8)
+        state[list(self.must_have)], state[list(self.must_not)] = IN, OUT
+        return state
 
     def __repr__(self) -> str:
         return f"Problem({self.loss_text}, n={self.n}, d={self.d}, k={self.k}, lam={self.lam:g})"
@@ -143,7 +166,7 @@ class Problem:
         return {
             "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.loss.name,
             "loss_parameters": self.loss_parameters, "lam": self.lam, "problem_hash": self.hash,
-            "feature_names": self.feature_names,
+            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
         }  # fmt: skip
 
     @property
@@ -165,6 +188,8 @@ class Problem:
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
             "n": self.n, "d": self.d, "k": self.k, "lam": float(self.lam).hex(),
         }  # fmt: skip
+        if self.must_have or self.must_not:
+            header |= {"must_have": self.must_have, "must_not": self.must_not}
         digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
         rows = max(1, HASHED_AT_ONCE // self.d)
         for first in range(0, self.n, rows):
@@ -272,7 +297,8 @@ class Problem:
     def replace(self, **changes: Any) -> Problem:
         """A copy with some of k, lam, loss, delta, feature_names changed."""
         arguments: dict[str, Any] = {
-            "k": self.k, "lam": self.lam, "loss": self.loss, "feature_names": self.feature_names
+            "k": self.k, "lam": self.lam, "loss": self.loss, "feature_names": self.feature_names,
+            "must_have": self.must_have, "must_not": self.must_not,
         }  # fmt: skip
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name

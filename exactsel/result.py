@@ -112,6 +112,8 @@ class Result:
     """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads."""
     scope: str = ""
     """A restriction of the lower bound, if there is one, in words."""
+    proof: str | None = None
+    """The proof file, when one was written."""
     events: tuple[Event, ...] | None = field(default=None, repr=False)
     """Everything that happened, when recorded."""
     history: History | None = field(default=None, repr=False)
@@ -160,7 +162,7 @@ class Result:
             **problem,
             "eps": self.settings["eps"], "rel_eps": self.settings["rel_eps"],
             "settings": {key: _writable(value) for key, value in self.settings.items()},
-            "tree_hash": self.tree_hash,
+            "tree_hash": self.tree_hash, "proof": self.proof,
         }  # fmt: skip
 
     def to_json(self, **options: Any) -> str:
@@ -198,6 +200,8 @@ class Result:
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}",
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
         ]
+        if self.proof is not None:
+            lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE)")
         return "\n".join(lines)
 
 

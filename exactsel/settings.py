@@ -40,7 +40,7 @@ class Settings:
     warm_start: bool = True
     force_quit: bool = True
     subtrees: bool = True
-    """Quadratic loss, binary tree and bound ``auto``: let the closed-form kernel walk small subtrees whole."""
+    """Bound ``auto`` and a tree that fixes columns: let the kernels search small subtrees by themselves."""
 
     def __post_init__(self) -> None:
         for name in ("eps", "rel_eps"):

@@ -6,7 +6,9 @@ drive it; :func:`solve` does nothing but iterate over it.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -25,8 +27,9 @@ from exactsel.curvature import affordable, has_curvature
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.history import History
-from exactsel.incumbents import checked_support, resolve, starting_models
+from exactsel.incumbents import given_support, resolve, starting_models
 from exactsel.problem import Problem
+from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Explored, Finished, IncumbentFound
@@ -74,13 +77,12 @@ class Search:
         self.settings = settings or Settings()
         self.times: dict[str, float] = {}
         self.history = History()
-        self._start = None if start is None else checked_support(start, problem)
+        self._start = None if start is None else given_support(start, problem)
         self._signals = signals
         self._details = details
         self._began = time.perf_counter()
         self._tree = _make("trees", self.settings.tree)
-        self._solver = _bound_for(problem, self.settings.bound, self.settings.time_limit)
-        self._branching = _make("branchings", _default_branching(self.settings.branching, self._solver.name))
+        self._solver, self._branching = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
@@ -95,8 +97,9 @@ class Search:
         if self._given_state is not None:
             return self._given_state
         frontier = _make("frontiers", self.settings.frontier)
-        state = SearchState(frontier, self.problem.fit([]), "empty model", self.problem.hash)
-        state.push(root_node(self.problem.d, self.problem.infimum))
+        root = root_node(self.problem.root_state, self.problem.infimum)
+        state = SearchState(frontier, self.problem.fit(root.support), "empty model", self.problem.hash)
+        state.push(root)
         return state
 
     def __iter__(self) -> Iterator[Event]:
@@ -224,7 +227,24 @@ class Search:
             "branching": self._branching.name,
             "threads": self.settings.threads or available_threads(),
             "batch": self.settings.batch or self._tree.batch,
+            "method": self._method(),
         }
+
+    def _method(self) -> str:
+        """What the search is made of, in words."""
+        curvature = getattr(self._bound, "curvature", None)
+        words = {
+            "apg": "perspective bound with the curvature of the ridge"
+            if curvature is None
+            else "perspective bound with the curvature of all columns",
+            "fit": "least-squares fit on the columns left",
+            "eigenvalue": "eigenvalues of what the columns put in leave",
+        }.get(self._solver.name, f"bound {self._solver.name}")
+        if self._expander is not None and self._expander.walker is not None:
+            words += "; subtrees walked in closed form where that is quicker"
+        if self._expander is not None and self._expander.subsearcher is not None:
+            words += "; subtrees searched inside the kernel"
+        return words
 
 
 def solve(
@@ -234,6 +254,7 @@ def solve(
     start: Sequence[int] | None = None,
     record: bool = False,
     details: bool = False,
+    proof: str | os.PathLike[str] | None = None,
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> Result:
@@ -250,6 +271,8 @@ def solve(
         Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`); implies ``details``.
     details : bool
         Tell the callback also of every node a kernel searched by itself.
+    proof : path, optional
+        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
@@ -264,16 +287,37 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown name, a bad setting, or a bound that cannot serve the problem.
+        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be written.
     """
     run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
-    for event in run:
-        if events is not None:
-            events.append(event)
-        if callback is not None:
-            callback(event, run.state)
-    return run.result(events)
+    writer = None if proof is None else ProofWriter(problem, proof)
+    try:
+        for event in run:
+            if writer is not None:
+                writer(event, run.state)
+            if events is not None:
+                events.append(event)
+            if callback is not None:
+                callback(event, run.state)
+        result = run.result(events)
+        return result if writer is None else _with_proof(result, writer)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _with_proof(result: Result, writer: ProofWriter) -> Result:
+    """Write the file; the result says where it is and how long it took."""
+    writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
+    times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
+    return dataclasses.replace(result, proof=str(writer.path), times=times)
+
+
+def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:
+    """The bound solver and the branching rule the settings ask for, or the defaults for this problem."""
+    solver = _bound_for(problem, settings.bound, settings.time_limit)
+    return solver, _make("branchings", _default_branching(settings.branching, solver.name))
 
 
 def _make(kind: str, choice: Any) -> Any:

@@ -18,6 +18,9 @@ MOST_STEPS = 80
 ACCURACY = 1e-3
 """Relative residual at which the largest eigenvalue counts as found."""
 
+PERSISTENT = 8
+"""Steps for which it must stay found: until then a larger one, of which the start held little, may turn up."""
+
 
 def largest_eigenvalue(matrix: FloatArray) -> float:
     """The largest eigenvalue of a positive semidefinite matrix: to rounding for small ones, else to a per mille."""
@@ -66,6 +69,7 @@ def lanczos_largest(product: Callable[[FloatArray], FloatArray], size: int) -> f
     vector = np.random.default_rng(0).standard_normal(size)
     vector /= np.linalg.norm(vector)
     value = residual = 0.0
+    settled = 0
     for step in range(steps):
         basis[step] = vector
         image = product(vector)
@@ -77,7 +81,8 @@ def lanczos_largest(product: Callable[[FloatArray], FloatArray], size: int) -> f
         triangle = np.diag(diagonal[:done]) + np.diag(beside[: done - 1], 1) + np.diag(beside[: done - 1], -1)
         values, vectors = np.linalg.eigh(triangle)
         value, residual = float(values[-1]), float(beside[step] * abs(vectors[-1, -1]))
-        if not residual > ACCURACY * value:
+        settled = settled + 1 if not residual > ACCURACY * value else 0
+        if settled == PERSISTENT or not beside[step] > 1e-14 * value:
             break
         vector = image / beside[step]
     return value + residual

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from exactsel.fit import Fit
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 
 class SubsetProblem(Protocol):
@@ -24,6 +24,11 @@ class SubsetProblem(Protocol):
     @property
     def infimum(self) -> float:
         """A number no objective is below, -inf if none is known."""
+        ...
+
+    @property
+    def root_state(self) -> StateArray:
+        """What is decided before the search begins, (d,): columns in, out, or free (exactsel.kernels.node)."""
         ...
 
     @property

@@ -18,7 +18,8 @@ def instance_of(problem):
         return columns.ColumnInstance(np.array(problem.A), problem.k)
     delta = problem.loss_parameters.get("delta", np.inf)
     return formula.Instance(
-        np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta
+        np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta,
+        problem.must_have, problem.must_not,
     )  # fmt: skip
 
 

@@ -186,6 +186,28 @@ class TestNearlyDependentColumns:
         assert result.reached
         assert not {0, 1} <= {*result.support}
 
+    def test_the_scope_outlives_a_resumed_search(self, problem):
+        broken = [Search(problem, Settings(node_limit=limit, batch=1), signals=()) for limit in range(1, 8)]
+        scopes = [search.run().scope for search in broken]
+        unfinished = [search for search, scope in zip(broken, scopes, strict=True) if scope and search.state.frontier]
+        assert unfinished
+        for search in unfinished:
+            # A new process would go on with a bound that has not met the two columns itself.
+            assert Search(problem, Settings(), state=search.state, signals=()).run().scope == search.state.scope
+
+    def test_copies_that_rotation_tells_apart_need_no_scope(self):
+        """With more rows than columns the data are reduced by QR, which rounds equal columns differently."""
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            A = rng.standard_normal((200, 7))
+            A[:, 4], A[:, 6] = A[:, 0], A[:, 2]
+            problem = ColumnSubsetProblem(A, 3)
+            result = solve(problem, heuristics="none")
+            assert result.scope == ""
+            best = min(problem.fit(c).value for c in combinations(range(7), 3))
+            assert result.lower <= best
+            assert result.upper == pytest.approx(best, rel=1e-12)
+
     def test_exact_copies_need_no_scope(self):
         A = np.random.default_rng(5).standard_normal((6, 4))
         A[:, 1], A[:, 2] = A[:, 0], 0.0

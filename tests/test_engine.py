@@ -346,7 +346,7 @@ def test_the_lower_bound_is_never_above_the_model():
 
 
 def test_the_root_is_everything():
-    root = root_node(4, 0.0)
+    root = root_node(np.full(4, FREE, dtype=np.int8), 0.0)
     assert root.support.tolist() == []
     assert root.candidates.tolist() == [0, 1, 2, 3]
     assert root.bound == 0.0

@@ -13,7 +13,7 @@ from instances_for_tests import optimum_of, random_case
 from recorded import instance_of, plain, replayed, steps_of, witness_of
 from test_subtree import random_state, region_values
 
-from exactsel import Problem, Settings, solve
+from exactsel import Problem, Settings, solve, verify
 from exactsel._jit import loss_session
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
@@ -194,6 +194,22 @@ class TestInTheSearch:
         assert not any(isinstance(event, SearchedBelow) for event in told)
         assert sum(isinstance(event, Bounded) for event in told) == detailed.bound_calls
         assert replayed(problem, detailed, told).lower == detailed.lower
+
+    def test_the_proof_is_the_same_whoever_tells_the_steps(self, problem, tmp_path):
+        """Written down in bulk, and from the single events: the same regions, the same bound."""
+        brief = solve(problem, proof=tmp_path / "brief.exsel", rel_eps=1e-4)
+        told = solve(problem, proof=tmp_path / "told.exsel", rel_eps=1e-4, details=True)
+        assert brief.tree_hash == told.tree_hash
+        verdicts = [verify(problem, tmp_path / name) for name in ("brief.exsel", "told.exsel")]
+        assert all(verdict.verified for verdict in verdicts)
+        assert verdicts[0].regions == verdicts[1].regions
+        assert verdicts[0].lower == verdicts[1].lower
+
+    def test_an_interrupted_search_leaves_a_proof(self, problem, tmp_path):
+        result = solve(problem, proof=tmp_path / "run.exsel", node_limit=600, heuristics="none")
+        verdict = verify(problem, tmp_path / "run.exsel")
+        assert verdict.verified
+        assert verdict.lower == pytest.approx(result.lower, rel=1e-8)
 
     def test_the_tree_does_not_depend_on_threads(self, problem):
         runs = [self.run(problem, details=True, threads=threads) for threads in (1, 2)]

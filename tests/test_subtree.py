@@ -26,7 +26,7 @@ from exactsel.kernels.subtree_fit import (
     swap_columns,
 )
 from exactsel.search.events import Explored
-from exactsel.search.subtrees import PATIENCE, SubtreeRecord, walk_budget
+from exactsel.search.subtrees import FEW_PLACES, LOOK_AGAIN, PATIENCE, SubtreeRecord, supports, walk_budget
 from exactsel.solving import Search
 from exactsel_certificates.subtree import retrace
 
@@ -50,6 +50,17 @@ def region_values(problem, state):
         for extra in combinations(sorted(free), size)
         for chosen in [tuple(sorted({*inside, *extra}))]
     }
+
+
+def long_double_fit(problem, columns):
+    """The least-squares objective on the columns by normal equations in long double, with refinement."""
+    A, y = problem.A[:, columns].astype(np.longdouble), problem.y.astype(np.longdouble)
+    H = A.T @ A + np.longdouble(problem.lam) * np.eye(columns.size, dtype=np.longdouble)
+    inverse, b, x = np.linalg.inv(H.astype(float)), A.T @ y, np.zeros(columns.size, dtype=np.longdouble)
+    for _ in range(60):
+        x = x + (inverse @ (b - H @ x).astype(float)).astype(np.longdouble)
+    r = y - A @ x
+    return float(r @ r / 2 + np.longdouble(problem.lam) / 2 * (x @ x))
 
 
 def random_state(rng, problem):
@@ -270,11 +281,60 @@ class TestRecord:
         assert record.wants(1, 300)
         assert not record.wants(1, 3000)
 
+    def test_long_walks_with_many_places_are_left_alone_for_a_while(self):
+        record = SubtreeRecord()
+        for places in (FEW_PLACES, FEW_PLACES + 1):
+            for _ in range(20):
+                record.note_walk(places, 60, 2000, finished=True)
+        assert record.wants(FEW_PLACES, 60)
+        again = []
+        for _ in range(2 * LOOK_AGAIN):
+            again.append(record.wants(FEW_PLACES + 1, 60))
+            record.note_no_walk(FEW_PLACES + 1)
+        assert sum(again) == 2
+        record.note_walk(FEW_PLACES + 1, 60, 10, finished=True)
+        assert not record.wants(FEW_PLACES + 1, 60)
+        for _ in range(40):
+            record.note_walk(FEW_PLACES + 1, 60, 10, finished=True)
+        assert record.wants(FEW_PLACES + 1, 60)
+
+    @given(st.integers(0, 6), st.integers(0, 12))
+    def test_supports_are_counted(self, places, columns):
+        listed = sum(1 for size in range(places + 1) for _ in combinations(range(columns), size))
+        assert supports(places, columns) == listed
+
     def test_budgets_shrink_with_the_columns(self):
         assert walk_budget(10) >= walk_budget(60) > walk_budget(200) > 0
 
 
 class TestOddData:
+    def nearly_dependent(self, seed, d=30, n=40, noise=4e-3):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((n, d))
+        for j in range(d // 2, d):
+            A[:, j] = A[:, j - d // 2] + noise * rng.standard_normal(n)
+        return Problem(A, A[:, :4].sum(axis=1) + rng.standard_normal(n), 4, lam=1e-6)
+
+    def test_refused_walks_are_remembered(self):
+        """Columns too nearly dependent for downdates: found out once, not at every node."""
+        problem = self.nearly_dependent(0, noise=1e-7)
+        search = Search(problem, Settings(node_limit=300, rel_eps=1e-9, heuristics="none"), signals=())
+        assert not any(isinstance(event, Explored) for event in search)
+        assert sum(search.state.walks.failures.values()) <= 2 * problem.k
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_walks_do_not_drift(self, seed):
+        """What is handed back after many downdates is no better than the fit, computed afresh in long double."""
+        problem = self.nearly_dependent(seed)
+        state = np.full(problem.d, FREE, dtype=np.int8)
+        walker = SubtreeWalker(problem, None, BoundOptions())
+        for budget in (50, 500, 3000):
+            subtree = walker.explore(state[None], np.inf, 1e-3 * problem.gram.constant, budget)[0]
+            assert subtree is not None
+            for piece, bound in zip(subtree.open_states, subtree.open_bounds, strict=True):
+                columns = np.flatnonzero(piece != OUT)
+                assert bound <= long_double_fit(problem, columns)
+
     def test_more_decisions_than_nodes(self):
         """Orthogonal columns of equal weight: whole cascades of columns are put in at one node."""
         y = np.ones(24) + 1e-4 * np.random.default_rng(0).standard_normal(24)

@@ -42,12 +42,19 @@ class Instance:
     """Ridge weight, >= 0."""
     delta: float = np.inf
     """Threshold of the Huber loss; no other loss has one."""
+    must_have: tuple[int, ...] = ()
+    """Columns every model holds, ascending; they count towards k."""
+    must_not: tuple[int, ...] = ()
+    """Columns no model holds, ascending."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise ValueError(f"the loss is '{self.loss}', but formulas are known for {', '.join(LOSSES)} only.")
         if self.A.ndim != 2 or self.y.shape != self.A.shape[:1]:
             raise ValueError(f"A has shape {self.A.shape} and y {self.y.shape}; expected (n, d) and (n,).")
+        forced = (*self.must_have, *self.must_not)
+        if len({*forced}) < len(forced) or not {*forced} <= {*range(self.A.shape[1])} or len(self.must_have) > self.k:
+            raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
 
 
 def loss_value(instance: Instance, z: Any) -> float:

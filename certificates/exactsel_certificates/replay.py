@@ -260,7 +260,9 @@ class _Walk:
 
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
-        self.regions = {ROOT: _Region(frozenset(), frozenset(range(instance.A.shape[1])))}
+        inside = frozenset(getattr(instance, "must_have", ()))
+        candidates = frozenset(range(instance.A.shape[1])) - inside - {*getattr(instance, "must_not", ())}
+        self.regions = {ROOT: _Region(inside, candidates)}
         self.numbers = {ROOT}
         self.bounds: list[float] = []
         self.proven: list[float] = []

@@ -13,7 +13,7 @@ from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.kernels.apg import GramData, RawData, Rules
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import DONE, Subsearch, empty_subsearch, search_below
+from exactsel.kernels.subsearch import BOUNDED, BRANCHED, DONE, Subsearch, empty_subsearch, search_below
 from exactsel.problem import Problem
 from exactsel.proof import ModelPoint
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -102,6 +102,28 @@ class Below:
         what, bounds = found.notes[row, :count].tolist(), found.note_bounds[row, :count].tolist()
         for (number, move, point), bound in zip(what, bounds, strict=True):
             yield Note(number, move % 8, move // 8, bound, self._point(point))
+
+    def raw_notes(self) -> IntArray:
+        """The notes (m, 3) as the kernel wrote them: number of the node, what was done, number of the point."""
+        notes: IntArray = self.found.notes[self.row, : self.found.note_count[self.row]]
+        return notes
+
+    def points_used(self) -> IntArray:
+        """The points that prove something, ascending."""
+        notes = self.raw_notes()
+        proves = (notes[:, 1] % 8 != BOUNDED) & (notes[:, 1] % 8 != BRANCHED) & (notes[:, 2] >= 0)
+        used = np.zeros(self.nodes, dtype=np.bool_)
+        used[notes[proves, 2]] = True
+        return used.nonzero()[0]
+
+    def points(self, numbers: IntArray) -> FloatArray:
+        """Some of the points, one model (d,) a row."""
+        points: FloatArray = self.found.points[self.row, numbers] / self.scale
+        return points
+
+    def sample_point(self) -> ModelPoint:
+        """A point of the kind that proves the bounds here."""
+        return self.relaxation.as_point(np.zeros(self.scale.size))
 
     def _point(self, index: int) -> ModelPoint | None:
         if index < 0:

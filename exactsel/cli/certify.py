@@ -12,6 +12,7 @@ from exactsel.cli.options import (
     output_options,
     problem_options,
     progress_log,
+    proof_option,
     read_problem,
     search_options,
     search_settings,
@@ -23,6 +24,7 @@ from exactsel.cli.options import (
 @click.option("--support", help="The model's columns: numbers from 0 or names, separated by commas.")
 @click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")
 @search_options
+@proof_option
 @output_options
 def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """Say how far a given model is from optimal.
@@ -33,7 +35,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     from exactsel.certifying import certify, checked_coef, column_numbers
     from exactsel.errors import InputError
     from exactsel.files import read_vector
-    from exactsel.incumbents import checked_support
+    from exactsel.incumbents import given_support
     from exactsel.report.model import model_table
 
     if (support is None) == (coef is None):
@@ -43,13 +45,13 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     candidate: dict[str, Any] = {}
     if support is not None:
         names = [name.strip() for name in support.split(",") if name.strip()]
-        candidate["support"] = checked_support(column_numbers(problem, names), problem)
+        candidate["support"] = given_support(column_numbers(problem, names), problem)
     else:
         if problem.family == "css":
             raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
-    certified = certify(problem, callback=log, signals=SIGNALS, **candidate, **settings)
+    certified = certify(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **candidate, **settings)
     if arguments["as_json"]:
         click.echo(certified.to_json())
     else:

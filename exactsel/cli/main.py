@@ -1,7 +1,7 @@
 """``exactsel``: the commands, loaded when used, and the exit codes.
 
 Exit codes: 0 the asked tolerance is proven; 1 finished honestly with a gap left; 2 wrong usage or unreadable input;
-70 internal error; 130 interrupted, with the result of that moment still written.
+3 a proof was rejected; 70 internal error; 130 interrupted, with the result of that moment still written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from exactsel import __version__
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
     "certify": "Say how far a given model is from optimal.",
+    "verify": "Check a proof file that a solve has written.",
     "heuristic": "Run one approximate method, with a certified gap.",
     "compare": "Run many methods and the exact search, side by side.",
     "path": "Find the best model of every size, each with its certified gap.",
+    "near": "List all models of k columns close to the best.",
     "info": "Say what an instance file holds.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",

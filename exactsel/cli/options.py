@@ -49,6 +49,8 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
             click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
             click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
+            click.option("--must-have", help="Columns every model holds, by number or name, separated by commas."),
+            click.option("--must-not", help="Columns no model may hold, by number or name, separated by commas."),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -89,12 +91,20 @@ def search_options(function: Decorated) -> Decorated:
             ),
             click.option("--batch", type=int, help="Nodes in one round; part of what defines the tree."),
             click.option("--warm-start/--no-warm-start", default=True, help="Start bound calls from the parent's."),
-            click.option("--subtrees/--no-subtrees", default=True, help="Quadratic loss: walk small subtrees whole."),
+            click.option(
+                "--subtrees/--no-subtrees", default=True, help="Let the kernels search small subtrees by themselves."
+            ),
             click.option("--force-quit/--no-force-quit", default=True, help="End bound calls at the cut-off."),
         ]
     ):
         function = option(function)
     return function
+
+
+def proof_option(function: Decorated) -> Decorated:
+    """Where to write the proof."""
+    option = click.option("--proof", type=click.Path(), help="File to write the proof to, for exactsel verify.")
+    return option(function)
 
 
 def output_options(function: Decorated) -> Decorated:
@@ -131,11 +141,21 @@ def read_problem(arguments: dict[str, Any]) -> Any:
     with warnings_as_lines():
         instance = read_instance(arguments["instance"])
         if arguments["problem"] == "regression":
-            return instance.problem(**{name: arguments[name] for name in ("k", "loss", "lam", "delta")})
-        given = [name for name in ("loss", "lam", "delta") if arguments[name] is not None]
+            return instance.problem(
+                **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
+                must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
+            )  # fmt: skip
+        given = [name for name in ("loss", "lam", "delta", "must_have", "must_not") if arguments[name] is not None]
         if given:
-            raise InputError(f"--{given[0]} is given, but column subset selection has no {given[0]}; leave it out.")
+            option = given[0].replace("_", "-")
+            raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=arguments["k"])
+
+
+def _listed(text: str | None) -> list[int | str]:
+    """Columns separated by commas: numbers where they are numbers, else names."""
+    entries = [entry.strip() for entry in (text or "").split(",") if entry.strip()]
+    return [int(entry) if entry.lstrip("-").isdigit() else entry for entry in entries]
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -178,21 +198,38 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     return log
 
 
+PROBLEM_NAMES = ("instance", "problem", "k", "loss", "lam", "delta", "must_have", "must_not")
+"""Parameters of :func:`problem_options`."""
+
+
 def command_text(left_out: Sequence[str] = ()) -> str:
     """The command line at work, with the options that were given but for those ``left_out``, for a shell."""
     context = click.get_current_context()
+    names = [str(parameter.name) for parameter in context.command.params]
+    return shlex.join(["exactsel", str(context.info_name), *_given([name for name in names if name not in left_out])])
+
+
+def verify_text(proof: str) -> str:
+    """The command that checks a proof of the problem the command line at work names."""
+    return shlex.join(["exactsel", "verify", proof, *_given(PROBLEM_NAMES)])
+
+
+def _given(names: Sequence[str]) -> list[str]:
+    """The words of the command line at work that set the parameters ``names``; arguments come first."""
+    context = click.get_current_context()
     given: list[str] = []
     for parameter in context.command.params:
-        name, value = str(parameter.name), context.params.get(str(parameter.name))
-        if name in left_out or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        name = str(parameter.name)
+        if name not in names or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
+        value = context.params[name]
         if isinstance(parameter, click.Argument):
             given.insert(0, str(value))
         elif getattr(parameter, "is_flag", False):
             given.append((parameter.opts if value else parameter.secondary_opts)[-1])
         else:
             given += [parameter.opts[-1], str(value)]
-    return shlex.join(["exactsel", str(context.info_name), *given])
+    return given
 
 
 def exit_code(reached: bool, termination: str) -> int:

@@ -13,15 +13,18 @@ from exactsel.cli.options import (
     output_options,
     problem_options,
     progress_log,
+    proof_option,
     read_problem,
     search_options,
     search_settings,
+    verify_text,
 )
 
 
 @click.command("solve")
 @problem_options
 @search_options
+@proof_option
 @output_options
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML report of the run to this file.")
 def command(report: str | None, **arguments: Any) -> int:
@@ -39,14 +42,15 @@ def command(report: str | None, **arguments: Any) -> int:
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
-    result = solve(problem, callback=log, signals=SIGNALS, **settings)
+    result = solve(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **settings)
     if log is not None:
         log.end(result)
     if report is not None:
         from exactsel.report.run import write_report
 
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
-        write_report(report, result, problem, command=again)
+        verify = None if result.proof is None else verify_text(result.proof)
+        write_report(report, result, problem, command=again, verify=verify)
     if arguments["as_json"]:
         click.echo(result.to_json())
     else:

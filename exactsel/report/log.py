@@ -51,6 +51,7 @@ class ProgressLog:
         self._write("")
         for line in str(result).splitlines():
             self._write(line)
+        self._write(f"method       {result.settings['method']}")
         parts = "   ".join(f"{name} {seconds:.2f} s" for name, seconds in result.times.items() if name != "total")
         self._write(f"time         {parts}")
 

@@ -208,7 +208,7 @@ def _commit_below(state: SearchState, expansion: Expansion, below: Below, detail
     state.discarded += below.numbers // 2 + 1 - len(ids)
     state.record(b"below", node.id, below.nodes, below.iterations, below.dropped, *ids)
     if details_of is None:
-        yield SearchedBelow(node.id, below.nodes, below.dropped, ids)
+        yield SearchedBelow(node.id, below.nodes, below.dropped, ids, first, node.proof, below)
     else:
         yield from events_of(below, node, lambda number: first + number if number else node.id, details_of)
     for number, piece in zip(ids, expansion.children, strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from exactsel.bounds.subsearch import Below
 from exactsel.proof import Proof
 from exactsel.search.node import Node
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -107,6 +108,12 @@ class SearchedBelow:
     """A bound of every region it closed."""
     open_ids: tuple[int, ...]
     """Nodes made of the regions it left open."""
+    first_id: int
+    """The node the kernel numbered i > 0 is node first_id + i."""
+    came_with: Proof
+    """What proved the node's bound before."""
+    below: Below
+    """Everything the kernel wrote down, as arrays."""
 
 
 @dataclass(frozen=True, slots=True)

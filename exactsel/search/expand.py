@@ -270,7 +270,7 @@ class Expander:
         """
         answers = result.answers
         status, bound, proof = int(answers.status[i]), float(answers.bound[i]), result.proofs[i]
-        solved = status in (SOLVED, ILL_CONDITIONED)
+        solved = self._is_solved(region.state, status)
         if solved and not bound >= cutoff:
             bound, proof = self._solve_from_data(region.state, bound, proof)
         visit = Visit(bound, solved, int(answers.iterations[i]))
@@ -282,6 +282,10 @@ class Expander:
             region.state, bound, proof, result.warm[i], True,
             (*region.visits, visit), region.fixings, closed, region.estimate if math.isnan(estimate) else estimate,
         )  # fmt: skip
+
+    def _is_solved(self, state: StateArray, status: int) -> bool:
+        """Whether a region holds one convex problem that is to be solved, not split, whatever the bound made of it."""
+        return status in (SOLVED, ILL_CONDITIONED) or (status != CUT and is_convex(state, self.problem.k))
 
     def _solve_from_data(self, state: StateArray, bound: float, proof: Proof) -> tuple[float, Proof]:
         """Sharpen the bound of a convex region: kernels work on the Gram matrix, which loses digits."""
@@ -347,13 +351,16 @@ class Expander:
         """
         began = time.perf_counter()
         answers = result.answers
-        solved = (answers.status == SOLVED) | (answers.status == ILL_CONDITIONED)
+        solved = np.array([
+            self._is_solved(region.state, status)
+            for region, status in zip(regions, answers.status.tolist(), strict=True)
+        ])  # fmt: skip
         promising = solved & ~(answers.bound >= self.cutoff(upper))
         values, fresh = self._evaluate(answers.support)
         better = []
         for row in np.flatnonzero(promising | (fresh & ~(values >= upper))).tolist():
             support = answers.support[row]
-            if answers.status[row] == ILL_CONDITIONED:
+            if solved[row] and answers.status[row] != SOLVED:
                 support = allowed_columns(regions[row].state, self.problem.k)
             fit = self.problem.fit(support[support >= 0])
             if fit.value < upper:

@@ -33,7 +33,7 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
             case Explored(node, _, moves, _, open_ids, _):
                 graph.nodes[node].update(status="walked", moves=len(moves))
                 _add_open(graph, node, open_ids)
-            case SearchedBelow(node, nodes, _, open_ids):
+            case SearchedBelow(node, nodes, _, open_ids, _, _, _):
                 graph.nodes[node].update(status="walked", moves=nodes)
                 _add_open(graph, node, open_ids)
             case Finished(_, open_nodes):

@@ -48,9 +48,8 @@ class Node:
         return np.flatnonzero(self.state == FREE)
 
 
-def root_node(d: int, infimum: float) -> Node:
-    """The whole search space: nothing fixed, every column a candidate."""
-    state = np.full(d, FREE, dtype=np.int8)
+def root_node(state: StateArray, infimum: float) -> Node:
+    """The whole search space: ``state`` says what was decided before (as a rule nothing: every column a candidate)."""
     return Node(ROOT_ID, -1, 0, state, infimum, InfimumPoint())
 
 

@@ -1,0 +1,268 @@
+"""Does a proof file prove its claim about the problem at hand?
+
+The problem is the caller's: data, loss, k and lam never come from the file. What comes out is what was established
+here, whatever the file says of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.container import MalformedError, Proof
+from exactsel_certificates.exact import RADIUS, ExactBounds, float_above
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.regions import RegressionRegions, eigenvalue_rows
+from exactsel_certificates.rigorous import model_objective
+from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
+from exactsel_certificates.walk import Leaves, closed_regions, first_region
+
+AnyInstance: TypeAlias = Instance | ColumnInstance
+
+BATCH_BYTES = 16 * 2**20
+"""What the tables of one batch of regions may take, roughly."""
+
+EXACT_LIMIT = 5e9
+"""Multiplications exact arithmetic may take (about ten minutes)."""
+
+ASSUMED = "doubles follow IEEE 754, matrix products are sums of products in any order"
+ASSUMED_LOGARITHMS = "logarithms of doubles are right to 16 units of 2^-53"
+ASSUMED_SINGULAR_VALUES = "singular values are right to 16 (n + d) 2^-53 ||A||"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check has established."""
+
+    verified: bool
+    """Whether both claimed numbers hold."""
+    reason: str
+    """One sentence; empty when verified."""
+    lower: float
+    """Established: no model with at most k columns, within ``scope``, has a smaller objective."""
+    upper: float
+    """Established: the model has no larger objective (inf where the file was rejected before this was looked at)."""
+    claimed_lower: float
+    claimed_upper: float
+    support: tuple[int, ...]
+    coef: FloatArray
+    """(d,) the model shown; 1 at each chosen column for column subset selection."""
+    scope: str
+    """A restriction of ``lower``, in words; empty when there is none."""
+    regions: int
+    """Closed regions that were checked."""
+    exact_regions: int
+    """How many of these needed exact arithmetic."""
+    problem_hash: str
+    problem: str
+    """The problem, in words: the caller's."""
+    assumed: tuple[str, ...]
+
+    @property
+    def gap(self) -> float:
+        """upper - lower, of the established numbers."""
+        return self.upper - self.lower
+
+    @property
+    def tier(self) -> str:
+        """How the bounds were established."""
+        return "doubles with all rounding errors taken off" + (
+            ", exact where margins are thin" if self.exact_regions else ""
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; infinities become null."""
+        entries = asdict(self) | {"coef": self.coef.tolist(), "gap": self.gap, "tier": self.tier}
+        return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in entries.items()}
+
+    def __str__(self) -> str:
+        lines = [f"problem      {self.problem}", f"data         sha256 {self.problem_hash}"]
+        if not math.isfinite(self.upper):
+            return "\n".join([*lines, f"REJECTED     {self.reason}"])
+        lines += [
+            f"model        columns {', '.join(map(str, self.support)) or 'none'}: objective at most {self.upper!r}",
+            f"lower bound  {self.lower!r}: no model is below{', among ' + self.scope if self.scope else ''}",
+            f"gap          at most {self.gap:.6g}",
+            f"checked      {self.regions} regions, {self.exact_regions} of them in exact arithmetic ({self.tier})",
+            f"assuming     {'; '.join(self.assumed)}",
+            "VERIFIED" if self.verified else f"REJECTED     {self.reason}",
+        ]
+        return "\n".join(lines)
+
+
+def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT) -> Verdict:
+    """Check a proof against the caller's own problem.
+
+    Parameters
+    ----------
+    proof : Proof
+        See :func:`exactsel_certificates.container.read_proof`.
+    instance : Instance or ColumnInstance
+        The problem as the caller knows it.
+    exact_limit : float
+        Multiplications exact arithmetic may take; where that is not enough less is established.
+
+    Returns
+    -------
+    Verdict
+        Its ``lower`` and ``upper`` hold also when the claim does not.
+
+    Raises
+    ------
+    MalformedError
+        When the file's tree is no tree.
+    """
+    about = _About(instance)
+    mismatch = about.mismatch(proof)
+    if mismatch:
+        return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d), 0, 0)
+    coef = np.zeros(about.d)
+    coef[proof.model_index] = proof.model_value
+    reason = _inadmissible(instance, np.flatnonzero(coef).tolist())
+    if reason:
+        return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
+    upper = _objective(instance, coef, proof.upper)
+    smallest, regions, exact = math.inf, 0, 0
+    for bounds, so_far in _bounds(proof, instance, exact_limit):
+        smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    # The model's own objective bounds nothing from below but what is claimed may not exceed it.
+    lower = min(smallest, upper)
+    reason = ""
+    if not lower >= proof.lower:
+        reason = f"a lower bound of {proof.lower!r} is claimed, but only {lower!r} is proven."
+    elif not upper <= proof.upper:
+        reason = f"the model is said to cost at most {proof.upper!r}, but {upper!r} is what it costs."
+    return about.verdict(proof, reason, lower, upper, coef, regions, exact)
+
+
+def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
+    """Why a support is none of this problem; empty when it is one."""
+    if isinstance(instance, Instance):
+        banned = {*support} & {*instance.must_not}
+        if banned:
+            return f"the model holds column {min(banned)}, which no model may hold."
+        support = sorted({*support, *instance.must_have})
+    return f"the model has {len(support)} columns, but k is {instance.k}." if len(support) > instance.k else ""
+
+
+def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:
+    """An upper estimate of the model's objective, exact where doubles do not reach the claim."""
+    if isinstance(instance, ColumnInstance):
+        return selection_objective_above(instance, np.flatnonzero(coef).tolist())
+    value = model_objective(instance, coef)
+    if value <= claimed:
+        return value
+    return min(value, float_above(ExactBounds(instance).objective(coef)))
+
+
+def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator[tuple[FloatArray, int]]:
+    """Bounds of the closed regions, batch by batch, and how many needed exact arithmetic so far."""
+    n, d = instance.A.shape
+    batch = int(max(1, min(1024, BATCH_BYTES // (8 * (n + 8 * d)))))
+    if isinstance(instance, ColumnInstance):
+        selections = SelectionBounds(instance, proof.scope != "")
+        for leaves in closed_regions(proof.tree, first_region(d), instance.k, batch):
+            yield _eigenvalue_bounds(selections, leaves), 0
+        return
+    regions = RegressionRegions(instance, proof, exact_limit)
+    root = first_region(d, instance.must_have, instance.must_not)
+    for leaves in closed_regions(proof.tree, root, instance.k, batch):
+        yield regions.bounds(leaves), regions.exact_regions
+
+
+def _eigenvalue_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArray:
+    result = np.zeros(len(leaves.states))
+    for row in eigenvalue_rows(leaves):
+        state = leaves.states[row]
+        result[row] = selections.bound(np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist())
+    return result
+
+
+class _About:
+    """The caller's problem, for comparison and in words."""
+
+    def __init__(self, instance: AnyInstance) -> None:
+        self.instance = instance
+        self.n, self.d = instance.A.shape
+        self.css = isinstance(instance, ColumnInstance)
+        self.hash = problem_hash(instance)
+
+    def mismatch(self, proof: Proof) -> str:
+        """Why the proof is about another problem; empty when it is about this one."""
+        mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
+        for name, theirs, ours in (
+            ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
+            ("d", proof.d, self.d), ("k", proof.k, self.instance.k),
+        ):  # fmt: skip
+            if theirs != ours:
+                return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
+        if proof.problem_hash != self.hash:
+            return "the proof is about other data or parameters: its hash is not that of this problem."
+        return ""
+
+    def verdict(
+        self, proof: Proof, reason: str, lower: float, upper: float, coef: FloatArray, regions: int, exact: int
+    ) -> Verdict:
+        """Everything in one place."""
+        return Verdict(
+            verified=not reason, reason=reason, lower=lower, upper=upper,
+            claimed_lower=proof.lower, claimed_upper=proof.upper,
+            support=tuple(np.flatnonzero(coef).tolist()), coef=coef, scope=self.scope(proof),
+            regions=regions, exact_regions=exact,
+            problem_hash=self.hash, problem=self.words(), assumed=self.assumed(),
+        )  # fmt: skip
+
+    def scope(self, proof: Proof) -> str:
+        """The claim's restriction in words."""
+        if not proof.scope:
+            return ""
+        if self.css:
+            return f"reconstructions with |x_jl| ||a_j|| <= {RECONSTRUCTION:g} ||a_l||"
+        return f"models with |x_j| ||a_j|| <= {RADIUS:g} ||y||"
+
+    def words(self) -> str:
+        """The problem in words."""
+        instance = self.instance
+        size = f"n={self.n}, d={self.d}, k={instance.k}"
+        if isinstance(instance, ColumnInstance):
+            return f"||A - S S+ A||_F^2 over at most k columns S of A, {size}"
+        delta = f"(delta={instance.delta!r})" if instance.loss == "huber" else ""
+        loss = f"{instance.loss}{delta}, lam={instance.lam!r}"
+        for name in ("must_have", "must_not"):
+            columns = getattr(instance, name)
+            loss += f", {name}={','.join(map(str, columns))}" if columns else ""
+        return f"L(Ax) + (lam/2)||x||^2 over x with at most k non-zeros, {loss}, {size}"
+
+    def assumed(self) -> tuple[str, ...]:
+        """What is taken for granted about this machine's arithmetic."""
+        if self.css:
+            return (ASSUMED, ASSUMED_SINGULAR_VALUES)
+        return (ASSUMED, ASSUMED_LOGARITHMS) if self.instance.loss == "logistic" else (ASSUMED,)
+
+
+def problem_hash(instance: AnyInstance) -> str:
+    """sha256 over everything that defines the problem (FORMAT.md)."""
+    n, d = instance.A.shape
+    header: dict[str, Any] = {"n": n, "d": d, "k": instance.k}
+    if isinstance(instance, ColumnInstance):
+        header |= {"problem": "css"}
+    else:
+        parameters = {"delta": float(instance.delta).hex()} if instance.loss == "huber" else {}
+        header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
+        if instance.must_have or instance.must_not:
+            header |= {"must_have": instance.must_have, "must_not": instance.must_not}
+    digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
+    digest.update(np.ascontiguousarray(instance.A, dtype="<f8").tobytes())
+    if isinstance(instance, Instance):
+        digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+__all__ = ["AnyInstance", "MalformedError", "Verdict", "problem_hash", "verify"]

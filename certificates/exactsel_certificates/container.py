@@ -1,0 +1,212 @@
+"""The proof file `.exsel`: a header, then raw arrays (FORMAT.md tells the layout).
+
+Reading never believes a size: everything the header announces is held against the size of the file before memory is
+set aside, and the arrays are views of the bytes read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+VERSION = 1
+
+MOST_HEADER_BYTES = 65536
+
+ARRAYS: dict[str, tuple[str, ...]] = {
+    "curvature": ("<f8",),
+    "model_value": ("<f8",),
+    "point_value": ("<f8", "<f4"),
+    "dual_value": ("<f8",),
+    "model_index": ("<i4",),
+    "point_size": ("<i4",),
+    "tree": ("<i4",),
+    "point_index": ("<i4", "<u2", "u1"),
+}
+"""Names in the order they are stored, each with the types it may have."""
+
+RESERVED = ("weights", "groups", "intercept")
+"""Places kept for what a later version may speak of; null in this one."""
+
+SCOPES = ("", "bounded models")
+
+SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE = range(6)
+"""Kinds of the words of ``tree``, each 8 * argument + kind (see FORMAT.md)."""
+
+INFIMUM, FIT, EIGENVALUES, FIRST_POINT = 0, 1, 2, 3
+"""Witnesses as the argument of USE: 3 + 2p is point p, 4 + 2p dual vector p."""
+
+
+class MalformedError(Exception):
+    """The file is no proof file of this version; the text says in one sentence why not."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A proof file as read: its header's entries, checked for their type alone, and its arrays."""
+
+    family: str
+    """``regression`` or ``css``."""
+    loss: str
+    n: int
+    d: int
+    k: int
+    problem_hash: str
+    lower: float
+    """Claimed: no model within ``scope`` has a smaller objective."""
+    upper: float
+    """Claimed: the model in ``model_index`` and ``model_value`` has no larger objective."""
+    scope: str
+    """Empty, or ``bounded models``: the lower bound speaks of models with abs(x_j) ||a_j|| <= 10^6 ||y||."""
+    curvature: NDArray[np.float64]
+    model_value: NDArray[np.float64]
+    point_value: NDArray[Any]
+    dual_value: NDArray[np.float64]
+    model_index: NDArray[np.int32]
+    point_size: NDArray[np.int32]
+    tree: NDArray[np.int32]
+    point_index: NDArray[Any]
+
+
+def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
+    """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8."""
+    listed = [[name, *arrays[name]] for name in ARRAYS]
+    whole = {"format": "exsel", "version": VERSION, **entries, **dict.fromkeys(RESERVED), "arrays": listed}
+    text = json.dumps(whole, allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def read_proof(path: str | os.PathLike[str]) -> Proof:
+    """Read a proof file.
+
+    Raises
+    ------
+    MalformedError
+        When it is not one, in one sentence.
+    OSError
+        When it cannot be read at all.
+    """
+    data = Path(path).read_bytes()
+    return parse_proof(data)
+
+
+def parse_proof(data: bytes) -> Proof:
+    """A proof from the bytes of its file; :class:`MalformedError` as for :func:`read_proof`."""
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > min(MOST_HEADER_BYTES, len(data) - 8):
+        raise MalformedError(
+            f"the file has {len(data)} bytes and announces a header of {size}; it is cut off or no proof."
+        )
+    header = _header(data[8 : 8 + size])
+    entries: dict[str, Any] = {**_entries(header), **_arrays(header["arrays"], data, 8 + size)}
+    proof = Proof(**entries)
+    _check_arrays(proof)
+    return proof
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise MalformedError("the header is not JSON.") from None
+    if not isinstance(header, dict) or header.get("format") != "exsel":
+        raise MalformedError("the header does not say that this is a proof file.")
+    if type(header.get("version")) is not int or header["version"] != VERSION:
+        raise MalformedError(f"the file's version is {header.get('version')!r}; this program reads version {VERSION}.")
+    for name in RESERVED:
+        if header.get(name) is not None:
+            raise MalformedError(f"the proof speaks of {name}, which version {VERSION} does not know.")
+    if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != len(ARRAYS):
+        raise MalformedError(f"the header must list {len(ARRAYS)} arrays.")
+    return header
+
+
+def _entries(header: dict[str, Any]) -> dict[str, Any]:
+    """The header's entries with their types checked."""
+    entries: dict[str, Any] = {}
+    for name in ("n", "d", "k"):
+        value = header.get(name)
+        if type(value) is not int or not 0 <= value < 2**31:
+            raise MalformedError(f"the header's {name} is {value!r}, not a size.")
+        entries[name] = value
+    for name in ("family", "loss", "problem_hash", "scope"):
+        value = header.get(name)
+        if not isinstance(value, str):
+            raise MalformedError(f"the header's {name} is {value!r}, not a text.")
+        entries[name] = value
+    if entries["scope"] not in SCOPES:
+        raise MalformedError(f"the claim is made for '{entries['scope']}', which version {VERSION} does not know.")
+    for name in ("lower", "upper"):
+        entries[name] = _finite(name, header.get(name))
+    return entries
+
+
+def _finite(name: str, text: Any) -> float:
+    try:
+        value = float.fromhex(text)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise MalformedError(f"the header's {name} is {text!r}, not a finite number in hexadecimal.")
+    return value
+
+
+def _arrays(listed: list[Any], data: bytes, start: int) -> dict[str, NDArray[Any]]:
+    """Views of the arrays, which fill the rest of the file without holes."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for entry, (name, types) in zip(listed, ARRAYS.items(), strict=True):
+        if not (isinstance(entry, list) and len(entry) == 3 and entry[0] == name and entry[1] in types):
+            raise MalformedError(f"the header describes {entry!r} where the array {name} is expected.")
+        count = entry[2]
+        if type(count) is not int or not 0 <= count <= len(data):
+            raise MalformedError(f"the array {name} is said to have {count!r} entries.")
+        end = start + count * np.dtype(entry[1]).itemsize
+        if end > len(data):
+            raise MalformedError(f"the array {name} is cut off.")
+        arrays[name] = np.frombuffer(data, dtype=entry[1], count=count, offset=start)
+        start = end
+    if start != len(data):
+        raise MalformedError(f"{len(data) - start} bytes follow the last array.")
+    return arrays
+
+
+def _check_arrays(proof: Proof) -> None:
+    """Numbers must be finite, and indices columns in ascending order."""
+    for name in ("curvature", "model_value", "point_value", "dual_value"):
+        if not np.all(np.isfinite(getattr(proof, name))):
+            raise MalformedError(f"the array {name} holds a number that is not finite.")
+    if proof.curvature.size not in (0, proof.d) or not np.all(proof.curvature > 0):
+        raise MalformedError("the curvature is not one positive number for every column.")
+    if proof.model_index.size != proof.model_value.size or not _ascending(proof.model_index, proof.d):
+        raise MalformedError("the model's columns are not distinct columns in ascending order, one for each value.")
+    if proof.dual_value.size % max(proof.n, 1):
+        raise MalformedError(f"the dual vectors do not have {proof.n} entries each.")
+    sizes = proof.point_size
+    if np.any(sizes < 0) or int(np.sum(sizes, dtype=np.int64)) != proof.point_index.size:
+        raise MalformedError("the sizes of the points do not add up.")
+    if proof.point_index.size != proof.point_value.size:
+        raise MalformedError("the points have not one value for each index.")
+    starts = np.zeros(proof.point_index.size, dtype=np.bool_)
+    first = np.cumsum(sizes, dtype=np.int64) - sizes
+    starts[first[sizes > 0]] = True
+    if not _ascending(proof.point_index, proof.d, starts):
+        raise MalformedError("a point's columns are not distinct columns in ascending order.")
+
+
+def _ascending(index: NDArray[Any], d: int, starts: NDArray[np.bool_] | None = None) -> bool:
+    """Whether all are columns, each larger than the one before it unless it starts a new point."""
+    if index.size == 0:
+        return True
+    if int(index.min()) < 0 or int(index.max()) >= d:
+        return False
+    rising = index[1:] > index[:-1]
+    return bool(np.all(rising if starts is None else rising | starts[1:]))

@@ -1,0 +1,220 @@
+"""The same bounds without any rounding, for one region at a time: for margins too thin for doubles.
+
+Every double is an integer times a power of two, so a sum of products is integer arithmetic. Only logarithms are not
+exact: they come from :mod:`decimal` with 50 digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel_certificates.formula import FloatArray, Instance
+
+RADIUS = 10**6
+"""With lam = 0 and dependent columns a bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
+
+DIGITS = 50
+
+BITS = 120
+"""Binary digits of a gradient of the logistic loss."""
+
+
+class Scaled(NamedTuple):
+    """The numbers ``values`` * 2^exponent; ``values`` holds Python integers."""
+
+    values: Any
+    exponent: int
+
+    def at(self, exponent: int) -> Any:
+        """The integers for a smaller exponent."""
+        return self.values * (1 << (self.exponent - exponent))
+
+
+def scaled(numbers: Any) -> Scaled:
+    """Doubles as integers times a common power of two."""
+    array = np.asarray(numbers, dtype=np.float64)
+    mantissa, exponents = np.frexp(array)
+    integers = (mantissa * 2.0**53).astype(np.int64)
+    shifts = exponents.astype(np.int64) - 53
+    lowest = int(shifts[integers != 0].min()) if np.any(integers) else 0
+    values = np.empty(array.shape, dtype=object)
+    for place, (m, e) in enumerate(zip(integers.ravel().tolist(), shifts.ravel().tolist(), strict=True)):
+        values.flat[place] = m << (e - lowest) if m else 0
+    return Scaled(values, lowest)
+
+
+class ExactBounds:
+    """Bound to one instance."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.A = scaled(instance.A)
+        self.y = scaled(instance.y)
+        self.lam = Fraction(instance.lam)
+
+    def at_model(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction], curvature: FloatArray) -> Fraction:
+        """Formula (3) at a model (d,) of fractions whose denominators are powers of two; quadratic loss."""
+        w, z, residual = self._predict(x)
+        constant = _fraction(self.y.values @ self.y.values, 2 * self.y.exponent)
+        square = _fraction(z.values @ z.values, 2 * z.exponent)
+        rest = sum(((self.lam - Fraction(float(curvature[j]))) * w[j] * w[j] for j in w), Fraction(0))
+        terms = {}
+        for j in [*S, *C]:
+            D = Fraction(float(curvature[j]))
+            g = self._inner(j, residual) + (self.lam - D) * w.get(j, Fraction(0))
+            terms[j] = g * g / D
+        return (constant - square - rest - self._counted(S, C, terms)) / 2
+
+    def at_dual(self, S: Sequence[int], C: Sequence[int], vector: Scaled) -> Fraction:
+        """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0."""
+        terms = {j: self._inner(j, vector) ** 2 / self.lam for j in [*S, *C]}
+        return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
+
+    def dual_vector(self, x: FloatArray) -> Scaled:
+        """The gradient of L at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
+        _, z, residual = self._predict([Fraction(value) for value in x.tolist()])
+        if self.instance.loss == "logistic":
+            labels = [1 if value > 0 else -1 for value in self.y.values]
+            rows = zip(z.values, labels, strict=True)
+            return Scaled(np.array([-y * _chance(_fraction(v, z.exponent) * y) for v, y in rows], dtype=object), -BITS)
+        if self.instance.loss == "quadratic":
+            return residual
+        delta = scaled([self.instance.delta])
+        exponent = min(delta.exponent, residual.exponent)
+        most = delta.at(exponent)[0]
+        return Scaled(np.array([min(max(r, -most), most) for r in residual.at(exponent)], dtype=object), exponent)
+
+    def for_bounded_models(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction]) -> Fraction:
+        """A bound over models with abs(x_j) ||a_j|| <= RADIUS ||y||; quadratic loss, lam = 0.
+
+        L(Ax) >= -L*(b) + sum_j x_j v_j for any b, here the residual at x, and v = A'b. At a fit every v_j is zero.
+        """
+        _, _, residual = self._predict(x)
+        target = root_above(_fraction(self.y.values @ self.y.values, 2 * self.y.exponent))
+        terms = {}
+        for j in [*S, *C]:
+            column = self.A.values[:, j]
+            length = root_below(_fraction(column @ column, 2 * self.A.exponent))
+            v = abs(self._inner(j, residual))
+            terms[j] = RADIUS * target * v / length if v else Fraction(0)
+        return self._minus_conjugate(residual) - self._counted(S, C, terms)
+
+    def objective(self, x: FloatArray) -> Fraction:
+        """P(x) for a model (d,) of doubles; for logistic loss no smaller than P(x), and larger by less than 10^-40."""
+        w, z, residual = self._predict([Fraction(float(value)) for value in x])
+        ridge = self.lam * sum((value * value for value in w.values()), Fraction(0)) / 2
+        if self.instance.loss == "logistic":
+            return ridge + _logistic_loss(z, self.instance.y)
+        if self.instance.loss == "quadratic":
+            return ridge + _fraction(residual.values @ residual.values, 2 * residual.exponent) / 2
+        delta = Fraction(self.instance.delta)
+        sizes = [abs(_fraction(value, residual.exponent)) for value in residual.values]
+        return ridge + sum((r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes), Fraction(0))
+
+    def gradient(self, columns: Sequence[int], x: Sequence[Fraction]) -> FloatArray:
+        """A'(Ax - y) + lam x on some columns, exact but for the last rounding; quadratic loss."""
+        w, _, residual = self._predict(x)
+        return np.array([float(self._inner(j, residual) + self.lam * w.get(j, Fraction(0))) for j in columns])
+
+    def _predict(self, x: Sequence[Fraction]) -> tuple[dict[int, Fraction], Scaled, Scaled]:
+        """The non-zeros of x, Ax, and Ax - y."""
+        w = {j: Fraction(value) for j, value in enumerate(x) if value}
+        bits = max((value.denominator.bit_length() - 1 for value in w.values()), default=0)
+        integers = np.array([int(value * (1 << bits)) for value in w.values()], dtype=object)
+        products = self.A.values[:, list(w)] @ integers if w else 0 * self.y.values
+        z = Scaled(products, self.A.exponent - bits)
+        exponent = min(z.exponent, self.y.exponent)
+        return w, z, Scaled(z.at(exponent) - self.y.at(exponent), exponent)
+
+    def _inner(self, j: int, vector: Scaled) -> Fraction:
+        return _fraction(self.A.values[:, j] @ vector.values, self.A.exponent + vector.exponent)
+
+    def _minus_conjugate(self, vector: Scaled) -> Fraction:
+        if self.instance.loss == "logistic":
+            return _entropy([abs(_fraction(value, vector.exponent)) for value in vector.values])
+        square = _fraction(vector.values @ vector.values, 2 * vector.exponent)
+        return -square / 2 - _fraction(vector.values @ self.y.values, vector.exponent + self.y.exponent)
+
+    def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
+        places = max(0, self.instance.k - len(S))
+        largest = sorted((terms[j] for j in C), reverse=True)[:places]
+        return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
+
+
+def _fraction(integer: int, exponent: int) -> Fraction:
+    return Fraction(integer * (1 << exponent)) if exponent >= 0 else Fraction(integer, 1 << -exponent)
+
+
+def root_above(value: Fraction) -> Fraction:
+    """A number no smaller than the square root, and larger by very little."""
+    return Fraction(_root(value) + 1, 1 << _root_bits(value))
+
+
+def root_below(value: Fraction) -> Fraction:
+    """A number no larger than the square root, and smaller by very little."""
+    return Fraction(_root(value), 1 << _root_bits(value))
+
+
+def _root_bits(value: Fraction) -> int:
+    return max(0, 64 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
+
+
+def _root(value: Fraction) -> int:
+    bits = _root_bits(value)
+    return math.isqrt((value.numerator << (2 * bits)) // value.denominator)
+
+
+def _chance(t: Fraction) -> int:
+    """1 / (1 + exp(t)) in units of 2^-BITS, nearly."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        small = (-abs(_decimal(t))).exp()
+        chance = Fraction((small if t > 0 else Decimal(1)) / (1 + small))
+    return int(min(round(chance * 2**BITS), 2**BITS))
+
+
+def _entropy(chances: Sequence[Fraction]) -> Fraction:
+    """-sum p log p + (1 - p) log(1 - p), rounded downwards by less than 10^-40 a row."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        total = Decimal(0)
+        for p in chances:
+            if 0 < p < 1:
+                q, rest = _decimal(p), _decimal(1 - p)
+                total -= q * q.ln() + rest * rest.ln()
+    return Fraction(total) - Fraction(len(chances) + 1, 10 ** (DIGITS - 8))
+
+
+def _logistic_loss(z: Scaled, y: FloatArray) -> Fraction:
+    """sum log(1 + exp(-y z)), rounded upwards."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        total = Decimal(0)
+        for value, label in zip(z.values, y.tolist(), strict=True):
+            t = _decimal(_fraction(value, z.exponent) * (-1 if label > 0 else 1))
+            total += max(t, Decimal(0)) + (1 + (-abs(t)).exp()).ln()
+    return Fraction(total) * (1 + Fraction(len(y) + 8, 10 ** (DIGITS - 4))) + Fraction(len(y), 10 ** (DIGITS - 4))
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def float_below(value: Fraction) -> float:
+    """The nearest double that is no larger."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else math.nextafter(math.inf, 0.0)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+def float_above(value: Fraction) -> float:
+    """The nearest double that is no smaller."""
+    return -float_below(-value)

@@ -1,0 +1,233 @@
+"""Bounds of the regions a proof closes, cheapest method first.
+
+Each region is bounded in doubles with all rounding taken off; where that falls short of the target, the next way is
+tried, and the last is exact arithmetic. What is reported is the best of what was proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
+from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
+from exactsel_certificates.fits import Fits
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
+from exactsel_certificates.walk import FREE, IN, OUT, Leaves
+
+
+class Points:
+    """The points of a proof, made dense when asked for."""
+
+    def __init__(self, proof: Proof) -> None:
+        self.d, self.n = proof.d, proof.n
+        self._size = proof.point_size
+        self._first = np.cumsum(proof.point_size, dtype=np.int64) - proof.point_size
+        self._index, self._value, self._dual = proof.point_index, proof.point_value, proof.dual_value
+        self.duals = proof.dual_value.size // max(1, proof.n)
+
+    def __len__(self) -> int:
+        return len(self._size)
+
+    def models(self, numbers: NDArray[np.int64]) -> FloatArray:
+        """The points of these numbers, (B, d)."""
+        W = np.zeros((len(numbers), self.d))
+        sizes = self._size[numbers].astype(np.int64)
+        rows = np.repeat(np.arange(len(numbers)), sizes)
+        places = np.repeat(self._first[numbers] - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(rows))
+        W[rows, self._index[places].astype(np.int64)] = self._value[places]
+        return W
+
+    def dual_vectors(self, numbers: NDArray[np.int64]) -> FloatArray:
+        """The dual vectors of these numbers, (B, n)."""
+        return np.array(self._dual.reshape(-1, self.n)[numbers], dtype=np.float64)
+
+
+class RegressionRegions:
+    """Bounds of regions of a regression problem; numbers below the target are made as large as they can be."""
+
+    def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
+        self.instance = instance
+        self.k = instance.k
+        self.target = proof.lower
+        self.bounded = proof.scope != ""
+        self.points = Points(proof)
+        self.plain = RigorousBounds(instance)
+        self.quadratic = instance.loss == "quadratic"
+        self.fits = Fits(instance, self.plain)
+        self.curvature = np.array(proof.curvature, dtype=np.float64) if self._usable(proof) else None
+        self.exact_regions = 0
+        self._exact: ExactBounds | None = None
+        self._work_left = exact_limit
+
+    def _usable(self, proof: Proof) -> bool:
+        return self.quadratic and proof.curvature.size == self.plain.d and leaves_convex(self.instance, proof.curvature)
+
+    def bounds(self, leaves: Leaves) -> FloatArray:
+        """A bound for each region; 0, which no objective is below, at the least."""
+        result = np.zeros(len(leaves.states))
+        points = leaves.witness - FIRST_POINT
+        sparse, dense = (points >= 0) & (points % 2 == 0), (points >= 0) & (points % 2 == 1)
+        known = np.where(sparse, points // 2 < len(self.points), points // 2 < self.points.duals)
+        for chosen, method in (
+            ((leaves.witness == FIT) & self.quadratic, self._at_fits),
+            (sparse & known, self._at_points),
+            (dense & known, self._at_dual_vectors),
+        ):
+            rows = np.flatnonzero(chosen)
+            if rows.size:
+                result[rows] = np.maximum(method(leaves.states[rows], points[rows] // 2), 0.0)
+        return result
+
+    def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
+        distinct, which = np.unique(numbers, return_inverse=True)
+        W = self.points.models(distinct)
+        if not self.quadratic:
+            return self._at_duals(self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[row]))
+        return self._curved(W, which, states, lambda row: [Fraction(value) for value in W[which[row]].tolist()])
+
+    def _at_dual_vectors(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
+        distinct, which = np.unique(numbers, return_inverse=True)
+        B = self.plain.projected(self.points.dual_vectors(distinct))
+        return self._at_duals(B, which, states, lambda exact, row: scaled(B[row]))
+
+    def _at_duals(
+        self, B: FloatArray, which: Rows, states: States, precise: Callable[[ExactBounds, int], Scaled]
+    ) -> FloatArray:
+        """Formula (2) at the dual vectors B[which], of which ``precise`` gives better ones."""
+        if self.instance.lam == 0:
+            return np.full(len(states), -np.inf)
+        result = self.plain.bounds(self.plain.at_duals(B), which, states)
+        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, precise(exact, which[row])))
+
+    def _curved(
+        self, W: FloatArray, which: Rows, states: States, precise: Callable[[int], Sequence[Fraction]]
+    ) -> FloatArray:
+        """Formula (3) at the models W[which], with the curvature of the proof, then the ridge's, then both exactly."""
+        result = np.full(len(states), -np.inf)
+        for curvature in self._curvatures():
+            short = np.flatnonzero(~(result >= self.target))
+            if short.size:
+                used, again = np.unique(which[short], return_inverse=True)
+                bounds = self.plain.bounds(self.plain.at_models(W[used], curvature), again, states[short])
+                result[short] = np.maximum(result[short], bounds)
+        for curvature in self._curvatures():
+
+            def exactly(
+                exact: ExactBounds, S: list[int], C: list[int], row: int, D: FloatArray = curvature
+            ) -> Fraction:
+                return exact.at_model(S, C, precise(row), D)
+
+            result = self._exactly(result, states, exactly)
+        return result
+
+    def _curvatures(self) -> list[FloatArray]:
+        ridge = [self.plain.ridge] if self.instance.lam > 0 else []
+        return ridge if self.curvature is None else [self.curvature, *ridge]
+
+    def _at_fits(self, states: States, _: NDArray[np.int64]) -> FloatArray:
+        """Regions closed by the fit on their columns; with one place left by the cheapest addition."""
+        places = self.k - np.sum(states == IN, axis=1)
+        single = (places == 1) & np.any(states == FREE, axis=1)
+        result = np.full(len(states), -np.inf)
+        rows = np.flatnonzero(~single)
+        if rows.size:
+            result[rows] = self._at_region_fits(states[rows])
+        rows = np.flatnonzero(single)
+        for curvature in self._curvatures()[:1]:
+            if rows.size:
+                result[rows] = self.fits.additions(states[rows], curvature)
+        for row in rows[~(result[rows] >= self.target)].tolist():
+            result[row] = max(result[row], float(np.min(self._at_region_fits(_each_addition(states[row])))))
+        return result
+
+    def _at_region_fits(self, states: States) -> FloatArray:
+        W = self.fits.on_regions(states, self.k)
+        if self._curvatures():
+            return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], states[row]))
+        own = np.stack([self._own_curvature(state) for state in states])
+        result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
+        if not self.bounded:
+            return result
+        return self._exactly(
+            result, states, lambda exact, S, C, row: exact.for_bounded_models(S, C, self._refined(W[row], states[row]))
+        )
+
+    def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
+        """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.
+
+        A column of zeros changes no prediction, so regions with and without it hold the same objectives.
+        """
+        columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
+        m = len(columns)
+        room = 1.01 * m * (gamma(self.plain.n + 8) + gamma(m + 8))
+        gram = self.fits.H[np.ix_(columns, columns)]
+        curvature = np.ones(self.plain.d)
+        independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
+        with np.errstate(all="ignore"):
+            own = room * self.fits.scale[columns] ** 2
+        # A number near the smallest doubles has few digits, and may be too large for it.
+        curvature[columns] = np.where((own > TINY) & independent, own, np.nan)
+        return curvature
+
+    def _columns(self, state: NDArray[np.uint8]) -> list[int]:
+        inside = np.flatnonzero(state == IN)
+        return (inside if inside.size >= self.k else np.flatnonzero(state != OUT)).tolist()
+
+    def _refined(self, w: FloatArray, state: NDArray[np.uint8]) -> list[Fraction]:
+        """The fit to about twice the precision of doubles: two corrections from exact gradients."""
+        columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
+        scale = self.fits.scale[columns]
+        # A singular system may have given anything.
+        useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
+        x = [Fraction(0) if useless else Fraction(value) for value in w.tolist()]
+        try:
+            inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=1e-12, hermitian=True)
+            for _ in range(3):
+                step = inverse @ (self._exact_bounds().gradient(columns, x) / scale) / scale
+                changes = [Fraction(change) for change in step.tolist()]
+                for j, change in zip(columns, changes, strict=True):
+                    x[j] -= change
+        except (np.linalg.LinAlgError, OverflowError, ValueError):
+            pass  # numbers beyond doubles: the fit as it is will have to do
+        return x
+
+    def _exact_bounds(self) -> ExactBounds:
+        if self._exact is None:
+            self._exact = ExactBounds(self.instance)
+        return self._exact
+
+    def _exactly(
+        self,
+        result: FloatArray,
+        states: States,
+        method: Callable[[ExactBounds, list[int], list[int], int], Fraction],
+    ) -> FloatArray:
+        """Improve what is below the target by exact arithmetic, as long as the limit on its work allows."""
+        for row in np.flatnonzero(~(result >= self.target)).tolist():
+            work = 4.0 * self.plain.n * (1 + np.count_nonzero(states[row]))
+            if work > self._work_left:
+                break
+            self._work_left -= work
+            self.exact_regions += 1
+            S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
+            result[row] = max(result[row], float_below(method(self._exact_bounds(), S, C, row)))
+        return result
+
+
+def _each_addition(state: NDArray[np.uint8]) -> States:
+    """The regions that put in one candidate and leave out the others."""
+    candidates = np.flatnonzero(state == FREE)
+    alone = np.where(state == FREE, np.uint8(OUT), state)
+    states = np.tile(alone, (len(candidates), 1))
+    states[np.arange(len(candidates)), candidates] = IN
+    return states
+
+
+def eigenvalue_rows(leaves: Leaves) -> list[int]:
+    """Rows closed by eigenvalues."""
+    return np.flatnonzero(leaves.witness == EIGENVALUES).tolist()

@@ -1,0 +1,195 @@
+"""The bounds (2) and (3) of many regions at once, in doubles, with every rounding error taken off.
+
+Assumed: IEEE doubles rounded to nearest, sums of products in any order (with or without fused operations, but no
+Strassen-like products), and for logistic loss logarithms within 16 units of 2^-53. With u = 2^-53, a sum of m products
+is then off by at most gamma(m) times the sum of their absolute values; Cauchy and Schwarz turn that into lengths of
+vectors. Overflow makes a bound -inf or nan, which proves nothing; what underflow can hide is in :data:`TINY`.
+
+Lengths are rounded upwards, so every number below that is called ``error`` or ``size`` is an upper estimate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.walk import FREE, IN, OUT
+
+U = 2.0**-53
+
+TINY = 1e-290
+
+States = NDArray[np.uint8]
+
+Rows = NDArray[np.intp]
+
+
+def gamma(m: int) -> float:
+    """What m roundings in a row can do, relative to the sum of absolute values."""
+    return 1.001 * (m + 4) * U
+
+
+def lengths(rows: FloatArray) -> FloatArray:
+    """Upper estimates of the lengths of rows (B, n); scaled, so that no square is lost."""
+    largest = np.max(np.abs(rows), axis=1, initial=0.0)
+    scale = np.where(largest > 0, largest, 1.0)
+    with np.errstate(all="ignore"):
+        squares = np.sum((rows / scale[:, None]) ** 2, axis=1)
+        return np.asarray(scale * np.sqrt(squares) * (1.0 + gamma(rows.shape[1] + 8)) * (largest > 0))
+
+
+def counted(terms: FloatArray, states: States, k: int) -> FloatArray:
+    """For each region the sum of ``terms`` (B, d) over S and over the k - |S| largest in C, rounded upwards."""
+    inside = states == IN
+    total = np.sum(terms, axis=1, where=inside)
+    places = k - np.sum(inside, axis=1)
+    ranked = -np.sort(np.where(states == FREE, -terms, 0.0), axis=1)
+    sums = np.concatenate([np.zeros((len(terms), 1)), np.cumsum(ranked, axis=1)], axis=1)
+    total = total + sums[np.arange(len(terms)), np.clip(places, 0, terms.shape[1])]
+    return np.asarray(total * (1.0 + gamma(terms.shape[1])))
+
+
+class Evaluated(NamedTuple):
+    """What points say: region i is bounded by base[i] - (1/2) (the terms of point i that count in it)."""
+
+    base: FloatArray
+    """(P,) rounded downwards."""
+    terms: FloatArray
+    """(P, d) rounded upwards."""
+
+
+class RigorousBounds:
+    """Bound to one instance: evaluates points, and bounds regions at them."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.A = np.ascontiguousarray(instance.A, dtype=np.float64)
+        self.y = np.asarray(instance.y, dtype=np.float64)
+        self.n, self.d = self.A.shape
+        self.norms = lengths(np.ascontiguousarray(self.A.T))
+        """Upper estimates of the lengths of the columns (d,)."""
+        self.ridge = np.full(self.d, instance.lam)
+
+    def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
+        """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
+
+        The curvature, (d,) or one for each model, must be lam or leave the rest convex (see :func:`leaves_convex`).
+        """
+        with np.errstate(all="ignore"):
+            Z = W @ self.A.T
+            error_of_z = gamma(self.d) * _times(np.abs(W), self.norms) + self.n * TINY
+            rest = self.instance.lam - curvature
+            convex = rest * W * W
+            square = (lengths(Z) + error_of_z) ** 2
+            convex_part = square + np.sum(convex, axis=1)
+            constant = 0.5 * float(self.y @ self.y)
+            slack = gamma(self.d + 8) * np.sum(np.abs(convex), axis=1) + gamma(self.n + 8) * (constant + square)
+            residual = Z - self.y
+            V = residual @ self.A
+            pull = rest * W
+            error = self.norms * (error_of_z + gamma(self.n + 2) * lengths(residual))[:, None] + self.n * TINY
+            error = error * (1.0 + 16 * U) + 4 * U * (np.abs(V) + np.abs(pull))
+            terms = ((np.abs(V + pull) + error) / np.sqrt(curvature)) ** 2 * (1.0 + 16 * U)
+            return Evaluated(constant - 0.5 * convex_part - slack, terms)
+
+    def gradients(self, W: FloatArray) -> FloatArray:
+        """Dual vectors (B, n) in the domain of the conjugate: about the gradient of L at AW', row by row."""
+        with np.errstate(all="ignore"):
+            Z = W @ self.A.T
+            if self.instance.loss != "logistic":
+                return self.projected(Z - self.y)
+            t = -self.y * Z
+            e = np.exp(-np.abs(t))
+            return self.projected(-self.y * np.where(t >= 0, 1.0, e) / (1.0 + e))
+
+    def projected(self, B: FloatArray) -> FloatArray:
+        """The nearest dual vectors in the domain of the conjugate; comparing floats is exact."""
+        if self.instance.loss == "huber":
+            return np.asarray(np.clip(B, -self.instance.delta, self.instance.delta))
+        if self.instance.loss == "logistic":
+            return np.asarray(-self.y * np.clip(-self.y * B, 0.0, 1.0))
+        return B
+
+    def at_duals(self, B: FloatArray) -> Evaluated:
+        """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0."""
+        with np.errstate(all="ignore"):
+            V = B @ self.A
+            error = self.norms * (gamma(self.n + 2) * lengths(B))[:, None] + self.n * TINY
+            terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * (1.0 + 16 * U)
+            return Evaluated(self._minus_conjugate(B), terms)
+
+    def _minus_conjugate(self, B: FloatArray) -> FloatArray:
+        if self.instance.loss == "logistic":
+            p = -self.y * B
+            left = np.where(p > 0, -p * np.log(np.where(p > 0, p, 1.0)), 0.0)
+            right = np.where(p < 1, -(1.0 - p) * np.log1p(np.where(p < 1, -p, 0.0)), 0.0)
+            return np.asarray((np.sum(left, axis=1) + np.sum(right, axis=1)) * (1.0 - gamma(self.n + 32)))
+        squares, products = 0.5 * B * B, self.y * B
+        error = gamma(self.n + 4) * (np.sum(squares, axis=1) + np.sum(np.abs(products), axis=1))
+        return np.asarray(-np.sum(squares + products, axis=1) - error)
+
+    def bounds(self, points: Evaluated, which: Rows, states: States) -> FloatArray:
+        """Bounds of regions (B, d), each at the point with its number in ``which`` (B,); -inf where it is no number."""
+        base, terms = points.base[which], points.terms[which]
+        with np.errstate(all="ignore"):
+            taken = 0.5 * counted(terms, states, self.instance.k)
+            bound = base - taken
+            bound = bound - 8 * U * (np.abs(base) + taken) - TINY
+        sound = np.isfinite(bound) & np.all(np.isfinite(terms) | (states == OUT), axis=1)
+        return np.where(sound, bound, -np.inf)
+
+
+def _times(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """rows @ weights for non-negative numbers, rounded upwards."""
+    return np.asarray((rows @ weights) * (1.0 + gamma(len(weights))))
+
+
+def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
+    """Whether M = A'A + lam I - diag(D) is positive semidefinite, for the exact numbers of the data.
+
+    A Cholesky factorisation in doubles that runs to its end proves that its matrix is no further than
+    gamma(d + 1) trace from semidefinite (Rump: Verification of positive definiteness, BIT 2006). The matrix it is given
+    lies below M by that and by everything rounding may have done to its entries.
+    """
+    A = np.asarray(instance.A, dtype=np.float64)
+    n, d = A.shape
+    with np.errstate(all="ignore"):
+        hessian = A.T @ A
+        trace = float(np.trace(hessian)) * (1.0 + gamma(n + d + 8)) + d * instance.lam
+        M = hessian + np.diag(instance.lam - curvature)
+        entries = 4 * U * (trace + float(np.sum(curvature)))
+        room = (gamma(d + 4) + gamma(n + 4)) * 1.01 * trace + entries + (n + d) * TINY
+        lowered = M - room * np.eye(d)
+    if not np.all(np.isfinite(lowered)) or not np.all(curvature > 0):
+        return False
+    return runs_to_its_end(lowered)
+
+
+def runs_to_its_end(matrix: FloatArray) -> bool:
+    """Whether the Cholesky factorisation of a symmetric matrix exists in doubles."""
+    try:
+        factor = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.all(np.isfinite(factor)))
+
+
+def model_objective(instance: Instance, x: Any) -> float:
+    """An upper estimate of the objective of a model (d,), in doubles; inf where there is none."""
+    A, y, x = np.asarray(instance.A), np.asarray(instance.y), np.asarray(x, dtype=np.float64)
+    n, d = A.shape
+    with np.errstate(all="ignore"):
+        z = A @ x
+        error = gamma(d) * (np.abs(A) @ np.abs(x)) * (1.0 + gamma(d)) + (n + d) * TINY + 2 * U * (np.abs(z) + np.abs(y))
+        if instance.loss == "logistic":
+            t = -y * z + error
+            rows = np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t)))
+        else:
+            size = np.abs(z - y) + error
+            flat = size > instance.delta
+            rows = np.where(flat, instance.delta * (size - 0.5 * instance.delta), 0.5 * size * size)
+        value = float(np.sum(rows) + 0.5 * instance.lam * np.sum(x * x)) * (1.0 + gamma(n + d + 32)) + TINY
+    return value if np.isfinite(value) else np.inf

@@ -1,0 +1,216 @@
+"""Column subset selection: bounds of regions with every error stated.
+
+The objective of a selection T is ||A - P A||_F^2 with P the projection on the span of its columns. For a region (S, C)
+with r places, let E be what S leaves of A and Pi the projection on the span of E_C. Any r columns of C take away at
+most the r largest singular values of Pi E, so with dist_r the distance to the matrices of rank r
+
+    bound = ||E - Pi E||^2 + dist_r(Pi E)^2.
+
+Its square root moves by no more than E and Pi E do (in the Frobenius norm), which is how rounding enters: a projection
+computed from columns of length one whose smallest singular value is at least s, with a residual of at most e, is turned
+by at most e / s. s is verified by a Cholesky factorisation; singular values are trusted to 16 (n + d) 2^-53 ||A||.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.rigorous import TINY, U, gamma, lengths, runs_to_its_end
+
+NEGLIGIBLE = 1e-9
+"""A column of which less than this is left, once those before it are projected out, may be spoken of under a scope."""
+
+RECONSTRUCTION = 1e4
+"""The scope: reconstructions with abs(x_jl) ||a_j|| <= this * ||a_l||."""
+
+DISTINCT = 0.01
+"""A direction known no better than this is not used."""
+
+
+class Span(NamedTuple):
+    """Orthonormal columns (n, m), and a number the projection on their span is no further than from the true one."""
+
+    basis: FloatArray
+    angle: float
+
+    def residual(self, M: FloatArray) -> FloatArray:
+        """M less its projection."""
+        once = M - self.basis @ (self.basis.T @ M)
+        return np.asarray(once - self.basis @ (self.basis.T @ once))
+
+
+class SelectionBounds:
+    """Bound to one matrix; ``bounded`` says whether the claim speaks of bounded reconstructions only."""
+
+    def __init__(self, instance: ColumnInstance, bounded: bool) -> None:
+        self.k = instance.k
+        self.A = np.ascontiguousarray(instance.A, dtype=np.float64)
+        self.n, self.d = self.A.shape
+        self.bounded = bounded
+        self.norms = lengths(np.ascontiguousarray(self.A.T))
+        self.names = [_direction(column) for column in self.A.T]
+        self.size = float(lengths(self.norms[None, :])[0])
+        self.rounding = 4.0 * gamma(self.n + self.d) + 16.0 * (self.n + self.d) * U
+        """What projecting A, or taking singular values, can do, in units of ||A||."""
+
+    def bound(self, inside: Sequence[int], candidates: Sequence[int]) -> float:
+        """A number no selection of the region is below; 0 where nothing better is certain."""
+        try:
+            with np.errstate(all="ignore"):
+                value = self._bound(list(inside), list(candidates))
+        except np.linalg.LinAlgError:  # numbers beyond doubles
+            return 0.0
+        return value if math.isfinite(value) and value > 0 else 0.0
+
+    def _bound(self, inside: list[int], candidates: list[int]) -> float:
+        places = self.k - len(inside)
+        if places <= 0:
+            candidates = []
+        elif len(candidates) <= places:
+            inside, candidates, places = [*inside, *candidates], [], 0
+        kept, skipped, hidden = self._independent(self._distinct(inside))
+        span = self._span_of(kept)
+        if span.angle > DISTINCT:
+            return 0.0
+        if skipped and not self.bounded:
+            # A near combination may point anywhere: it counts as one more column to choose, out of all there could be.
+            return self._best_directions(span, max(0, places) + skipped, [], 0.0)
+        known = {self.names[j] for j in kept}
+        useful = [j for j in self._distinct(candidates) if self.names[j] not in known]
+        if places <= 0 or not useful:
+            left = float(lengths(span.residual(self.A).reshape(1, -1))[0])
+            return self._square(left * (1.0 - gamma(self.n * self.d)), span.angle * self.size, hidden)
+        if places == 1:
+            return self._best_addition(span, useful, hidden)
+        return self._best_directions(span, places, useful, hidden)
+
+    def _square(self, value: float, moved: float, hidden: float) -> float:
+        low = value * (1.0 - gamma(8)) - moved - self.rounding * self.size - hidden - TINY
+        return low * low * (1.0 - 4 * U) if low > 0 else 0.0
+
+    def _distinct(self, columns: list[int]) -> list[int]:
+        """One of each direction but no column that is zero: copies add nothing to a span."""
+        first: dict[bytes, int] = {}
+        for j in sorted(columns):
+            if self.norms[j] > 0:
+                first.setdefault(self.names[j], j)
+        return list(first.values())
+
+    def _independent(self, columns: list[int]) -> tuple[list[int], int, float]:
+        """Columns that are no near combinations of those before, how many are, and what these may hide."""
+        kept: list[int] = []
+        basis = np.zeros((self.n, 0))
+        skipped, left_over = 0, 0.0
+        for j in columns:
+            rest = Span(basis, 0.0).residual(self.A[:, j : j + 1] / self.norms[j])
+            left = float(np.linalg.norm(rest))
+            if left <= NEGLIGIBLE or len(kept) == self.n:
+                skipped, left_over = skipped + 1, left_over + left
+                continue
+            kept.append(j)
+            basis = np.concatenate([basis, Span(basis, 0.0).residual(rest / left)], axis=1)
+            basis[:, -1] /= np.linalg.norm(basis[:, -1])
+        # The exact share left differs from the computed one by no more than the turning of the span times the length.
+        turned = self._span_of(kept).angle + gamma(self.n + 8)
+        return kept, skipped, RECONSTRUCTION * (left_over + skipped * turned) * self.size * 1.001
+
+    def _span_of(self, columns: list[int]) -> Span:
+        units = self.A[:, columns] / self.norms[columns]
+        return verified_span(units, gamma(4) * math.sqrt(len(columns) + 1))
+
+    def _best_addition(self, span: Span, candidates: list[int], hidden: float) -> float:
+        rest = span.residual(self.A)
+        left = float(lengths(rest.reshape(1, -1))[0])
+        error = span.angle + self.rounding
+        values = []
+        for j in candidates:
+            length = float(np.linalg.norm(rest[:, j]))
+            turned = 1.01 * error * float(self.norms[j]) / length if length > 0 else math.inf
+            if not turned < DISTINCT:
+                return self._best_directions(span, 1, candidates, hidden)
+            unit = rest[:, j : j + 1] / length
+            remaining = float(np.linalg.norm(rest - unit @ (unit.T @ rest))) * (1.0 - gamma(self.n * self.d))
+            values.append(self._square(remaining, span.angle * self.size + turned * left, hidden))
+        return min(values)
+
+    def _best_directions(self, span: Span, places: int, candidates: list[int], hidden: float) -> float:
+        rest = span.residual(self.A)
+        left = float(lengths(rest.reshape(1, -1))[0])
+        moved = span.angle * self.size
+        outside, inside = np.zeros_like(rest), rest
+        directions = self._span_of_rest(rest, candidates, span.angle + self.rounding)
+        if directions is not None:
+            outside = directions.residual(rest)
+            inside = rest - outside
+            moved += 2.0 * directions.angle * left
+        singular = np.linalg.svd(inside, compute_uv=False)
+        tail = np.concatenate([singular[places:], np.zeros(1)])
+        value = math.hypot(float(np.linalg.norm(outside)), float(np.linalg.norm(tail)))
+        return self._square(value * (1.0 - gamma(self.n * self.d)), moved, hidden)
+
+    def _span_of_rest(self, rest: FloatArray, candidates: list[int], error: float) -> Span | None:
+        """The span of what is left of the candidates, if they are far enough from dependent to say."""
+        size = np.linalg.norm(rest[:, candidates], axis=0)
+        if not candidates or len(candidates) >= self.n or not np.all(size > 0):
+            return None
+        turned = 1.01 * error * self.norms[candidates] / size
+        found = verified_span(rest[:, candidates] / size, float(np.linalg.norm(turned)) * 1.001 + gamma(self.n + 8))
+        return found if found.angle < DISTINCT else None
+
+
+def _direction(column: FloatArray) -> bytes:
+    """Equal for columns that are copies of each other up to a sign and a power of two."""
+    used = np.flatnonzero(column)
+    if not used.size:
+        return b""
+    exponent = int(np.frexp(np.max(np.abs(column)))[1])
+    scaled = np.ldexp(np.sign(column[used[0]]) * column, -exponent) + 0.0
+    exact = np.array_equal(np.abs(np.ldexp(scaled, exponent)), np.abs(column))
+    return scaled.tobytes() if exact else b"=" + column.tobytes()
+
+
+def verified_span(units: FloatArray, error: float) -> Span:
+    """The span of columns of length one that are known up to ``error`` (Frobenius norm)."""
+    n, m = units.shape
+    if m == 0:
+        return Span(np.zeros((n, 0)), 0.0)
+    if m > n or not np.all(np.isfinite(units)):
+        return Span(np.zeros((n, 0)), math.inf)
+    basis = np.linalg.qr(units)[0]
+    room = 2.0 * m * (gamma(n + 8) + gamma(m + 4))
+    skew = float(np.linalg.norm(basis.T @ basis - np.eye(m))) * 1.001 + m * gamma(n + 4)
+    # No combination of the basis is nearer to a column than its projection, so any coordinates show what is missed.
+    coordinates = basis.T @ units
+    reach = np.abs(units) + np.abs(basis) @ np.abs(coordinates)
+    missed = float(np.linalg.norm(units - basis @ coordinates)) * 1.001 + gamma(m + 4) * float(np.linalg.norm(reach))
+    gram = units.T @ units
+    smallest = 0.9 * float(np.linalg.eigvalsh(gram)[0])
+    if not (smallest > room and runs_to_its_end(gram - (smallest + room) * np.eye(m))):
+        return Span(basis, math.inf)
+    least = math.sqrt(smallest) * (1.0 - 1e-9) - error
+    if not (least > 0 and skew < DISTINCT):
+        return Span(basis, math.inf)
+    return Span(basis, ((missed + error) / least + 2.0 * skew) * 1.001)
+
+
+def selection_objective_above(instance: ColumnInstance, chosen: Sequence[int]) -> float:
+    """An upper estimate of the objective of a selection: of *some* reconstruction from its columns."""
+    A = np.asarray(instance.A, dtype=np.float64)
+    d = A.shape[1]
+    columns = A[:, sorted(chosen)]
+    if not np.all(lengths(A) < np.sqrt(np.finfo(np.float64).max)):
+        return math.inf
+    with np.errstate(all="ignore"):
+        scale = lengths(np.ascontiguousarray(columns.T))
+        units = columns[:, scale > 0] / scale[scale > 0]
+        X = np.linalg.lstsq(units, A, rcond=1e-12)[0] if units.shape[1] else np.zeros((0, d))
+        X = X + (np.linalg.lstsq(units, A - units @ X, rcond=1e-12)[0] if units.shape[1] else 0.0)
+        rest = np.abs(A - units @ X) + gamma(len(chosen) + 8) * (np.abs(units) @ np.abs(X) + np.abs(A))
+        value = float(lengths(rest.reshape(1, -1))[0]) ** 2 * (1.0 + 8 * U) + TINY
+    return value if math.isfinite(value) else math.inf

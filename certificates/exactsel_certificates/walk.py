@@ -1,0 +1,126 @@
+"""Walk the tree of a proof: every region it closes, and with what witness.
+
+The tree is one sequence of words, in preorder. A word either splits the region at hand by a column (both children
+follow), closes one child of such a split at once, closes the region, or names the witness used from here on. So the
+closed regions cover the root whatever the words are; all that can be wrong is that they end too early or too late, or
+speak of a column that is decided already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel_certificates.container import (
+    CLOSE,
+    INFIMUM,
+    LEAVE_OUT,
+    PUT_IN,
+    SPLIT_IN,
+    SPLIT_OUT,
+    USE,
+    MalformedError,
+)
+
+OUT, FREE, IN = 0, 1, 2
+
+OTHER = {IN: OUT, OUT: IN}
+
+CHUNK = 1 << 16
+"""Words turned into Python numbers at a time."""
+
+
+class Leaves(NamedTuple):
+    """Closed regions: for each the state of every column (OUT, FREE or IN) and the witness of its bound."""
+
+    states: NDArray[np.uint8]
+    """(B, d)"""
+    witness: NDArray[np.int64]
+    """(B,) the argument of the last USE."""
+
+
+def first_region(d: int, must_have: Sequence[int] = (), must_not: Sequence[int] = ()) -> bytes:
+    """The state of every column where the tree begins."""
+    state = bytearray([FREE]) * d
+    for j in must_have:
+        state[j] = IN
+    for j in must_not:
+        state[j] = OUT
+    return bytes(state)
+
+
+def closed_regions(tree: NDArray[np.int32], root: bytes, k: int, batch: int) -> Iterator[Leaves]:
+    """The closed regions below the region ``root``, at most ``batch`` at a time.
+
+    Raises
+    ------
+    MalformedError
+        When the words are no tree over d columns with at most k of them inside.
+    """
+    states: list[bytes] = []
+    witnesses: list[int] = []
+    d = len(root)
+    for state, witness in _regions(tree, root, k):
+        states.append(state)
+        witnesses.append(witness)
+        if len(states) == batch:
+            yield _leaves(states, witnesses, d)
+            states, witnesses = [], []
+    if states:
+        yield _leaves(states, witnesses, d)
+
+
+def _leaves(states: list[bytes], witnesses: list[int], d: int) -> Leaves:
+    table = np.frombuffer(b"".join(states), dtype=np.uint8).reshape(len(states), d)
+    return Leaves(table, np.array(witnesses, dtype=np.int64))
+
+
+def _words(tree: NDArray[np.int32]) -> Iterator[int]:
+    for first in range(0, len(tree), CHUNK):
+        yield from tree[first : first + CHUNK].tolist()
+
+
+def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[bytes, int]]:
+    state, d = bytearray(root), len(root)
+    witness, inside = INFIMUM, root.count(IN)
+    decided: list[int] = []
+    # Children still to come: how many columns were decided when their parent was split, and their own decision.
+    waiting: list[tuple[int, int, int]] = []
+    finished = False
+    for word in _words(tree):
+        kind, column = word & 7, word >> 3
+        if finished or column < 0:
+            raise MalformedError("the tree goes on after its last region." if finished else "the tree holds no words.")
+        if kind == USE:
+            witness = column
+            continue
+        if kind == CLOSE:
+            yield bytes(state), witness
+            if not waiting:
+                finished = True
+                continue
+            depth, column, decision = waiting.pop()
+            while len(decided) > depth:
+                last = decided.pop()
+                inside -= state[last] == IN
+                state[last] = FREE
+        else:
+            if column >= d or state[column] != FREE or inside >= k:
+                raise MalformedError(f"the tree decides on column {column} where that is not possible.")
+            if kind in (SPLIT_IN, SPLIT_OUT):
+                decision = IN if kind == SPLIT_IN else OUT
+                waiting.append((len(decided), column, OTHER[decision]))
+            elif kind in (PUT_IN, LEAVE_OUT):
+                decision = IN if kind == PUT_IN else OUT
+                state[column] = OTHER[decision]
+                yield bytes(state), witness
+            else:
+                raise MalformedError(f"the tree holds a word of kind {kind}, which does not exist.")
+        state[column] = decision
+        inside += decision == IN
+        decided.append(column)
+    if not finished:
+        raise MalformedError("the tree ends before its last region is closed.")

@@ -1,0 +1,29 @@
+"""``exactsel near``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from exactsel.cli.options import SIGNALS, problem_options, read_problem, search_options, search_settings
+
+
+@click.command("near")
+@problem_options
+@click.option("--tau", type=float, required=True, help="How far above the best objective a model may be.")
+@click.option("--cap", type=int, default=1000, show_default=True, help="Models after which the list is cut short.")
+@search_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(tau: float, cap: int, as_json: bool, **arguments: Any) -> int:
+    """List every set of exactly k columns whose best model is within tau of the best of all.
+
+    Says whether the best is unique and which columns all of them share. Exit code 0 means that the list is complete
+    and proven, 1 that it was cut short.
+    """
+    from exactsel.near import near_optimal
+
+    problem = read_problem(arguments)
+    near = near_optimal(problem, tau, cap=cap, signals=SIGNALS, **search_settings(arguments))
+    click.echo(near.to_json() if as_json else str(near))
+    return 130 if near.termination == "interrupted" else 0 if near.complete else 1

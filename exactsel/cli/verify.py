@@ -1,0 +1,29 @@
+"""``exactsel verify``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from exactsel.cli.options import problem_options, read_problem
+
+REJECTED = 3
+
+
+@click.command("verify")
+@click.argument("proof", type=click.Path())
+@problem_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(proof: str, as_json: bool, **arguments: Any) -> int:
+    """Check a proof file that a solve has written.
+
+    What is checked is a claim about INSTANCE and the options given here, never about what the file says of itself.
+    Exit code 0 means verified, 3 rejected, 2 that the file is no proof.
+    """
+    from exactsel.verifying import verify
+
+    verdict = verify(read_problem(arguments), proof)
+    click.echo(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
+    return 0 if verdict.verified else REJECTED

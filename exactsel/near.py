@@ -1,0 +1,251 @@
+"""More than the optimum: every set of k columns that comes within tau of it.
+
+From the complete list follows what a single model cannot tell: whether the optimum is unique within tau, which columns
+all good models share, and which ones none of them needs.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from exactsel._jit import available_threads
+from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.errors import InputError
+from exactsel.kernels.node import IN, OUT
+from exactsel.result import Result, finite
+from exactsel.search.branching import Branching
+from exactsel.search.regions import Answer
+from exactsel.search.watch import Watch
+from exactsel.settings import Settings
+from exactsel.solving import methods_for, solve
+from exactsel.subset import SubsetProblem
+from exactsel.types import StateArray
+
+BATCH = 64
+"""Regions bounded at a time, the last found first."""
+
+MARGIN = 1e-9
+"""Times max(1, |threshold|): regions are closed this much above the threshold, so that rounding hides no model."""
+
+
+@dataclass(frozen=True)
+class NearModel:
+    """A set of exactly k columns and the objective of the best model on it."""
+
+    support: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class NearOptimal:
+    """All sets of exactly k columns whose objective is at most ``threshold``, best first.
+
+    When ``complete``, every other set of k columns has a larger objective; within the result's ``scope`` and to what
+    rounding does to an objective. Otherwise the list has been cut short, and nothing is said of what is missing.
+    """
+
+    models: tuple[NearModel, ...]
+    complete: bool
+    threshold: float
+    """Objective of the best model plus tau."""
+    tau: float
+    termination: str
+    """``complete``, ``cap`` (too many models), ``time_limit`` or ``interrupted``."""
+    regions: int
+    """Regions that were bounded."""
+    result: Result
+    """The search for the optimum itself."""
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def unique(self) -> bool | None:
+        """Whether the best set of k columns is the only one within tau; None where that is not known."""
+        if len(self.models) > 1:
+            return False
+        return True if self.complete else None
+
+    @property
+    def in_every(self) -> tuple[int, ...] | None:
+        """Columns of every model within tau; None unless the list is complete."""
+        if not self.complete:
+            return None
+        sets = [set(model.support) for model in self.models]
+        return tuple(sorted(set.intersection(*sets))) if sets else ()
+
+    @property
+    def in_none(self) -> tuple[int, ...] | None:
+        """Columns of no model within tau; None unless the list is complete."""
+        if not self.complete:
+            return None
+        used = set[int]().union(*(model.support for model in self.models))
+        return tuple(j for j in range(self.result.problem["d"]) if j not in used)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the JSON object of the command line."""
+        return {
+            "models": [{"support": list(model.support), "value": finite(model.value)} for model in self.models],
+            "complete": self.complete, "termination": self.termination, "unique": self.unique,
+            "threshold": finite(self.threshold), "tau": self.tau, "regions": self.regions,
+            "in_every": None if self.in_every is None else list(self.in_every),
+            "in_none": None if self.in_none is None else list(self.in_none),
+            "optimum": self.result.as_dict(),
+        }  # fmt: skip
+
+    def to_json(self, **options: Any) -> str:
+        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+    def __str__(self) -> str:
+        k = self.result.problem["k"]
+        if self.complete:
+            what = f"{len(self.models)} sets of {k} columns are within {self.tau:g} of the best; there is no other"
+        else:
+            what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} columns found so far"
+        lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
+        if self.complete:
+            lines.append(f"unique       {'yes' if self.unique else 'no'}")
+            lines.append(f"in every one {self._named(self.in_every or ())}")
+        lines += [f"{model.value:.12g}   {self._named(model.support)}" for model in self.models]
+        return "\n".join(lines)
+
+    def _named(self, columns: Iterable[int]) -> str:
+        names = self.feature_names
+        return ", ".join(str(j) if names is None else f"{j} {names[j]}" for j in columns) or "none"
+
+
+def near_optimal(
+    problem: SubsetProblem,
+    tau: float,
+    *,
+    cap: int = 1000,
+    time_limit: float | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
+) -> NearOptimal:
+    """List every set of exactly k columns whose best model is within ``tau`` of the best objective.
+
+    Parameters
+    ----------
+    problem : Problem or ColumnSubsetProblem
+    tau : float
+        Absolute, on the scale of the objective; not negative.
+    cap : int
+        With more models than this the list is cut short, and says so.
+    time_limit : float, optional
+        Seconds for finding the optimum and listing together.
+    signals : sequence of int
+        Signals that end the listing with what there is (main thread only).
+    **options
+        As for :func:`exactsel.solve`: bound, branching, threads, seed and so on.
+
+    Returns
+    -------
+    NearOptimal
+
+    Raises
+    ------
+    InputError
+        For a tau or cap that is negative or no number.
+    """
+    if not (np.isfinite(tau) and tau >= 0):
+        raise InputError(f"tau is {tau}, but it must be a number that is not negative; give --tau.")
+    if cap < 1:
+        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
+    began = time.perf_counter()
+    result = solve(problem, time_limit=time_limit, signals=signals, **options)
+    rest = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - began))
+    if result.termination == "interrupted":
+        rest = 0.0
+    with Watch(rest, signals) as watch, threadpool_limits(1, "blas"):
+        solver, branching = methods_for(problem, Settings(**options))
+        bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
+        listing = _Listing(problem, bound, branching, result.upper, tau, cap)
+        termination = listing.run(watch)
+    models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
+    return NearOptimal(
+        models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
+        problem.feature_names,
+    )  # fmt: skip
+
+
+class _Listing:
+    """A depth-first search that closes a region only where its bound is above the threshold."""
+
+    def __init__(
+        self, problem: SubsetProblem, bound: PreparedBound, branching: Branching, upper: float, tau: float, cap: int
+    ) -> None:
+        self.problem, self.bound, self.branching, self.tau, self.cap = problem, bound, branching, tau, cap
+        self.best = upper
+        self.found: list[NearModel] = []
+        self.regions = 0
+        self._open: list[tuple[StateArray, Any]] = [(problem.root_state, None)]
+
+    @property
+    def threshold(self) -> float:
+        """The best objective known, plus tau."""
+        return self.best + self.tau
+
+    @property
+    def cutoff(self) -> float:
+        """The bound at which a region is closed."""
+        return self.threshold + MARGIN * max(1.0, abs(self.threshold))
+
+    def within(self) -> list[NearModel]:
+        """What was found and is within the threshold, as far as rounding lets one say."""
+        return [model for model in self.found if model.value <= self.cutoff]
+
+    def run(self, watch: Watch) -> str:
+        """Take the space apart; why that ended."""
+        while self._open:
+            if watch.stopped:
+                return watch.reason or "time_limit"
+            if len(self.found) > self.cap:
+                self.found = self.within()
+                if len(self.found) > self.cap:
+                    return "cap"
+            regions = [region for region in self._taken() if not self._settled(region[0])]
+            if regions:
+                self._divide(regions)
+        return "complete"
+
+    def _taken(self) -> list[tuple[StateArray, Any]]:
+        taken = self._open[-BATCH:]
+        del self._open[-BATCH:]
+        return taken
+
+    def _settled(self, state: StateArray) -> bool:
+        """Whether a region holds one set of k columns, which is then evaluated, or none."""
+        inside, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
+        if inside.size == self.problem.k or allowed.size == self.problem.k:
+            support = inside if inside.size == self.problem.k else allowed
+            value = self.problem.fit(support).value
+            self.best = min(self.best, value)
+            if value <= self.cutoff:
+                self.found.append(NearModel(tuple(int(j) for j in support), value))
+            return True
+        return bool(allowed.size < self.problem.k)
+
+    def _divide(self, regions: list[tuple[StateArray, Any]]) -> None:
+        states = np.stack([state for state, _ in regions])
+        tightened = self.bound.tighten(states, [warm for _, warm in regions], self.cutoff, self.best)
+        self.regions += len(regions)
+        for row, (state, _) in enumerate(regions):
+            if tightened.answers.bound[row] >= self.cutoff:
+                continue
+            column = self._column(Answer(tightened, row), state)
+            for decision in (IN, OUT):
+                child = state.copy()
+                child[column] = decision
+                self._open.append((child, tightened.warm[row]))
+
+    def _column(self, answer: Answer, state: StateArray) -> int:
+        view = answer.view(state)
+        return int(view.candidates[self.branching.select(view)])

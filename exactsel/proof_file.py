@@ -1,0 +1,310 @@
+"""Write the proof of a search to a file anyone can check (certificates/FORMAT.md).
+
+The writer is an observer of the search's events. What it sees goes to temporary files at once; in memory it keeps an
+index of some forty bytes a node, and the points written last, so that regions closed by the same point share it. When
+the search has ended the pieces are put in preorder and the file takes its name, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import tempfile
+import time
+from array import array
+from collections import OrderedDict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from exactsel.column_subset import ColumnSubsetProblem
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.files import replacing
+from exactsel.kernels.preorder import preorder_words
+from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
+from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
+from exactsel.losses.huber import Huber
+from exactsel.losses.logistic import Logistic
+from exactsel.losses.quadratic import Quadratic
+from exactsel.problem import Problem
+from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
+from exactsel.proof import Proof as Point
+from exactsel.proof_records import Records
+from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
+from exactsel.search.node import ROOT_ID
+from exactsel.search.state import SearchState
+from exactsel.subset import SubsetProblem
+from exactsel.types import FloatArray
+from exactsel_certificates import container as fmt
+from exactsel_certificates.checking import AnyInstance
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.rigorous import model_objective
+from exactsel_certificates.selections import selection_objective_above
+
+HAIR = 1e-9
+"""Times |upper|: by how much the claimed lower bound stays below the search's own, for what rounding did to it."""
+
+REMEMBERED_BYTES = 32 * 2**20
+"""Memory for the points written last."""
+
+POINT_BYTES = 400
+"""What remembering a point takes besides its numbers."""
+
+CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
+"""Losses the checker knows."""
+
+_KINDS = np.zeros(8, dtype=np.int32)
+_KINDS[[BRANCH, MOVE_PUT_IN, LEFT_OUT, CLOSED]] = fmt.SPLIT_OUT, fmt.PUT_IN, fmt.LEAVE_OUT, fmt.CLOSE
+
+
+def instance_of(problem: Any) -> AnyInstance:
+    """The problem as the checker takes it; :class:`UnsupportedError` where the checker cannot know it."""
+    if isinstance(problem, ColumnSubsetProblem):
+        return ColumnInstance(np.array(problem.A), problem.k)
+    if not isinstance(problem, Problem) or type(problem.loss) not in CHECKABLE:
+        name = getattr(getattr(problem, "loss", None), "name", type(problem).__name__)
+        raise UnsupportedError(
+            f"a proof file cannot speak of '{name}', which its checker does not know; leave the proof out, or use "
+            f"quadratic, huber or logistic loss."
+        )
+    delta = problem.loss_parameters.get("delta", np.inf)
+    return Instance(
+        np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta,
+        problem.must_have, problem.must_not,
+    )  # fmt: skip
+
+
+class ProofWriter:
+    """Observes one search from its root; :meth:`finish` writes the file.
+
+    Parameters
+    ----------
+    problem : Problem or ColumnSubsetProblem
+    path : path
+        The file to write.
+
+    Raises
+    ------
+    UnsupportedError
+        For a loss the checker cannot know.
+    InputError
+        When the folder cannot be written.
+    """
+
+    def __init__(self, problem: SubsetProblem, path: str | os.PathLike[str]) -> None:
+        self.problem = problem
+        self.path = Path(path)
+        self.seconds = 0.0
+        self._instance = instance_of(problem)
+        self._open: dict[str, IO[bytes]] = {}
+        self._index_type = "u1" if problem.d <= 2**8 else "<u2" if problem.d <= 2**16 else "<i4"
+        self._point_sizes = array("i")
+        self._duals = 0
+        self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
+        self._known_bytes = 0
+        self._curvature: FloatArray | None = None
+        self._records = Records()
+        self._node, self._witness, self._piece = -1, -1, array("i")
+        self._finished = False
+        for name in ("pieces", "point_value", "point_index", "dual_value"):
+            self._open[name] = _spool(self.path)
+
+    def __call__(self, event: Event, state: SearchState) -> None:
+        """Take down what the event says."""
+        if not isinstance(event, Fixed | Divided | Discarded | Explored | SearchedBelow | Started | Finished):
+            return
+        began = time.perf_counter()
+        if isinstance(event, Fixed):
+            kind = fmt.PUT_IN if event.inside else fmt.LEAVE_OUT
+            self._note(event.node, self._use(event.proof, event.bound), 8 * event.column + kind)
+        elif isinstance(event, Divided):
+            words = [word for j, child in zip(event.columns, event.children, strict=True) for word in (8 * j, ~child)]
+            self._note(event.node, -1, *words, ~event.rest)
+        elif isinstance(event, Discarded):
+            self._note(event.node, self._use(event.proof, event.bound), fmt.CLOSE)
+        elif isinstance(event, Explored):
+            self._walked(event)
+        elif isinstance(event, SearchedBelow):
+            self._searched(event)
+        elif isinstance(event, Started):
+            self._check_start(event)
+        else:
+            self._finished = True
+            for node in event.open_nodes:
+                self._note(node.id, self._use(node.proof, node.bound), fmt.CLOSE)
+        self.seconds += time.perf_counter() - began
+
+    def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
+        """Put everything in preorder and write the file.
+
+        ``lower`` is the search's own bound; the claim stays :data:`HAIR` below it.
+        """
+        if not self._finished:
+            raise InputError("the search has not come to an end, so there is no proof to write; let it finish.")
+        began = time.perf_counter()
+        if coef.size == 0:
+            coef = np.zeros(self.problem.d)
+            coef[list(support)] = 1.0
+        used = np.flatnonzero(coef)
+        curvature = np.zeros(0) if self._curvature is None else self._curvature
+        self._end_piece()
+        pieces = self._open["pieces"]
+        pieces.flush()
+        tree = _spool(self.path)
+        self._open["tree"] = tree
+        words = 0
+        with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spool:
+            for part in self._records.in_preorder(spool):
+                tree.write(np.asarray(part, dtype="<i4").tobytes())
+                words += len(part)
+        entries = self._header(lower, upper, coef, scope)
+        points = len(self._point_sizes)
+        stored = self._open["point_index"].tell() // np.dtype(self._index_type).itemsize
+        arrays = {
+            "curvature": ("<f8", len(curvature)), "model_value": ("<f8", len(used)), "point_value": ("<f8", stored),
+            "dual_value": ("<f8", self._duals * self.problem.n), "model_index": ("<i4", len(used)),
+            "point_size": ("<i4", points), "tree": ("<i4", words), "point_index": (self._index_type, stored),
+        }  # fmt: skip
+        direct = {
+            "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
+            "model_index": used.astype("<i4"), "point_size": np.array(self._point_sizes, dtype="<i4"),
+        }  # fmt: skip
+        with replacing(self.path) as out:
+            out.write(fmt.header_bytes(entries, arrays))
+            for name in fmt.ARRAYS:
+                if name in direct:
+                    out.write(direct[name].tobytes())
+                else:
+                    _copy(self._open[name], out)
+        self.close()
+        self.seconds += time.perf_counter() - began
+
+    def close(self) -> None:
+        """Remove the temporary files; needed when :meth:`finish` is not reached."""
+        for stream in self._open.values():
+            stream.close()
+        self._open.clear()
+
+    def _header(self, lower: float, upper: float, coef: FloatArray, scope: str) -> dict[str, Any]:
+        problem = self.problem
+        if isinstance(self._instance, ColumnInstance):
+            shown = selection_objective_above(self._instance, np.flatnonzero(coef).tolist())
+            size = problem.n + problem.d
+            hair = HAIR * upper + 64 * size * 2.0**-53 * float(np.sqrt(upper * np.sum(self._instance.A**2)))
+            about = {"family": "css", "loss": ""}
+        else:
+            shown = model_objective(self._instance, coef)
+            hair = HAIR * upper + 1e-13 * model_objective(self._instance, np.zeros(problem.d))
+            about = {"family": "regression", "loss": self._instance.loss}
+        return {
+            **about, "n": problem.n, "d": problem.d, "k": problem.k, "problem_hash": problem.hash,
+            "lower": max(0.0, lower - hair).hex(), "upper": max(shown, upper).hex(),
+            "scope": "bounded models" if scope else "",
+        }  # fmt: skip
+
+    def _note(self, node: int, use: int, *words: int) -> None:
+        """Words of a node under a witness (-1: they need none); those of one node under one witness make one piece."""
+        if node != self._node or (use >= 0 and use != self._witness):
+            self._end_piece()
+            self._node, self._witness = node, use
+            if use >= 0:
+                self._piece.append(use)
+        self._piece.extend(words)
+
+    def _end_piece(self) -> None:
+        if self._piece:
+            self._records.add(self._node, len(self._piece))
+            self._open["pieces"].write(self._piece.tobytes())
+        self._piece = array("i")
+        self._node = -1
+
+    def _walked(self, event: Explored) -> None:
+        """A walk's moves as words; a region left open refers to the node made of it."""
+        if event.curvature is not None and np.all(event.curvature > 0):
+            self._keep_curvature(event.curvature)
+        moves = event.moves
+        words = (moves & ~7).astype(np.int32) + _KINDS[moves & 7]
+        words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)
+        self._end_piece()
+        self._records.add(event.node, 1 + len(words))
+        self._open["pieces"].write(np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
+
+    def _searched(self, event: SearchedBelow) -> None:
+        """The steps of a search inside the kernel, as one piece in preorder."""
+        below = event.below
+        notes, used = below.raw_notes(), below.points_used()
+        points = below.points(used)
+        first = len(self._point_sizes)
+        rows, columns = points.nonzero()
+        self._open["point_index"].write(columns.astype(self._index_type).tobytes())
+        self._open["point_value"].write(points[rows, columns].astype("<f8", copy=False).tobytes())
+        self._point_sizes.extend(np.bincount(rows, minlength=len(points)).tolist())
+        sample = below.sample_point()
+        if isinstance(sample, CurvedPoint):
+            self._keep_curvature(sample.curvature)
+        uses = np.full(below.nodes, -1, dtype=np.int64)
+        uses[used] = 8 * (fmt.FIRST_POINT + 2 * np.arange(first, first + len(used))) + fmt.USE
+        own = self._use(event.came_with, math.inf)
+        words = preorder_words(notes, below.numbers, uses, own, event.first_id)
+        self._end_piece()
+        self._records.add(event.node, len(words), mixed=True)
+        self._open["pieces"].write(words.astype("<i4").tobytes())
+
+    def _check_start(self, event: Started) -> None:
+        if [node.id for node in event.open_nodes] != [ROOT_ID]:
+            raise InputError(
+                "a proof must see the search from its root, but this one goes on with an earlier one; start anew."
+            )
+
+    def _use(self, point: Point, bound: float) -> int:
+        """The word that names a witness; what needs none beyond the infimum gets that."""
+        if isinstance(point, InfimumPoint) or bound <= 0.0:
+            return 8 * fmt.INFIMUM + fmt.USE
+        if isinstance(point, FitPoint):
+            return 8 * fmt.FIT + fmt.USE
+        if isinstance(point, EigenvaluePoint):
+            return 8 * fmt.EIGENVALUES + fmt.USE
+        known = self._known.get(id(point))
+        if known is None:
+            known = (point, *self._write_point(point))
+            self._known[id(point)] = known
+            self._known_bytes += known[2]
+            while self._known_bytes > REMEMBERED_BYTES:
+                self._known_bytes -= self._known.popitem(last=False)[1][2]
+        return 8 * known[1] + fmt.USE
+
+    def _write_point(self, point: ModelPoint | DualPoint) -> tuple[int, int]:
+        """Store a point; its number as a witness, and the bytes it takes."""
+        if isinstance(point, DualPoint):
+            self._open["dual_value"].write(np.asarray(point.beta, dtype="<f8").tobytes())
+            self._duals += 1
+            return fmt.FIRST_POINT + 2 * (self._duals - 1) + 1, POINT_BYTES + point.beta.nbytes
+        if isinstance(point, CurvedPoint):
+            self._keep_curvature(point.curvature)
+        self._open["point_index"].write(point.index.astype(self._index_type).tobytes())
+        self._open["point_value"].write(point.value.astype("<f8", copy=False).tobytes())
+        self._point_sizes.append(len(point.index))
+        return fmt.FIRST_POINT + 2 * (len(self._point_sizes) - 1), POINT_BYTES + 12 * len(point.index)
+
+    def _keep_curvature(self, curvature: FloatArray) -> None:
+        if self._curvature is None:
+            self._curvature = curvature
+
+
+def _spool(path: Path) -> IO[bytes]:
+    """A temporary file beside the one to be written."""
+    try:
+        return tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}); choose a folder that exists and is yours."
+        ) from None
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> None:
+    source.seek(0)
+    while chunk := source.read(1 << 20):
+        target.write(chunk)

@@ -1,0 +1,97 @@
+"""The pieces of a proof, written in the order of the search, and the preorder they are put in at the end."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel.search.node import ROOT_ID
+from exactsel_certificates import container as fmt
+
+FLUSHED = 1 << 16
+"""Words put in order before they are written."""
+
+UNKNOWN = -2
+"""In the place of the witness in force, after a piece that names several."""
+
+
+class Records:
+    """Which pieces of the spool belong to which node, in the order they were written."""
+
+    def __init__(self) -> None:
+        self._first, self._last = array("i"), array("i")
+        self._start, self._next, self._mixed = array("q"), array("i"), array("b")
+        self._words = 0
+
+    def add(self, node: int, words: int, mixed: bool = False) -> None:
+        """Enter a piece of ``words`` words; a ``mixed`` one names a witness wherever it needs one."""
+        while len(self._first) <= node:
+            self._first.append(-1)
+            self._last.append(-1)
+        record = len(self._start)
+        self._start.append(self._words)
+        self._mixed.append(mixed)
+        self._next.append(-1)
+        self._words += words
+        if self._last[node] >= 0:
+            self._next[self._last[node]] = record
+        else:
+            self._first[node] = record
+        self._last[node] = record
+
+    def in_preorder(self, spool: memoryview) -> Iterator[array[int]]:
+        """The words of the whole tree, in parts: every reference to a node is replaced by that node's pieces."""
+        out, witness = array("i"), -1
+        waiting = [self._piece(spool, self._first[ROOT_ID])]
+        while waiting:
+            piece = waiting[-1]
+            start = piece.position
+            end = piece.references.pop() if piece.references else len(piece.words)
+            piece.position = end + 1
+            if end > start:
+                if piece.witness >= 0 and piece.witness != witness:
+                    witness = piece.witness
+                    out.append(witness)
+                out.extend(piece.words[start:end])
+                witness = UNKNOWN if piece.mixed else witness
+            if end < len(piece.words):
+                waiting.append(self._piece(spool, self._first[~piece.words[end]]))
+            elif piece.following >= 0:
+                waiting[-1] = self._piece(spool, piece.following)
+            else:
+                waiting.pop()
+            if len(out) > FLUSHED:
+                yield out
+                out = array("i")
+        yield out
+
+    def _piece(self, spool: memoryview, record: int) -> _Piece:
+        start = self._start[record]
+        end = self._start[record + 1] if record + 1 < len(self._start) else self._words
+        words = array("i")
+        words.frombytes(spool[4 * start : 4 * end])
+        mixed = bool(self._mixed[record])
+        named = not mixed and words[0] >= 0 and words[0] & 7 == fmt.USE
+        if len(words) < 64:
+            references = [i for i, word in enumerate(words) if word < 0]
+        else:
+            references = np.flatnonzero(np.frombuffer(words, dtype=np.int32) < 0).tolist()
+        references.reverse()
+        return _Piece(words, int(named), words[0] if named else -1, references, self._next[record], mixed)
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A piece on its way into the file: the position reached, the word that names its witness (or -1), the positions
+    of its references, last first, and the node's next piece (or -1).
+    """
+
+    words: array[int]
+    position: int
+    witness: int
+    references: list[int]
+    following: int
+    mixed: bool

@@ -1,0 +1,43 @@
+"""Check a proof file against a problem."""
+
+from __future__ import annotations
+
+import os
+
+from exactsel.errors import InputError
+from exactsel.proof_file import instance_of
+from exactsel.subset import SubsetProblem
+from exactsel_certificates.checking import EXACT_LIMIT, Verdict
+from exactsel_certificates.checking import verify as check
+from exactsel_certificates.container import MalformedError, read_proof
+
+
+def verify(problem: SubsetProblem, proof: str | os.PathLike[str], *, exact_limit: float = EXACT_LIMIT) -> Verdict:
+    """Check a proof file, trusting neither the file nor the solver.
+
+    Parameters
+    ----------
+    problem : Problem or ColumnSubsetProblem
+        The problem the proof is to be about; nothing of it is taken from the file.
+    proof : path
+        The file a solve has written.
+    exact_limit : float
+        Multiplications that may go into exact arithmetic where doubles leave too thin a margin.
+
+    Returns
+    -------
+    Verdict
+        ``verified``, and in any case what was established.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or is no proof file.
+    """
+    instance = instance_of(problem)
+    try:
+        return check(read_proof(proof), instance, exact_limit)
+    except MalformedError as error:
+        raise InputError(f"{proof} is no proof: {error}") from None
+    except OSError as error:
+        raise InputError(f"{proof} cannot be read ({error.strerror}); give the file a solve has written.") from None

@@ -1,0 +1,70 @@
+"""Every search any test runs from its root to its end leaves a proof, and the checker must verify it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from exactsel.column_subset import ColumnSubsetProblem
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem import Problem
+from exactsel.proof_file import ProofWriter
+from exactsel.search.events import Finished
+from exactsel.solving import Search
+from exactsel.verifying import verify
+
+MOST_ENTRIES = 8_000
+"""Entries of A up to which a search is checked, so that the tests stay quick ..."""
+
+MOST_NODES = 3_000
+"""... and nodes."""
+
+run_search = Search.__iter__
+
+
+def wants_proof(search):
+    problem = search.problem
+    known = type(problem) in (Problem, ColumnSubsetProblem) and problem.AT.size <= MOST_ENTRIES
+    return known and search._given_state is None
+
+
+def search_with_proof(search):
+    """The events of a search, which must also come to a proof that holds."""
+    writer = None
+    if wants_proof(search):
+        folder = tempfile.TemporaryDirectory()
+        try:
+            writer = ProofWriter(search.problem, Path(folder.name) / "run.exsel")
+        except (UnsupportedError, InputError):
+            folder.cleanup()
+    if writer is None:
+        yield from run_search(search)
+        return
+    with folder:
+        try:
+            for event in run_search(search):
+                writer(event, search.state)
+                if isinstance(event, Finished):
+                    check(search, writer)
+                yield event
+        finally:
+            writer.close()
+
+
+def check(search, writer):
+    state = search.state
+    if state.nodes > MOST_NODES:
+        return
+    found = state.incumbent
+    writer.finish(state.lower, state.upper, found.support, found.coef, state.scope)
+    verdict = verify(search.problem, writer.path)
+    assert verdict.verified, f"{search.problem}, {search.settings}: {verdict}"
+
+
+@pytest.fixture(autouse=True)
+def every_search_is_verified(request, monkeypatch):
+    """Switched off by the marker ``untrue`` where a test's own bounds are wrong on purpose."""
+    if "untrue" not in request.keywords:
+        monkeypatch.setattr(Search, "__iter__", search_with_proof)
