@@ -106,8 +106,8 @@ def answer_text(result: Result) -> str:
             )
         case Claim.BOUNDED:
             text = (
-                f"No model{demanded} with at most {k} of the {d} columns has an objective below {result.lower:.8g}. This "
-                f"one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
+                f"No model{demanded} with at most {k} of the {d} columns has an objective below {result.lower:.8g}. "
+                f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
