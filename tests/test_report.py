@@ -156,6 +156,16 @@ class TestExchanges:
             }
         assert around.near_optimal == len(near | {result.support})
 
+    def test_demands_are_kept(self):
+        problem = random_problem(4, d=6, k=3).replace(must_have=[5], must_not=[0])
+        result = solve(problem)
+        around = neighbourhood(problem, result.support, result.upper, [])
+        assert {exchange.column for exchange in around.exchanges} == {*result.support} - {5}
+        assert all(exchange.replacement not in (0, None) for exchange in around.exchanges)
+        shown = checked_page(run_page(result, problem)).shown
+        assert "that the demands allow" in shown
+        assert "columns in no model" in shown
+
     def test_every_column_chosen(self):
         problem = random_problem(1, d=3, k=3)
         result = solve(problem)
@@ -224,6 +234,21 @@ class TestCommand:
         assert ended.value.code == 0
         page = checked_page(target.read_text(encoding="utf-8"))
         assert shlex.join(["exactsel", "solve", instance, "--k", "2", "--eps", "0.5", "--no-subtrees"]) in page.shown
+
+    def test_the_report_says_how_to_check_the_proof(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        options = ["-k", "3", "--must-have", "spike"]
+        instance = str(INSTANCES / "outlier.npz")
+        with pytest.raises(SystemExit) as ended:
+            run_command_line(["solve", instance, *options, "--proof", "a b.exsel", "--report", "run.html", "--quiet"])
+        assert ended.value.code == 0
+        shown = checked_page((tmp_path / "run.html").read_text(encoding="utf-8")).shown
+        check = shlex.join(["exactsel", "verify", "a b.exsel", instance, "--k", "3", "--must-have", "spike"])
+        assert check in shown
+        assert "columns in every model" in shown
+        with pytest.raises(SystemExit) as ended:
+            run_command_line(shlex.split(check)[1:])
+        assert ended.value.code == 0
 
     @pytest.mark.parametrize("command", [["solve", "--report"], ["compare", "--html"], ["play", "--html"]])
     @pytest.mark.parametrize(("place", "words"), [("no/x.html", "there is no such folder"), (".", "is a folder")])

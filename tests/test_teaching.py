@@ -83,6 +83,14 @@ class TestPlayer:
         _, data = steps_of(player_page(problem, recorded(problem)))
         assert data["names"] == ["x0", "x1", "x2", "x3", "x4"]
 
+    def test_demands_are_kept(self):
+        problem = load(INSTANCES / "three-parts.npz").replace(must_have=[3], must_not=[0])
+        page, data = steps_of(player_page(problem, recorded(problem)))
+        start = next(step for step in data["steps"] if step["kind"] == "start")
+        assert start["shown"]["S"] == [3]
+        assert start["shown"]["out"] == [0]
+        assert "part_a" not in page.shown.split("What greedy does")[1]
+
     def test_a_search_that_was_cut_short(self):
         problem = load(INSTANCES / "outlier.npz")
         _, data = steps_of(player_page(problem, recorded(problem, node_limit=2)))

@@ -42,6 +42,11 @@ class Neighbourhood:
     """Column to the number of near-optimal models that have it."""
 
 
+def demands(problem: SubsetProblem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Columns every model of the problem must hold, and columns none may hold."""
+    return tuple(getattr(problem, "must_have", ())), tuple(getattr(problem, "must_not", ()))
+
+
 def neighbourhood(
     problem: SubsetProblem, support: tuple[int, ...], upper: float, met: Iterable[tuple[float, tuple[int, ...]]]
 ) -> Neighbourhood | None:
@@ -49,14 +54,15 @@ def neighbourhood(
 
     None where that would take long, and for the empty model.
     """
-    others = [j for j in range(problem.d) if j not in support]
+    must_have, must_not = demands(problem)
+    others = [j for j in range(problem.d) if j not in support and j not in must_not]
     count = len(support) * len(others)
     if not support or count > MOST_MODELS or float(count) * problem.n * len(support) > MOST_WORK:
         return None
     models: dict[tuple[int, ...], float] = {tuple(s): value for value, s in met}
     models[support] = upper
     exchanges = []
-    for column in support:
+    for column in (j for j in support if j not in must_have):
         rest = tuple(j for j in support if j != column)
         candidates = [tuple(sorted((*rest, j))) for j in others]
         replacement = replaced = None

@@ -13,6 +13,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.report.exchange import demands
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
 from exactsel.result import Result, finite
@@ -230,12 +231,13 @@ def _greedy(problem: SubsetProblem, result: Result, names: Sequence[str]) -> lis
     """Greedy's path, one column after the other, beside the best model of each size where that can be listed."""
     path = _greedy_path(problem)
     rows: list[list[Cell]] = []
-    for size in range(1, len(path) + 1):
+    given = len(demands(problem)[0])
+    for size in range(max(1, given), len(path) + 1):
         taken, best = path[:size], _best_of_size(problem, size)
         rows.append(
             [
                 str(size),
-                Raw(_chips([path[size - 1]], names, {*result.support})),
+                Raw(_chips(taken if size == given else [path[size - 1]], names, {*result.support})),
                 problem.fit(taken).value,
                 *(["not listed", None] if best is None else [Raw(_chips(best, names, set())), problem.fit(best).value]),
             ]
@@ -254,18 +256,24 @@ def _greedy(problem: SubsetProblem, result: Result, names: Sequence[str]) -> lis
 
 
 def _greedy_path(problem: SubsetProblem) -> list[int]:
-    """Forward selection: always the column that lowers the objective most."""
-    path: list[int] = []
+    """Forward selection from the columns that must be in: always the column that lowers the objective most."""
+    must_have, must_not = demands(problem)
+    path = list(must_have)
     while len(path) < problem.k:
-        others = [j for j in range(problem.d) if j not in path]
+        others = [j for j in range(problem.d) if j not in path and j not in must_not]
+        if not others:
+            break
         path.append(min(others, key=lambda j: problem.fit([*path, j]).value))
     return path
 
 
 def _best_of_size(problem: SubsetProblem, size: int) -> tuple[int, ...] | None:
-    if math.comb(problem.d, size) > MOST_SUPPORTS:
+    must_have, must_not = demands(problem)
+    free = [j for j in range(problem.d) if j not in must_have and j not in must_not]
+    if math.comb(len(free), size - len(must_have)) > MOST_SUPPORTS:
         return None
-    return min(combinations(range(problem.d), size), key=lambda support: problem.fit(support).value)
+    supports = [(*must_have, *more) for more in combinations(free, size - len(must_have))]
+    return min(supports, key=lambda support: problem.fit(support).value)
 
 
 def _chips(columns: Sequence[int], names: Sequence[str], hits: set[int]) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from exactsel import __version__
 from exactsel.files import write_bytes
@@ -87,24 +88,26 @@ def headline(result: Result) -> str:
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
     d, k = result.problem["d"], result.problem["k"]
-    count = _supports(d, k)
+    inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
+    count = _supports(d - len(inside) - len(outside), k - len(inside))
+    demanded = " that the demands allow" if inside or outside else ""
     scope = f" This holds for {result.scope}." if result.scope else ""
     share = f"{100 * result.rel_gap:.2g} %"
     match result.claim:
         case Claim.OPTIMAL:
             text = (
-                f"Among all models with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} columns ({count} choices of {k}), none has an "
                 f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
             )
         case Claim.WITHIN_EPS:
             text = (
-                f"Among all models with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} columns ({count} choices of {k}), none has an "
                 f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
             )
         case Claim.BOUNDED:
             text = (
-                f"No model with at most {k} of the {d} columns has an objective below {result.lower:.8g}. This one "
-                f"reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
+                f"No model{demanded} with at most {k} of the {d} columns has an objective below {result.lower:.8g}. "
+                f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
@@ -273,6 +276,8 @@ def _settings(result: Result) -> str:
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
         ["rows n, columns d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
+        ["columns in every model", _columns(facts, "must_have")] if facts.get("must_have") else None,
+        ["columns in no model", _columns(facts, "must_not")] if facts.get("must_not") else None,
         ["scope of the lower bound", result.scope or "all models"],
         ["gap", "upper − lower; relative to max(1e-12, |upper|)"],
         ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
@@ -303,6 +308,10 @@ def _commands(command: str | None, verify: str | None) -> str:
             code(verify, "The command that checks the proof"),
         ]
     return section("Do it again", *parts) if parts else ""
+
+
+def _columns(facts: dict[str, Any], which: str) -> str:
+    return ", ".join(_label(j, facts["feature_names"]) for j in facts[which])
 
 
 def _supports(d: int, k: int) -> str:
