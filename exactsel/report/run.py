@@ -11,6 +11,7 @@ from typing import Any
 from exactsel import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
+from exactsel.preparing import Preparation
 from exactsel.report.exchange import NEAR, Neighbourhood, neighbourhood
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
@@ -48,7 +49,7 @@ def run_page(
     history = result.history or History()
     parts = [
         _answer(result),
-        _model(result),
+        _model(result, problem),
         _progress(result, history),
         _discarded(result, history),
         _exchanges(result, history, problem),
@@ -138,18 +139,22 @@ def _answer(result: Result) -> str:
     )
 
 
-def _model(result: Result) -> str:
+def _model(result: Result, problem: SubsetProblem | None) -> str:
     names = result.problem["feature_names"]
     if not result.support:
         return section("The model", paragraph("It uses no column."))
     if not result.coef.size:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.support]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    largest = max(abs(float(result.coef[j])) for j in result.support)
+    preparation: Preparation | None = getattr(problem, "preparation", None)
+    coef, intercept = (result.coef, 0.0) if preparation is None else preparation.undo(result.coef)
+    largest = max(abs(float(coef[j])) for j in result.support)
     body: list[list[Cell]] = [
-        [str(j), names[j] if names else "–", f"{float(result.coef[j]):.8g}", Raw(bar(float(result.coef[j]), largest))]
+        [str(j), names[j] if names else "–", f"{float(coef[j]):.8g}", Raw(bar(float(coef[j]), largest))]
         for j in result.support
     ]
+    if preparation is not None:
+        body.append(["–", "intercept", f"{intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     note = "" if names else paragraph("The instance has no column names.", "quiet")
     return section("The model", shown, note)
