@@ -28,6 +28,8 @@ class Preparation:
     target: float
     weights: FloatArray | None = None
     """(n,) weights of the rows; None where all count the same."""
+    centred: bool = False
+    scaled: bool = False
 
     @classmethod
     def of(
@@ -45,7 +47,7 @@ class Preparation:
             # Rounding leaves a constant column a tiny size, which would blow its noise up to a column.
             noise = 10 * np.finfo(np.float64).eps * np.abs(A).max(axis=0, initial=0.0)
             sizes[sizes <= noise] = 1.0
-        return cls(means, sizes, float(np.average(y, weights=weights)) if centre else 0.0, weights)
+        return cls(means, sizes, float(np.average(y, weights=weights)) if centre else 0.0, weights, centre, scale)
 
     def columns(self, A: FloatArray) -> FloatArray:
         """The columns, prepared."""

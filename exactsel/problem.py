@@ -208,10 +208,13 @@ class Problem:
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
+        made = self.preparation
         return {
             "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.loss.name,
             "loss_parameters": self.loss_parameters, "lam": self.lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
+            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
+            "weights": made is not None and made.weights is not None,
         }  # fmt: skip
 
     @property

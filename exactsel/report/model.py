@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import numpy as np
-
 from exactsel.preparing import Preparation
 from exactsel.result import Result
 from exactsel.subset import SubsetProblem
@@ -29,7 +27,7 @@ def model_table(
     for j in support:
         label = f"  {names[j]:<{width}}" if names else ""
         lines.append(f"{j:>6}{label}" + (f"  {coef[j]:>18.10g}" if coef.size else ""))
-    if (preparation is not None and np.any(preparation.centre)) or intercept:
+    if preparation is not None and preparation.centred:
         lines.append(f"intercept {intercept:.10g}")
     return "\n".join(line.rstrip() for line in lines)
 
