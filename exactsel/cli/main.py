@@ -25,7 +25,7 @@ COMMANDS = {
     "convert": "Write any data file as an instance file, with k, lam and loss.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",
-    "plugins": "List losses, bounds, heuristics and other plug-ins, and where they come from.",
+    "plugins": "List losses, bounds, heuristics and other plug-ins, by package.",
 }
 
 # The control character keeps the lines that follow apart.
