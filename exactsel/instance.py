@@ -35,7 +35,7 @@ from exactsel.checks import list_of_texts, one_number, one_text, one_whole_numbe
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.files import replacing
-from exactsel.frames import SHOWN
+from exactsel.frames import SHOWN, frame_matrix
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
 
@@ -56,8 +56,8 @@ class Instance:
 
     Parameters
     ----------
-    A : array (n, d)
-        One row per observation, one column per candidate variable.
+    A : array, sparse matrix or data frame (n, d)
+        One row per observation, one column per candidate variable; a frame brings its names.
     y : array (n,), optional
         Target; labels -1 and +1 for logistic loss. Column subset selection needs none.
     k : int, optional
@@ -86,6 +86,9 @@ class Instance:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        matrix, names = frame_matrix(self.A, self.feature_names)
+        object.__setattr__(self, "A", matrix)
+        object.__setattr__(self, "feature_names", names)
         checks = {
             "A": _array,
             "y": _array,

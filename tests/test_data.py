@@ -95,10 +95,14 @@ class TestEveryKindHoldsTheSameProblem:
         assert Problem(features, frame["price"], 2, lam=0.1).hash == EXPECTED
         assert Problem(features, Y, 2, lam=0.1).feature_names == NAMES
         assert ColumnSubsetProblem(features, 2).feature_names == NAMES
+        instance = Instance(features, frame["price"], k=2, lam=0.1)
+        assert (instance.problem().hash, instance.feature_names) == (EXPECTED, NAMES)
 
     @pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "coo_matrix"])
     def test_sparse_matrices(self, kind):
-        assert Problem(getattr(scipy.sparse, kind)(A), Y, 2, lam=0.1).hash == EXPECTED
+        matrix = getattr(scipy.sparse, kind)(A)
+        assert Problem(matrix, Y, 2, lam=0.1).hash == Instance(matrix, Y, k=2, lam=0.1).problem().hash == EXPECTED
+        np.testing.assert_array_equal(ColumnSubsetProblem(matrix, 2).A, A)
 
     def test_nullable_and_categorical_types_of_pandas(self):
         pd = pytest.importorskip("pandas")
