@@ -14,7 +14,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_click",
 ]
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "jupyter_execute", "example_plugin"]
 suppress_warnings = [
     "myst.header",  # the pages of experiments have tables under small headings
     "myst.xref_missing",  # links to files of the repository outside docs/; tests/test_docs.py follows all of them
