@@ -23,9 +23,20 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.proofs.edges import EDGES
 from benchmarks.proofs.probes import PACKAGE, PROBES
 
 MODULES = ("container", "walk", "rigorous", "fits", "exact", "regions", "selections", "checking")
+
+NAMED = PROBES | EDGES
+"""Every function that is called by itself."""
+
+WORK = frozenset({"BATCH_BYTES", "CHUNK", "EXACT_LIMIT", "MOST_ENTRIES", "batch", "step"})
+"""Names whose values say how much is done at a time or at most: these cannot change what is proven, so assignments to
+them are not mutated. The loops that use them are."""
+
+ASSERTIONS = frozenset({"frozen", "strict"})
+"""Keywords that only turn a programmer's mistake into an exception: not mutated either."""
 
 SECONDS = 60
 """A battery that takes longer kills its mutant."""
@@ -60,9 +71,9 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
 
 def _places(tree: ast.Module) -> Iterator[tuple[Any, Any]]:
     """Nodes that can be changed, each with a function that changes it and returns the new text."""
-    annotations = {id(part) for node in ast.walk(tree) for part in _annotation_parts(node)}
+    left_alone = {id(part) for node in ast.walk(tree) for part in (*_annotation_parts(node), *_harmless_parts(node))}
     for node in ast.walk(tree):
-        if id(node) in annotations:
+        if id(node) in left_alone:
             continue
         if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in SWAPPED:
             yield node, lambda node=node: _swap(node)
@@ -81,6 +92,13 @@ def _annotation_parts(node: ast.AST) -> Iterator[ast.AST]:
         part = getattr(node, name, None)
         if isinstance(part, ast.AST):
             yield from ast.walk(part)
+
+
+def _harmless_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement or keyword holds that cannot change a verdict: see WORK and ASSERTIONS."""
+    work = isinstance(node, ast.Assign) and {getattr(target, "id", "") for target in node.targets} <= WORK
+    if work or (isinstance(node, ast.keyword) and node.arg in ASSERTIONS):
+        yield from ast.walk(node.value)  # type: ignore[attr-defined]
 
 
 def _swap(node: Any) -> str:
@@ -113,7 +131,7 @@ def _flip(node: ast.Constant) -> str:
 
 @dataclass(frozen=True)
 class Probe:
-    """A function of the checker called by itself (see probes.py)."""
+    """A function of the checker called by itself (see probes.py and edges.py)."""
 
     name: str
 
@@ -135,7 +153,7 @@ class Trial:
 def outcome(trial: Trial | Probe) -> str:
     """Everything the checker says of a trial, in one text; whichever version of the checker is loaded."""
     if isinstance(trial, Probe):
-        return PROBES[trial.name]()
+        return NAMED[trial.name]()
     container = importlib.import_module(f"{PACKAGE}.container")
     checking = importlib.import_module(f"{PACKAGE}.checking")
     if trial.loss is None:
@@ -156,7 +174,7 @@ def battery() -> list[Trial | Probe]:
 
     from exactsel_certificates.container import parse_proof
 
-    trials: list[Any] = [*map(Probe, PROBES), *_kept(), *_css(), *_awkward()]
+    trials: list[Any] = [*map(Probe, NAMED), *_kept(), *_css(), *_awkward()]
     for seed in range(900_000, 900_060):
         at = subject(seed)
         if at is None:

@@ -17,7 +17,8 @@ import numpy as np
 PACKAGE = "exactsel_certificates"
 
 
-def _module(name: str) -> Any:
+def loaded(name: str) -> Any:
+    """A module of whichever version of the checker is loaded."""
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
@@ -26,7 +27,7 @@ def _instance(loss: str = "quadratic", scale: float = 1.0, lam: float = 0.3, n: 
     A = rng.standard_normal((n, d)) * scale
     y = rng.standard_normal(n) * (scale if loss != "logistic" else 1.0)
     y = np.sign(y) if loss == "logistic" else y
-    return _module("formula").Instance(A, y, 3, loss, lam, 0.5 * scale if loss == "huber" else np.inf)
+    return loaded("formula").Instance(A, y, 3, loss, lam, 0.5 * scale if loss == "huber" else np.inf)
 
 
 def _states(d: int = 6) -> Any:
@@ -35,7 +36,8 @@ def _states(d: int = 6) -> Any:
     )
 
 
-def _text(value: Any) -> str:
+def numbers_of(value: Any) -> str:
+    """Every digit of an array."""
     return repr(np.asarray(value).tolist())
 
 
@@ -44,7 +46,7 @@ def bounds(scale: float) -> str:
     parts = []
     for loss in ("quadratic", "huber", "logistic"):
         instance = _instance(loss, scale, lam=0.3 * scale * scale)
-        plain = _module("rigorous").RigorousBounds(instance)
+        plain = loaded("rigorous").RigorousBounds(instance)
         W = np.random.default_rng(5).standard_normal((4, 6)) * np.array([[0.0], [1.0], [1e3], [1e-3]])
         which = np.arange(4)
         B = plain.gradients(W)
@@ -52,8 +54,8 @@ def bounds(scale: float) -> str:
         evaluated = [plain.at_duals(plain.projected(B))]
         if loss == "quadratic":
             evaluated += [plain.at_models(W, plain.ridge), plain.at_models(W, np.full(6, 0.9 * scale * scale))]
-        parts += [[*map(_text, e), _text(plain.bounds(e, which, _states()))] for e in evaluated]
-        parts.append([_text(_module("rigorous").model_objective(instance, w)) for w in W])
+        parts += [[*map(numbers_of, e), numbers_of(plain.bounds(e, which, _states()))] for e in evaluated]
+        parts.append([numbers_of(loaded("rigorous").model_objective(instance, w)) for w in W])
     return repr(parts)
 
 
@@ -61,7 +63,7 @@ def lengths() -> str:
     """Rows of zeros, of tiny and of huge numbers."""
     rows = np.array([[0.0, 0.0, 0.0], [1e-200, 2e-200, 0.0], [1e200, 1.0, -3e200], [np.inf, 0.0, 0.0], [3.0, 4.0, 0.0]])
     with np.errstate(all="ignore"):
-        return _text(_module("rigorous").lengths(rows)) + repr([_module("rigorous").gamma(m) for m in (0, 1, 100)])
+        return numbers_of(loaded("rigorous").lengths(rows)) + repr([loaded("rigorous").gamma(m) for m in (0, 1, 100)])
 
 
 def convex() -> str:
@@ -74,11 +76,11 @@ def convex() -> str:
             low, high = 0.0, 3.0 * d * smallest
             for _ in range(80):
                 middle = 0.5 * (low + high)
-                fine = middle > 0 and _module("rigorous").leaves_convex(instance, middle * direction)
+                fine = middle > 0 and loaded("rigorous").leaves_convex(instance, middle * direction)
                 low, high = (middle, high) if fine else (low, middle)
             found.append(low)
         bad = [np.full(d, -1.0), np.zeros(d), np.full(d, np.nan), np.full(d, 1e308)]
-        found += [_module("rigorous").leaves_convex(instance, D) for D in bad]
+        found += [loaded("rigorous").leaves_convex(instance, D) for D in bad]
     return repr(found)
 
 
@@ -86,13 +88,13 @@ def additions(scale: float, curvature: float) -> str:
     """Single additions with so little curvature that the residual of the fit counts."""
     instance = _instance(scale=scale, lam=0.0)
     instance.A[:, 5] = instance.A[:, 4] + 1e-7 * scale * instance.A[:, 0]
-    plain = _module("rigorous").RigorousBounds(instance)
-    fits = _module("fits").Fits(instance, plain)
+    plain = loaded("rigorous").RigorousBounds(instance)
+    fits = loaded("fits").Fits(instance, plain)
     states = np.array([[2, 2, 1, 1, 1, 1], [2, 1, 2, 1, 0, 1], [1, 1, 1, 1, 2, 2], [1, 2, 1, 0, 1, 2]], dtype=np.uint8)
     with np.errstate(all="ignore"):
         values = fits.additions(states, np.full(6, curvature * scale * scale))
         values2 = fits.additions(states[:, ::-1].copy(), np.linspace(1.0, 2.0, 6) * curvature * scale * scale)
-    return _text(values) + _text(values2) + repr(fits.target)
+    return numbers_of(values) + numbers_of(values2) + repr(fits.target)
 
 
 def fits() -> str:
@@ -102,17 +104,17 @@ def fits() -> str:
         instance = _instance(lam=lam)
         instance.A[:, 3] = instance.A[:, 2]
         instance.A[:, 1] = 0.0
-        plain = _module("rigorous").RigorousBounds(instance)
-        solver = _module("fits").Fits(instance, plain)
-        parts.append(_text(solver.on_regions(_states(), 3)))
-        parts.append(_text(solver.scale))
+        plain = loaded("rigorous").RigorousBounds(instance)
+        solver = loaded("fits").Fits(instance, plain)
+        parts.append(numbers_of(solver.on_regions(_states(), 3)))
+        parts.append(numbers_of(solver.scale))
     return repr(parts)
 
 
 def exact() -> str:
     """Exact bounds, exactly, and roots."""
     parts: list[Any] = []
-    module = _module("exact")
+    module = loaded("exact")
     for loss in ("quadratic", "huber", "logistic"):
         instance = _instance(loss)
         bounds = module.ExactBounds(instance)
@@ -139,7 +141,7 @@ def exact() -> str:
 
 def selections() -> str:
     """Spans, single additions and directions of a matrix with near copies."""
-    module, kind = _module("selections"), _module("columns").ColumnInstance
+    module, kind = loaded("selections"), loaded("columns").ColumnInstance
     rng = np.random.default_rng(8)
     A = rng.standard_normal((8, 4))
     A = np.column_stack([A, A[:, 0] + 1e-7 * A[:, 1], 3.0 * A[:, 1] + 1e-12 * A[:, 2], -2.0 * A[:, 3], 0.0 * A[:, 0]])
@@ -171,7 +173,7 @@ def selections() -> str:
 
 def doubtful_eigenvalues() -> str:
     """The largest eigenvalue a span's factorisation still confirms, when told a wrong one."""
-    module = _module("selections")
+    module = loaded("selections")
     rng = np.random.default_rng(2)
     parts: list[Any] = []
     honest = np.linalg.eigvalsh
@@ -193,7 +195,7 @@ def doubtful_eigenvalues() -> str:
 
 def header() -> str:
     """The bytes of a header, and headers at the edges of what is allowed."""
-    container = _module("container")
+    container = loaded("container")
     entries = {
         "family": "regression", "loss": "quadratic", "n": 2, "d": 2, "k": 1, "problem_hash": "", "scope": "",
         "lower": "0x0p+0", "upper": "0x1p+0",
@@ -229,7 +231,7 @@ def header() -> str:
 
 def arrays() -> str:
     """Arrays that break one rule each."""
-    container = _module("container")
+    container = loaded("container")
     entries = {
         "family": "regression", "loss": "quadratic", "n": 2, "d": 3, "k": 1, "problem_hash": "", "scope": "",
         "lower": "0x0p+0", "upper": "0x1p+0",

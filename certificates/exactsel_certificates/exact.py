@@ -7,6 +7,7 @@ exact: they come from :mod:`decimal` with 50 digits.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -20,6 +21,8 @@ RADIUS = 10**6
 """With lam = 0 and dependent columns a bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
 DIGITS = 50
+
+LARGEST = Fraction(sys.float_info.max)
 
 BITS = 120
 """Binary digits of a gradient of the logistic loss."""
@@ -80,9 +83,9 @@ class ExactBounds:
         """The gradient of L at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
         _, z, residual = self._predict([Fraction(value) for value in x.tolist()])
         if self.instance.loss == "logistic":
-            labels = [1 if value > 0 else -1 for value in self.y.values]
+            labels = [int(label) for label in self.instance.y.tolist()]
             rows = zip(z.values, labels, strict=True)
-            return Scaled(np.array([-y * _chance(_fraction(v, z.exponent) * y) for v, y in rows], dtype=object), -BITS)
+            return Scaled(np.array([-y * _chance(_fraction(v * y, z.exponent)) for v, y in rows], dtype=object), -BITS)
         if self.instance.loss == "quadratic":
             return residual
         delta = scaled([self.instance.delta])
@@ -115,7 +118,8 @@ class ExactBounds:
             return ridge + _fraction(residual.values @ residual.values, 2 * residual.exponent) / 2
         delta = Fraction(self.instance.delta)
         sizes = [abs(_fraction(value, residual.exponent)) for value in residual.values]
-        return ridge + sum((r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes), Fraction(0))
+        steep = [min(size, delta) for size in sizes]
+        return ridge + sum((s * (size - s / 2) for s, size in zip(steep, sizes, strict=True)), Fraction(0))
 
     def gradient(self, columns: Sequence[int], x: Sequence[Fraction]) -> FloatArray:
         """A'(Ax - y) + lam x on some columns, exact but for the last rounding; quadratic loss."""
@@ -148,7 +152,7 @@ class ExactBounds:
 
 
 def _fraction(integer: int, exponent: int) -> Fraction:
-    return Fraction(integer * (1 << exponent)) if exponent >= 0 else Fraction(integer, 1 << -exponent)
+    return integer * Fraction(2) ** exponent
 
 
 def root_above(value: Fraction) -> Fraction:
@@ -176,7 +180,8 @@ def _chance(t: Fraction) -> int:
         context.prec = DIGITS
         small = (-abs(_decimal(t))).exp()
         chance = Fraction((small if t > 0 else Decimal(1)) / (1 + small))
-    return int(min(round(chance * 2**BITS), 2**BITS))
+    nearest: int = round(chance * 2**BITS)
+    return nearest
 
 
 def _entropy(chances: Sequence[Fraction]) -> Fraction:
@@ -197,7 +202,7 @@ def _logistic_loss(z: Scaled, y: FloatArray) -> Fraction:
         context.prec = DIGITS
         total = Decimal(0)
         for value, label in zip(z.values, y.tolist(), strict=True):
-            t = _decimal(_fraction(value, z.exponent) * (-1 if label > 0 else 1))
+            t = _decimal(_fraction(-value * int(label), z.exponent))
             total += max(t, Decimal(0)) + (1 + (-abs(t)).exp()).ln()
     return Fraction(total) * (1 + Fraction(len(y) + 8, 10 ** (DIGITS - 4))) + Fraction(len(y), 10 ** (DIGITS - 4))
 
@@ -208,10 +213,7 @@ def _decimal(value: Fraction) -> Decimal:
 
 def float_below(value: Fraction) -> float:
     """The nearest double that is no larger."""
-    try:
-        near = float(value)
-    except OverflowError:
-        return -math.inf if value < 0 else math.nextafter(math.inf, 0.0)
+    near = float(min(max(value, -LARGEST), LARGEST))
     return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 

@@ -56,14 +56,14 @@ class Fits:
         W[rows[:, None], columns] = solve_each(systems, self.b[columns][:, :, None])[:, :, 0]
 
     def additions(self, states: States, curvature: FloatArray) -> FloatArray:
-        """Bounds of regions with exactly one place left and at least one candidate: the cheapest single addition.
+        """Bounds of one or more regions with exactly one place left and a candidate: the cheapest single addition.
 
         For each candidate j let w be the fit on S and j, and rho = Hw - b on these columns. Formula (3) at w is
         c - b'w/2 + rho'w/2 - (1/2) sum rho_i^2/D_i, whatever w is. Everything is evaluated from the Gram matrix, whose
         entries are off by gamma(n) in columns of length one.
         """
         bounds = np.empty(len(states))
-        size = int(np.sum(states[0] == IN)) if len(states) else 0
+        size = int(np.sum(states[0] == IN))
         step = max(1, MOST_ENTRIES // (len(self.b) * (size + 1) * 4))
         for first in range(0, len(states), step):
             part = states[first : first + step]

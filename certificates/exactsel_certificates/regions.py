@@ -44,7 +44,7 @@ class Points:
 
     def dual_vectors(self, numbers: NDArray[np.int64]) -> FloatArray:
         """The dual vectors of these numbers, (B, n)."""
-        return np.array(self._dual.reshape(-1, self.n)[numbers], dtype=np.float64)
+        return np.array(self._dual.reshape(self.duals, self.n)[numbers], dtype=np.float64)
 
 
 class RegressionRegions:
@@ -71,16 +71,16 @@ class RegressionRegions:
         """A bound for each region; 0, which no objective is below, at the least."""
         result = np.zeros(len(leaves.states))
         points = leaves.witness - FIRST_POINT
-        sparse, dense = (points >= 0) & (points % 2 == 0), (points >= 0) & (points % 2 == 1)
-        known = np.where(sparse, points // 2 < len(self.points), points // 2 < self.points.duals)
+        numbers, dense = points // 2, points % 2 == 1
+        known = (points >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
         for chosen, method in (
             ((leaves.witness == FIT) & self.quadratic, self._at_fits),
-            (sparse & known, self._at_points),
-            (dense & known, self._at_dual_vectors),
+            (known & ~dense, self._at_points),
+            (known & dense, self._at_dual_vectors),
         ):
             rows = np.flatnonzero(chosen)
             if rows.size:
-                result[rows] = np.maximum(method(leaves.states[rows], points[rows] // 2), 0.0)
+                result[rows] = np.maximum(method(leaves.states[rows], numbers[rows]), 0.0)
         return result
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:

@@ -21,7 +21,7 @@ import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import FloatArray
-from exactsel_certificates.rigorous import TINY, U, gamma, lengths, runs_to_its_end
+from exactsel_certificates.rigorous import ROUNDED, TINY, U, gamma, lengths, runs_to_its_end
 
 NEGLIGIBLE = 1e-9
 """A column of which less than this is left, once those before it are projected out, may be spoken of under a scope."""
@@ -41,8 +41,7 @@ class Span(NamedTuple):
 
     def residual(self, M: FloatArray) -> FloatArray:
         """M less its projection."""
-        once = M - self.basis @ (self.basis.T @ M)
-        return np.asarray(once - self.basis @ (self.basis.T @ once))
+        return _residual(self.basis, M)
 
 
 class SelectionBounds:
@@ -66,13 +65,11 @@ class SelectionBounds:
                 value = self._bound(list(inside), list(candidates))
         except np.linalg.LinAlgError:  # numbers beyond doubles
             return 0.0
-        return value if math.isfinite(value) and value > 0 else 0.0
+        return value if math.isfinite(value) else 0.0
 
     def _bound(self, inside: list[int], candidates: list[int]) -> float:
         places = self.k - len(inside)
-        if places <= 0:
-            candidates = []
-        elif len(candidates) <= places:
+        if len(candidates) <= places:
             inside, candidates, places = [*inside, *candidates], [], 0
         kept, skipped, hidden = self._independent(self._distinct(inside))
         span = self._span_of(kept)
@@ -84,15 +81,16 @@ class SelectionBounds:
         known = {self.names[j] for j in kept}
         useful = [j for j in self._distinct(candidates) if self.names[j] not in known]
         if places <= 0 or not useful:
-            left = float(lengths(span.residual(self.A).reshape(1, -1))[0])
+            left = _size(span.residual(self.A))
             return self._square(left * (1.0 - gamma(self.n * self.d)), span.angle * self.size, hidden)
         if places == 1:
             return self._best_addition(span, useful, hidden)
         return self._best_directions(span, places, useful, hidden)
 
     def _square(self, value: float, moved: float, hidden: float) -> float:
-        low = value * (1.0 - gamma(8)) - moved - self.rounding * self.size - hidden - TINY
-        return low * low * (1.0 - 4 * U) if low > 0 else 0.0
+        low = value * (1.0 - gamma(8)) - moved - self.rounding * self.size - hidden
+        positive: float = max(0.0, low)  # 0 also where low is nan
+        return positive * positive * (1.0 - 4 * U)
 
     def _distinct(self, columns: list[int]) -> list[int]:
         """One of each direction but no column that is zero: copies add nothing to a span."""
@@ -108,13 +106,13 @@ class SelectionBounds:
         basis = np.zeros((self.n, 0))
         skipped, left_over = 0, 0.0
         for j in columns:
-            rest = Span(basis, 0.0).residual(self.A[:, j : j + 1] / self.norms[j])
+            rest = _residual(basis, self.A[:, j : j + 1] / self.norms[j])
             left = float(np.linalg.norm(rest))
             if left <= NEGLIGIBLE or len(kept) == self.n:
                 skipped, left_over = skipped + 1, left_over + left
                 continue
             kept.append(j)
-            basis = np.concatenate([basis, Span(basis, 0.0).residual(rest / left)], axis=1)
+            basis = np.concatenate([basis, _residual(basis, rest / left)], axis=1)
             basis[:, -1] /= np.linalg.norm(basis[:, -1])
         # The exact share left differs from the computed one by no more than the turning of the span times the length.
         turned = self._span_of(kept).angle + gamma(self.n + 8)
@@ -126,7 +124,7 @@ class SelectionBounds:
 
     def _best_addition(self, span: Span, candidates: list[int], hidden: float) -> float:
         rest = span.residual(self.A)
-        left = float(lengths(rest.reshape(1, -1))[0])
+        left = _size(rest)
         error = span.angle + self.rounding
         values = []
         for j in candidates:
@@ -141,7 +139,7 @@ class SelectionBounds:
 
     def _best_directions(self, span: Span, places: int, candidates: list[int], hidden: float) -> float:
         rest = span.residual(self.A)
-        left = float(lengths(rest.reshape(1, -1))[0])
+        left = _size(rest)
         moved = span.angle * self.size
         outside, inside = np.zeros_like(rest), rest
         directions = self._span_of_rest(rest, candidates, span.angle + self.rounding)
@@ -157,11 +155,22 @@ class SelectionBounds:
     def _span_of_rest(self, rest: FloatArray, candidates: list[int], error: float) -> Span | None:
         """The span of what is left of the candidates, if they are far enough from dependent to say."""
         size = np.linalg.norm(rest[:, candidates], axis=0)
-        if not candidates or len(candidates) >= self.n or not np.all(size > 0):
+        if not candidates or len(candidates) >= self.n:
             return None
         turned = 1.01 * error * self.norms[candidates] / size
         found = verified_span(rest[:, candidates] / size, float(np.linalg.norm(turned)) * 1.001 + gamma(self.n + 8))
         return found if found.angle < DISTINCT else None
+
+
+def _residual(basis: FloatArray, M: FloatArray) -> FloatArray:
+    """M less its projection on the span of orthonormal columns, twice for the sake of its digits."""
+    once = M - basis @ (basis.T @ M)
+    return np.asarray(once - basis @ (basis.T @ once))
+
+
+def _size(M: FloatArray) -> float:
+    """The Frobenius norm, rounded upwards."""
+    return float(lengths(np.ravel(M)[None, :])[0])
 
 
 def _direction(column: FloatArray) -> bytes:
@@ -202,15 +211,15 @@ def verified_span(units: FloatArray, error: float) -> Span:
 def selection_objective_above(instance: ColumnInstance, chosen: Sequence[int]) -> float:
     """An upper estimate of the objective of a selection: of *some* reconstruction from its columns."""
     A = np.asarray(instance.A, dtype=np.float64)
-    d = A.shape[1]
     columns = A[:, sorted(chosen)]
     if not np.all(lengths(A) < np.sqrt(np.finfo(np.float64).max)):
         return math.inf
     with np.errstate(all="ignore"):
         scale = lengths(np.ascontiguousarray(columns.T))
         units = columns[:, scale > 0] / scale[scale > 0]
-        X = np.linalg.lstsq(units, A, rcond=1e-12)[0] if units.shape[1] else np.zeros((0, d))
-        X = X + (np.linalg.lstsq(units, A - units @ X, rcond=1e-12)[0] if units.shape[1] else 0.0)
+        X = np.zeros((units.shape[1], A.shape[1]))
+        for _ in range(2):
+            X = X + np.linalg.lstsq(units, A - units @ X, rcond=1e-12)[0]
         rest = np.abs(A - units @ X) + gamma(len(chosen) + 8) * (np.abs(units) @ np.abs(X) + np.abs(A))
-        value = float(lengths(rest.reshape(1, -1))[0]) ** 2 * (1.0 + 8 * U) + TINY
+        value = _size(rest) ** 2 * ROUNDED + TINY
     return value if math.isfinite(value) else math.inf
