@@ -34,12 +34,17 @@ def blocks(text: str):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder as the pages expect it: with instances/, and the reader's own two files."""
+    """A folder as the pages expect it: with instances/, and the reader's own files."""
     (tmp_path / "instances").symlink_to(ROOT / "instances")
     rng = np.random.default_rng(0)
     A = rng.normal(size=(40, 12))
     np.savez(tmp_path / "mydata.npz", A=A, y=A @ rng.normal(size=12))
     np.savez(tmp_path / "matrix.npz", A=A)
+    rows = [
+        f"{i},{'oak' if i % 2 else 'elm'},{','.join(f'{v:.4f}' for v in A[i, :6])},{A[i, 0]:.4f}" for i in range(40)
+    ]
+    heading = "id,street,rooms,area,floor,age,light,noise,price"
+    (tmp_path / "houses.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

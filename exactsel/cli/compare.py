@@ -22,8 +22,8 @@ from exactsel.cli.options import SIGNALS, command_text, exit_code, problem_optio
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the methods' random choices.")
 @click.option("--threads", type=int, help="Threads of the exact search; all cores by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
-@click.option("--html", "target", type=click.Path(), help="Also write a self-contained HTML page of the comparison.")
-def command(heuristics: str | None, as_json: bool, target: str | None, **arguments: Any) -> int:
+@click.option("--html", "page_file", type=click.Path(), help="Also write a self-contained HTML page of the comparison.")
+def command(heuristics: str | None, as_json: bool, page_file: str | None, **arguments: Any) -> int:
     """Run many methods and the exact search on INSTANCE and print them side by side.
 
     Exit code 0 means that the exact search proved its model, 1 that a gap is left; the methods' gaps are certified
@@ -33,15 +33,15 @@ def command(heuristics: str | None, as_json: bool, target: str | None, **argumen
     from exactsel.files import check_target, write_bytes
     from exactsel.report.comparison import comparison_table
 
-    check_target(target)
+    check_target(page_file)
     problem = read_problem(arguments)
     names = ("time_limit", "eps", "rel_eps", "seed", "threads")
     options = {name: arguments[name] for name in names}
-    comparison = compare(problem, heuristics, signals=SIGNALS, alone=target is not None, **options)
-    if target is not None:
+    comparison = compare(problem, heuristics, signals=SIGNALS, alone=page_file is not None, **options)
+    if page_file is not None:
         from exactsel.report.comparison_page import comparison_page
 
-        page = comparison_page(comparison, command=command_text(left_out=("target", "as_json")))
-        write_bytes(target, page.encode())
+        page = comparison_page(comparison, command=command_text(left_out=("page_file", "as_json")))
+        write_bytes(page_file, page.encode())
     click.echo(comparison.to_json() if as_json else comparison_table(comparison))
     return exit_code(comparison.result.reached, comparison.result.termination)

@@ -12,8 +12,8 @@ from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_probl
 @click.command("play")
 @problem_options
 @search_options
-@click.option("--html", "target", type=click.Path(), required=True, help="The page to write.")
-def command(target: str, **arguments: Any) -> int:
+@click.option("--html", "page_file", type=click.Path(), required=True, help="The page to write.")
+def command(page_file: str, **arguments: Any) -> int:
     """Write a page in which the search of a small INSTANCE can be watched step by step.
 
     The page opens from disk in any browser. Unless told otherwise the search takes one node at a time, starts from
@@ -23,7 +23,7 @@ def command(target: str, **arguments: Any) -> int:
     from exactsel.report.player import GREEDY, player_page
     from exactsel.solving import solve
 
-    check_target(target)
+    check_target(page_file)
     problem = read_problem(arguments)
     if arguments["heuristics"] is None:
         arguments["heuristics"] = GREEDY[problem.family]
@@ -33,5 +33,5 @@ def command(target: str, **arguments: Any) -> int:
     if settings["node_limit"] is None:
         settings["node_limit"] = 200
     result = solve(problem, record=True, signals=SIGNALS, **settings)
-    write_bytes(target, player_page(problem, result).encode())
+    write_bytes(page_file, player_page(problem, result).encode())
     return exit_code(True, result.termination)
