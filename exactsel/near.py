@@ -70,7 +70,7 @@ class NearOptimal:
         """Whether the best set of k columns is the only one within tau; None where that is not known."""
         if len(self.models) > 1:
             return False
-        return True if self.complete else None
+        return True if self.complete and self.models else None
 
     @property
     def in_every(self) -> tuple[int, ...] | None:
@@ -111,7 +111,8 @@ class NearOptimal:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} columns found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
         if self.complete:
-            lines.append(f"unique       {'yes' if self.unique else 'no'}")
+            unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
+            lines.append(f"unique       {unique}")
             lines.append(f"in every one {self._named(self.in_every or ())}")
         lines += [f"{model.value:.12g}   {self._named(model.support)}" for model in self.models]
         return "\n".join(lines)

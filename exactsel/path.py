@@ -80,7 +80,8 @@ def solve_path(
     """
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
-    sizes = sorted({min(k, problem.d) for k in (range(1, problem.k + 1) if ks is None else ks)})
+    smallest = max(1, len(getattr(problem, "must_have", ())))
+    sizes = sorted({min(k, problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
     weights: list[float | None] = [None]

@@ -9,6 +9,7 @@ multiplied by √w, and means weighted by w.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,6 +60,13 @@ class Preparation:
         prepared: FloatArray = y - self.target
         return prepared if self.weights is None else prepared * np.sqrt(self.weights)
 
+    def check_loss(self, loss: Any) -> None:
+        """:class:`UnsupportedError` where what was done to the data is not exact for a loss."""
+        name = loss if isinstance(loss, str) else loss.name
+        wants_centring(self.centred, name)
+        if self.weights is not None:
+            checked_weights(self.weights, self.weights.size, name)
+
     def undo(self, coef: FloatArray) -> tuple[FloatArray, float]:
         """Coefficients of the given columns, and the intercept, from those of the prepared ones."""
         undone = coef / self.scale
@@ -91,7 +99,7 @@ def wants_centring(fit_intercept: bool | str, loss: str) -> bool:
         return loss == "quadratic"
     if fit_intercept and loss != "quadratic":
         raise UnsupportedError(
-            f"an unpenalised intercept is exact by centring for quadratic loss only, not for {loss} loss; leave "
-            f"fit_intercept at 'auto' and centre the data, or add a column of ones."
+            f"an unpenalised intercept is exact by centring for quadratic loss only, not for {loss} loss; do without "
+            f"it, or add a column of ones (which is penalised, and counts towards k)."
         )
     return bool(fit_intercept)

@@ -144,7 +144,8 @@ class Problem:
         UnsupportedError
             For an intercept or weights with another loss than the quadratic one.
         """
-        matrix, target = checked_matrix(A), checked_vector(y)
+        given, options["feature_names"] = frame_matrix(A, options.get("feature_names"))
+        matrix, target = checked_matrix(given), checked_vector(y)
         name = loss if isinstance(loss, str) else loss.name
         centre = wants_centring(intercept, name)
         known = None if weights is None else checked_weights(weights, len(matrix), name)
@@ -351,6 +352,8 @@ class Problem:
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
         arguments = {"delta": None, **arguments, **changes}
+        if self.preparation is not None:
+            self.preparation.check_loss(arguments["loss"])
         arguments["k"] = checked_k(arguments["k"], self.d)
         # The data are the same and need not be checked again; what was worked out from them alone is the same too.
         same = ("AT", "y", "n", "d", "shared", "preparation", *(name for name in _DATA_ONLY if name in self.__dict__))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from itertools import combinations
 
 import numpy as np
 import pytest
 from instances_for_tests import LOSSES, random_case
 
-from exactsel import Problem, certify, solve
+from exactsel import Problem, certify, near_optimal, solve, solve_path, verify
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.heuristics import names, run
 from exactsel.incumbents import admissible
@@ -162,3 +163,45 @@ def test_what_would_not_be_exact_is_refused():
     plain = Problem.prepared(A, y, 1, lam=1.0)
     assert plain.preparation is None
     assert plain.hash == Problem(A, y, 1, lam=1.0).hash
+
+
+def test_prepared_frames_keep_their_names_and_their_loss():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    frame = pandas.DataFrame(rng.standard_normal((20, 4)), columns=list("abcd"))
+    problem = Problem.prepared(frame, rng.standard_normal(20), 2, lam=0.1, intercept=True, must_have=["b"])
+    assert problem.feature_names == ("a", "b", "c", "d")
+    assert problem.must_have == (1,)
+    with pytest.raises(UnsupportedError, match="quadratic loss only"):
+        problem.replace(loss="huber", delta=1.0)
+
+
+def test_no_set_within_reach_is_not_unique():
+    rng = np.random.default_rng(4)
+    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, must_not=[0, 1, 2])
+    listed = near_optimal(problem, 1.0)
+    assert listed.models == ()
+    assert listed.unique is None
+
+
+def test_a_path_begins_where_the_demands_allow():
+    rng = np.random.default_rng(5)
+    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, must_have=[0, 4])
+    assert [result.problem["k"] for result in solve_path(problem).results] == [2, 3]
+
+
+@pytest.mark.untrue
+def test_proofs_with_columns_a_hair_apart():
+    """Without a ridge: one column nearly a copy of two others that are copies. Most such proofs reach their claim."""
+    verified = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((20, 5))
+        A[:, 0], A[:, 2] = A[:, 1], A[:, 1] + 1e-7 * A[:, 2]
+        problem = Problem(A, rng.standard_normal(20), 3, lam=0.0)
+        with tempfile.TemporaryDirectory() as folder:
+            result = solve(problem, proof=f"{folder}/run.exsel", signals=())
+            verdict = verify(problem, f"{folder}/run.exsel")
+        verified += verdict.verified
+        assert verdict.lower <= verdict.upper
+    assert verified >= 11

@@ -19,6 +19,12 @@ from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
 from exactsel_certificates.walk import FREE, IN, OUT, Leaves
 
+CUTS = (1e-12, 1e-15)
+"""Parts of the largest eigenvalue below which a direction counts as dependent, when a fit is refined."""
+
+STEPS = 6
+"""Corrections of a fit from its exact gradient."""
+
 
 class Points:
     """The points of a proof, made dense when asked for."""
@@ -153,9 +159,12 @@ class RegressionRegions:
         result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
         if not self.bounded:
             return result
-        return self._exactly(
-            result, states, lambda exact, S, C, row: exact.for_bounded_models(S, C, self._refined(W[row], states[row]))
-        )
+
+        def exactly(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
+            # Which of nearly dependent columns count as dependent is a guess: the better one is taken.
+            return max(exact.for_bounded_models(S, C, self._refined(W[row], states[row], c)) for c in CUTS)
+
+        return self._exactly(result, states, exactly)
 
     def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
         """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.
@@ -178,7 +187,7 @@ class RegressionRegions:
         inside = np.flatnonzero(state == IN)
         return (inside if inside.size >= self.k else np.flatnonzero(state != OUT)).tolist()
 
-    def _refined(self, w: FloatArray, state: NDArray[np.uint8]) -> list[Fraction]:
+    def _refined(self, w: FloatArray, state: NDArray[np.uint8], cut: float = CUTS[0]) -> list[Fraction]:
         """The fit to about twice the precision of doubles: two corrections from exact gradients."""
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
         scale = self.fits.scale[columns]
@@ -186,8 +195,8 @@ class RegressionRegions:
         useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
         x = [Fraction(0) if useless else Fraction(value) for value in w.tolist()]
         try:
-            inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=1e-12, hermitian=True)
-            for _ in range(3):
+            inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=cut, hermitian=True)
+            for _ in range(STEPS):
                 step = inverse @ (self._exact_bounds().gradient(columns, x) / scale) / scale
                 changes = [Fraction(change) for change in step.tolist()]
                 for j, change in zip(columns, changes, strict=True):

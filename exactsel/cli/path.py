@@ -44,7 +44,7 @@ def command(
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     if k_max is not None:
-        sizes = list(range(1, k_max + 1))
+        sizes = list(range(max(1, len(getattr(problem, "must_have", ()))), k_max + 1))
     style = None if plot is None else _style(plot)
     splits = None if folds is None else _splits(problem, folds, arguments["seed"])
     path = solve_path(problem, sizes, weights, signals=SIGNALS, **settings)
