@@ -200,7 +200,7 @@ def test_proofs_with_columns_a_hair_apart():
         A[:, 0], A[:, 2] = A[:, 1], A[:, 1] + 1e-7 * A[:, 2]
         problem = Problem(A, rng.standard_normal(20), 3, lam=0.0)
         with tempfile.TemporaryDirectory() as folder:
-            result = solve(problem, proof=f"{folder}/run.exsel", signals=())
+            solve(problem, proof=f"{folder}/run.exsel", signals=())
             verdict = verify(problem, f"{folder}/run.exsel")
         verified += verdict.verified
         assert verdict.lower <= verdict.upper
