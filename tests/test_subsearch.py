@@ -102,7 +102,10 @@ def test_what_is_below_a_node_is_found_closed_or_left_open(block):
         tolerance = float(rng.choice([1e-9, 1e-6, 0.1])) * max(1.0, abs(min(upper, best)))
         budget = int(rng.choice([1, 2, 5, 300]))
         with loss_session(problem.loss):
-            below = searcher_of(problem).explore(state[None], [None], np.zeros(1), upper, tolerance, budget)[0]
+            horizon = float(rng.choice([0.0, 0.5 * best, 0.99 * best, math.inf]))
+            below = searcher_of(problem).explore(
+                state[None], [None], np.zeros(1), upper, tolerance, budget, horizon
+            )[0]  # fmt: skip
         tiny, sliver = 1e-9 * (1.0 + abs(best)), 1e-12 * (1.0 + abs(best))
         met = upper if below.support is None else problem.fit(below.support).value
         opened = list(below.open_regions())
@@ -155,6 +158,18 @@ def test_random_problems_searched_inside_the_kernel(block, eager):
             "node_limit": None,
         }
         checked_solve(case, options)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_long_searches_keep_every_promise(block, eager, monkeypatch):
+    """In strict order, with tighter bounds and regions above the horizon left to later rounds, from the start."""
+    monkeypatch.setattr(subtrees.Prospects, "note", lambda self, nodes, open_nodes: setattr(self, "long", True))
+    for seed in range(730_000 + 40 * block, 730_040 + 40 * block):
+        rng = np.random.default_rng(seed)
+        case = random_case(seed, loss=str(rng.choice(["huber", "logistic"])))
+        eager(int(rng.choice([1, 3, 256])))
+        monkeypatch.setattr("exactsel.search.engine.HORIZON", int(rng.choice([0, 1, 4])))
+        checked_solve(case, {"threads": 1, "heuristics": (), "batch": int(rng.choice([1, 2])), "rel_eps": 1e-6})
 
 
 def hard(loss, n=100, d=40, k=6):
