@@ -166,7 +166,7 @@ def test_long_searches_keep_every_promise(block, eager, monkeypatch):
     monkeypatch.setattr(subtrees.Prospects, "note", lambda self, nodes, open_nodes: setattr(self, "long", True))
     for seed in range(730_000 + 40 * block, 730_040 + 40 * block):
         rng = np.random.default_rng(seed)
-        case = random_case(seed, loss=str(rng.choice(["huber", "logistic"])))
+        case = random_case(seed, loss=str(rng.choice(["huber", "logistic"])), lam=float(10.0 ** rng.uniform(-3, 1)))
         eager(int(rng.choice([1, 3, 256])))
         monkeypatch.setattr("exactsel.search.engine.HORIZON", int(rng.choice([0, 1, 4])))
         checked_solve(case, {"threads": 1, "heuristics": (), "batch": int(rng.choice([1, 2])), "rel_eps": 1e-6})
