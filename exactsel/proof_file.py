@@ -247,7 +247,7 @@ class ProofWriter:
             self._keep_curvature(sample.curvature)
         uses = np.full(below.nodes, -1, dtype=np.int64)
         uses[used] = 8 * (fmt.FIRST_POINT + 2 * np.arange(first, first + len(used))) + fmt.USE
-        own = self._use(event.came_with, math.inf)
+        own = self._use(event.came_with, math.inf) if below.uses_what_it_came_with else 0
         words = preorder_words(notes, below.numbers, uses, own, event.first_id)
         self._end_piece()
         self._records.add(event.node, len(words), mixed=True)

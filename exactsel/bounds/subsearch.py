@@ -13,7 +13,7 @@ from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.kernels.apg import GramData, RawData, Rules
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import BOUNDED, BRANCHED, DONE, Subsearch, empty_subsearch, search_below
+from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, DONE, Subsearch, empty_subsearch, search_below
 from exactsel.problem import Problem
 from exactsel.proof import ModelPoint
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -115,6 +115,12 @@ class Below:
         used = np.zeros(self.nodes, dtype=np.bool_)
         used[notes[proves, 2]] = True
         return used.nonzero()[0]
+
+    @property
+    def uses_what_it_came_with(self) -> bool:
+        """Whether some region is closed by what proved the bound of the node begun with."""
+        notes = self.raw_notes()
+        return bool(np.any((notes[:, 1] % 8 == CLOSED) & (notes[:, 2] < 0)))
 
     def points(self, numbers: IntArray) -> FloatArray:
         """Some of the points, one model (d,) a row."""

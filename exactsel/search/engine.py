@@ -206,7 +206,8 @@ def _commit_below(state: SearchState, expansion: Expansion, below: Below, detail
     state.depth = max(state.depth, node.depth + 1)
     ids = tuple(first + number if number else node.id for number in expansion.numbers)
     state.discarded += below.numbers // 2 + 1 - len(ids)
-    state.record(b"below", node.id, below.nodes, below.iterations, below.dropped, *ids)
+    bounds = (piece.bound for piece in expansion.children)
+    state.record(b"below", node.id, below.nodes, below.iterations, below.dropped, *ids, *bounds)
     if details_of is None:
         yield SearchedBelow(node.id, below.nodes, below.dropped, ids, first, node.proof, below)
     else:

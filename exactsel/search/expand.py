@@ -182,6 +182,8 @@ class Expander:
 
     def _worth_keeping(self, region: Region, subtree: Subtree) -> bool:
         """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""
+        if subtree.finished:
+            return True
         left = sum(self._supports(state) for state in subtree.open_states)
         return left <= WORTH_KEEPING * self._supports(region.state)
 

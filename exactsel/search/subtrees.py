@@ -52,7 +52,6 @@ class SubtreeRecord:
     """Walks that did not finish, by places left."""
     successes: dict[int, int] = field(default_factory=dict)
     """Walks that finished, by places left, since the last failure with one place more."""
-
     typical: dict[int, float] = field(default_factory=dict)
     """Work of a walk, by places left: the mean with older walks counting ever less."""
     passed_over: dict[int, int] = field(default_factory=dict)
@@ -110,15 +109,15 @@ SUBSEARCH_SHARE = 1 / 64
 MOST_SUBSEARCH, LEAST_SUBSEARCH = 256, 4
 """... no more than this, and none at all below that; ..."""
 
+SUBSEARCH_WORK = 5e7
+"""... and no more multiplications than this, so that a signal or a limit is soon obeyed (about 20 ms)."""
+
 HORIZON = 1024
 """How many open nodes the next rounds of a long search will take: the bound of the last is the horizon of the searches
 inside the kernel, so that the order stays best first."""
 
 LONG_FROM, LONG_GROWTH = 65_536, 1.25
 """A search is long when, this many nodes on, the open ones have grown by this factor since half as many."""
-
-SUBSEARCH_WORK = 5e7
-"""... and no more multiplications than this, so that a signal or a limit is soon obeyed (about 20 ms)."""
 
 
 @dataclass
