@@ -7,7 +7,11 @@
         take the next B nodes (B fixed by the settings, not by the number of threads); above the memory limit the
             deepest, else those of smallest bound
         expand them: bound, fix columns, round and refit, split            (expand.py, a pure function)
-        commit in node order: new incumbents, closed regions, children with the bound they inherit
+        commit new incumbents
+        commit in node order: closed regions, children with the bound they inherit
+
+The last step is Python and takes a while, so where many nodes are open it waits until the next round has been begun
+(rounds.py).
 
 The engine knows nothing about losses or bounds. It yields an event for everything it commits (events.py); log,
 recorded tree and certificate are observers of these.
@@ -43,9 +47,14 @@ from exactsel.search.frontier import BestFirst
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.regions import Expansion, Region
+from exactsel.search.rounds import Begun, Rounds
 from exactsel.search.state import SearchState
-from exactsel.search.subtrees import HORIZON, Effort
+from exactsel.search.subtrees import HORIZON, HORIZON_PART, Effort
 from exactsel.search.watch import Watch
+
+AHEAD = 4
+"""Open nodes, in rounds, from which on a round is begun before the one before is committed: what that one brings could
+not have been among the best by much."""
 
 
 @dataclass(frozen=True)
@@ -65,21 +74,29 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
     state.put_back()  # a search broken off inside a round left these neither open nor closed
     yield Started(tuple(state.frontier))
     lower, guard = state.lower, MemoryGuard(limits.memory_limit)
-    while (termination := _termination(state, expander, limits, watch)) is None:
-        state.frontier = guard.choose(state.frontier, state.open_bytes)
-        nodes = state.take(_batch(state, limits))
-        try:
-            outcome = expander.expand(nodes, state.upper, _effort(state, limits, len(nodes)))
-        except Interrupted:
-            state.put_back()
-            continue
-        yield from _commit_models(state, expander, outcome.found)
-        for expansion in outcome.expansions:
-            yield from _commit(state, expansion, expander, limits.details)
-            state.in_flight = state.in_flight[1:]
-        if state.lower > lower:
-            lower = state.lower
-            yield LowerBoundRaised(lower)
+    waiting: tuple[Expansion, ...] = ()
+    with Rounds(expander) as rounds:
+        while (termination := _termination(state, expander, limits, watch)) is None or waiting:
+            begun: Begun | None = None
+            if termination is None and (not waiting or _goes_ahead(state, expander, limits)):
+                state.frontier = guard.choose(state.frontier, state.open_bytes)
+                nodes = state.take(_batch(state, limits))
+                begun = rounds.begin(nodes, state.upper, _effort(state, limits, len(nodes)))
+            for expansion in waiting:
+                yield from _commit(state, expansion, expander, limits.details)
+                state.in_flight = state.in_flight[1:]
+            waiting = ()
+            if state.lower > lower:
+                lower = state.lower
+                yield LowerBoundRaised(lower)
+            if begun is not None:
+                try:
+                    outcome = begun()
+                except Interrupted:
+                    state.put_back()
+                    continue
+                yield from _commit_models(state, expander, outcome.found)
+                waiting = outcome.expansions
     state.frontier = guard.release(state.frontier)
     yield Finished(termination, tuple(state.frontier))
 
@@ -98,14 +115,24 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
     return None
 
 
+def _goes_ahead(state: SearchState, expander: Expander, limits: Limits) -> bool:
+    """Whether to begin a round before the one before is committed.
+
+    Not where the order matters to whoever asked for it: in the paper's algorithm, one node at a time, up to a number of
+    nodes.
+    """
+    strict = expander.tree.eager or limits.batch == 1 or limits.node_limit is not None
+    return not strict and len(state.frontier) >= AHEAD * limits.batch
+
+
 def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
     """What has been spent so far, and how many nodes the limit leaves once those taken have been bounded."""
     left = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
     state.prospects.note(state.nodes, len(state.frontier))
     horizon = math.inf
     if state.prospects.long and isinstance(state.frontier, BestFirst):
-        horizon = state.frontier.bound_at(HORIZON)
-    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks)
+        horizon = state.frontier.bound_at(max(HORIZON, len(state.frontier) // HORIZON_PART))
+    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks.copy())
 
 
 def _batch(state: SearchState, limits: Limits) -> int:

@@ -42,7 +42,7 @@ class SearchState:
     prospects: Prospects = field(default_factory=Prospects)
     """Whether the end is in sight (see subtrees.py)."""
     in_flight: list[Node] = field(default_factory=list)
-    """Nodes taken from the frontier whose round is not committed yet."""
+    """Nodes taken from the frontier whose round is not committed yet, in the order in which that will be done."""
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)
 
     def push(self, node: Node) -> None:
@@ -52,9 +52,10 @@ class SearchState:
 
     def take(self, count: int) -> list[Node]:
         """The next nodes of the frontier; they are in flight until their round is committed."""
-        self.in_flight = self.frontier.take(count)
-        self.open_bytes -= sum(map(node_bytes, self.in_flight))
-        return self.in_flight
+        taken = self.frontier.take(count)
+        self.in_flight = self.in_flight + taken
+        self.open_bytes -= sum(map(node_bytes, taken))
+        return taken
 
     def put_back(self) -> None:
         """Open the nodes in flight again: their round was not carried out."""

@@ -13,6 +13,7 @@ never exceed what went into useful work. Work is counted, not timed: the same se
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 FIRST_TRIES = 2e9
@@ -56,6 +57,10 @@ class SubtreeRecord:
     """Work of a walk, by places left: the mean with older walks counting ever less."""
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
+
+    def copy(self) -> SubtreeRecord:
+        """The record as it is now."""
+        return deepcopy(self)
 
     @property
     def begun(self) -> bool:
@@ -112,9 +117,9 @@ MOST_SUBSEARCH, LEAST_SUBSEARCH = 256, 4
 SUBSEARCH_WORK = 5e7
 """... and no more multiplications than this, so that a signal or a limit is soon obeyed (about 20 ms)."""
 
-HORIZON = 1024
-"""How many open nodes the next rounds of a long search will take: the bound of the last is the horizon of the searches
-inside the kernel, so that the order stays best first."""
+HORIZON, HORIZON_PART = 1024, 10
+"""How many open nodes the next rounds of a long search will take, or one part in so many of them: the bound of the last is
+the horizon of the searches inside the kernel, so that the order stays best first."""
 
 LONG_FROM, LONG_GROWTH = 65_536, 1.25
 """A search is long when, this many nodes on, the open ones have grown by this factor since half as many."""

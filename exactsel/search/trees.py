@@ -50,7 +50,7 @@ class BinaryTree:
     eager = False
     fixes = True
     prunes_at_upper = False
-    batch = 16
+    batch = 64
 
     def split(self, state: StateArray, column: int, k: int) -> Split:
         """See :class:`Tree`."""

@@ -1,0 +1,43 @@
+"""Carry out a round in the background while the one before is committed.
+
+Kernels release the interpreter lock, so with two or more threads the Python of one round runs beside the kernels of the
+next. With one thread a round is carried out when its outcome is asked for: the same calls with the same arguments in
+the same order, hence the same tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+
+from exactsel.search.expand import Expander
+from exactsel.search.node import Node
+from exactsel.search.regions import Round
+from exactsel.search.subtrees import Effort
+
+Begun = Callable[[], Round]
+"""A round that has been begun; called, it waits for the outcome."""
+
+
+class Rounds:
+    """A context in which rounds are carried out, one at a time; leaving it waits for the one that is going on."""
+
+    def __init__(self, expander: Expander) -> None:
+        self._expander = expander
+        self._worker = ThreadPoolExecutor(1, "exactsel-round") if expander.threads > 1 else None
+
+    def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> Begun:
+        """Begin to expand the nodes. :class:`exactsel.search.expand.Interrupted` comes with the outcome."""
+        expand = partial(self._expander.expand, nodes, upper, effort)
+        return expand if self._worker is None else self._worker.submit(expand).result
+
+    def __enter__(self) -> Rounds:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._worker is not None:
+            self._worker.shutdown()
