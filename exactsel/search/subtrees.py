@@ -118,8 +118,8 @@ SUBSEARCH_WORK = 5e7
 """... and no more multiplications than this, so that a signal or a limit is soon obeyed (about 20 ms)."""
 
 HORIZON, HORIZON_PART = 1024, 10
-"""How many open nodes the next rounds of a long search will take, or one part in so many of them: the bound of the last is
-the horizon of the searches inside the kernel, so that the order stays best first."""
+"""How many open nodes the next rounds of a long search will take, or one part in so many of them: the bound of the last
+is the horizon of the searches inside the kernel, so that the order stays best first."""
 
 LONG_FROM, LONG_GROWTH = 65_536, 1.25
 """A search is long when, this many nodes on, the open ones have grown by this factor since half as many."""
