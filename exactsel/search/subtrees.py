@@ -108,10 +108,10 @@ class SubtreeRecord:
         self.useful += float(iterations + 1) * columns**2
 
 
-SUBSEARCH_SHARE = 1 / 64
+SUBSEARCH_SHARE = 1 / 16
 """Nodes one search inside the kernel may bound, as a part of all nodes bounded so far ..."""
 
-MOST_SUBSEARCH, LEAST_SUBSEARCH = 256, 4
+MOST_SUBSEARCH, LEAST_SUBSEARCH = 256, 2
 """... no more than this, and none at all below that; ..."""
 
 SUBSEARCH_WORK = 5e7
