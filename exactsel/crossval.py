@@ -10,7 +10,7 @@ import numpy as np
 
 from exactsel._jit import loss_session
 from exactsel.errors import InputError
-from exactsel.kernels.loss import loss_value
+from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.path import solve_path
 from exactsel.preparing import Preparation

@@ -352,6 +352,12 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
             f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
             f"use --bound auto."
         )
+    if isinstance(problem, Problem) and problem.row_loss is not problem.loss:
+        if not getattr(solver, "adjusted_rows", False):
+            raise UnsupportedError(
+                f"the bound '{solver.name}' knows neither row weights nor an intercept of {problem.loss.name} loss; "
+                f"use --bound apg."
+            )
     return solver
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactsel._jit import loss_session, njit
-from exactsel.kernels.loss import loss_curvature, loss_gradient, loss_majorizer, loss_value
+from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer, loss_value
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 
 from exactsel._jit import loss_session, njit
 from exactsel.errors import UnsupportedError
-from exactsel.kernels.loss import loss_gradient, point_conjugate_derivative, point_project
+from exactsel.kernels.loss import point_conjugate_derivative, point_project
+from exactsel.kernels.rows import loss_gradient
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
 from exactsel_heuristics._scoring import largest
