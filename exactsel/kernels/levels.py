@@ -31,6 +31,9 @@ NEAR = 0.5
 BISECTED = 8
 """Every so many steps the bracket is halved, so that no pattern of steps can go on for ever."""
 
+TOO_SMALL = 1e-200
+"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may have cut into the sum."""
+
 LOGISTIC = (Logistic, AdjustedLogistic)
 
 UNIT = 2.0**-53
@@ -191,8 +194,11 @@ def adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tup
             minus, minus_size, minus_sum = minus + term, minus_size + size, minus_sum - b[i]
     if not loss.levelled:
         return plus + minus - (n + 36) * UNIT * (plus_size + minus_size), n + 20
-    larger = max(plus_sum, minus_sum)
-    part = min(plus_sum, minus_sum) / larger if larger > 0.0 else 1.0
+    smaller = min(plus_sum, minus_sum)
+    if smaller <= TOO_SMALL:
+        b[:] = 0.0
+        return 0.0, n
+    part = smaller / max(plus_sum, minus_sum)
     plus_part, minus_part = (part, 1.0) if plus_sum > minus_sum else (1.0, part)
     for i in range(n):
         b[i] *= plus_part if b[i] > 0.0 else minus_part
