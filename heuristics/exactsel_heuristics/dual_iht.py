@@ -129,6 +129,11 @@ def _check_applies(problem: Problem) -> None:
         raise UnsupportedError(
             "dual iterative hard thresholding divides by lam, but lam is 0; give a positive lam or another heuristic."
         )
+    if problem.row_loss is not problem.loss:
+        raise UnsupportedError(
+            f"dual iterative hard thresholding knows neither row weights nor an intercept of {problem.loss.name} loss; "
+            f"use another heuristic."
+        )
     missing = [f for f in ("point_conjugate_derivative", "point_project") if not hasattr(problem.loss, f)]
     if missing:
         raise UnsupportedError(
