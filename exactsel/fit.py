@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactsel._jit import loss_session
-from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.kernels.refit import newton_refit
+from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

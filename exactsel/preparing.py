@@ -90,8 +90,7 @@ class Preparation:
 
     def _roots(self) -> FloatArray:
         """What the rows of the data are multiplied by."""
-        worked_in = self.weights is not None and self.loss == "quadratic"
-        return np.sqrt(self.weights) if worked_in else np.ones(1)
+        return np.ones(1) if self.weights is None or self.loss != "quadratic" else np.sqrt(self.weights)
 
     def check_loss(self, loss: Any) -> None:
         """:class:`UnsupportedError` where the data were prepared for another loss."""
@@ -112,7 +111,17 @@ def _middle(y: FloatArray, weights: FloatArray | None, loss: str) -> float:
     """What is taken off the target: its mean where that makes the intercept exact, else what suits the loss."""
     if loss == "quadratic":
         return float(np.average(y, weights=weights))
-    return float(np.median(y if weights is None else y[weights > 0])) if loss == "huber" else 0.0
+    return weighted_median(y, weights) if loss == "huber" else 0.0
+
+
+def weighted_median(values: FloatArray, weights: FloatArray | None = None) -> float:
+    """The median of values (n,), each as many times as its weight says."""
+    if weights is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    lower, upper = np.searchsorted(below, 0.5 * below[-1], "left"), np.searchsorted(below, 0.5 * below[-1], "right")
+    return float(0.5 * (values[order[lower]] + values[order[min(upper, len(order) - 1)]]))
 
 
 def checked_weights(weights: ArrayLike, rows: int, loss: str) -> FloatArray:
@@ -140,7 +149,7 @@ def checked_weights(weights: ArrayLike, rows: int, loss: str) -> FloatArray:
 
 
 def wants_intercept(fit_intercept: bool | str, loss: str) -> bool:
-    """Whether there is to be an intercept: ``"auto"`` is True for the losses for which it is exact."""
+    """Whether there is to be an intercept: ``"auto"`` wants one for the losses for which it is exact."""
     if fit_intercept not in (True, False, "auto"):
         raise UnsupportedError(f"fit_intercept is {fit_intercept!r}, but it must be True, False or 'auto'.")
     known = loss in ADJUSTABLE

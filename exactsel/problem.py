@@ -25,6 +25,7 @@ from exactsel.checks import (
     checked_matrix,
     checked_names,
     checked_vector,
+    default_delta,
     make_loss,
 )
 from exactsel.errors import InputError
@@ -140,9 +141,9 @@ class Problem:
     ) -> Problem:
         """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
 
-        What is solved, and certified, are the prepared data; :meth:`as_given` undoes it in the answer. Both are exact
-        for quadratic, Huber and logistic loss (see :mod:`exactsel.preparing`). The default Huber
-        threshold takes no account of the weights, but that rows of weight 0 are absent.
+        What is solved, and certified, are the prepared data; :meth:`as_given` undoes it in the answer. Intercept and
+        weights are exact for quadratic, Huber and logistic loss (see :mod:`exactsel.preparing`). Weights count as
+        repeated rows, for the default Huber threshold too.
 
         Raises
         ------
@@ -156,17 +157,15 @@ class Problem:
         name = loss if isinstance(loss, str) else loss.name
         centre = wants_intercept(intercept, name)
         known = None if weights is None else checked_weights(weights, len(matrix), name)
-        if matrix.shape[0] != target.size:
-            return cls(matrix, target, k, loss=loss, **options)  # which says what is wrong
-        if not (centre or scale) and known is None:
-            return cls(matrix, target, k, loss=loss, **options)
+        if matrix.shape[0] != target.size or not (centre or scale or known is not None):
+            return cls(matrix, target, k, loss=loss, **options)  # which says what is wrong, if anything
+        if loss == "huber" and known is not None and options.get("delta") is None:
+            options["delta"] = default_delta(target, known)
         made = Preparation.of(matrix, target, centre=centre, scale=scale, weights=known, loss=name)
         problem = cls(made.columns(matrix), made.targets(target), k, loss=loss, **options)
         if made.loss_intercept:
             check_two_classes(problem.y, name)
-        problem.__dict__.update(
-            preparation=made, weights=made.loss_weights, intercept=made.loss_intercept
-        )
+        problem.__dict__.update(preparation=made, weights=made.loss_weights, intercept=made.loss_intercept)
         return problem
 
     def _settle(

@@ -182,7 +182,7 @@ class TestChoosing:
     def test_among_equals_the_smaller_model(self):
         X, y = data(9)
         X[:, 1:] = X[:, :1]
-        found = cross_validate(X, y, random_folds(len(y), 5), [1, 2, 3], [1.0], loss="quadratic", centre=True)
+        found = cross_validate(X, y, random_folds(len(y), 5), [1, 2, 3], [1.0], loss="quadratic", intercept=True)
         assert found.errors.shape == (5, 1, 3)
         assert found.best[1] >= 1
 

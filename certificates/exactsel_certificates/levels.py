@@ -21,7 +21,7 @@ BALANCED = 1e-15
 """Part of their total size at which the sum of the slopes counts as zero."""
 
 TOO_SMALL = 1e-200
-"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may have cut into the sum."""
+"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
 
 
 def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:

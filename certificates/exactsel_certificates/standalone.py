@@ -357,7 +357,8 @@ def check(
         about |= {"must_have": list(must_have), "must_not": list(must_not)}
     flags = {"intercept": True if level else None, "weights": None if weights is None else True}
     about |= {name: True for name, value in flags.items() if value}
-    ours = ("regression" if loss else "css", loss, n, d, k, problem_hash(A, [*y, *(weights or ())] if loss else [], about))
+    numbers = [*y, *(weights or ())] if loss else []
+    ours = ("regression" if loss else "css", loss, n, d, k, problem_hash(A, numbers, about))
     if ours != tuple(p[name] for name in ("family", "loss", "n", "d", "k", "problem_hash")):
         return "another problem"
     if any(p.get(name) != value for name, value in flags.items()):

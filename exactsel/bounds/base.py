@@ -87,7 +87,9 @@ class BoundSolver(Protocol):
 
     A solver for column subset selection says so by ``family = "css"``; without that attribute it serves regression.
     One that evaluates rows by ``problem.row_loss``, and so knows row weights and the intercept of a loss, says so by
-    ``adjusted_rows = True``; no other is given such a problem. What it prepares may have a text ``scope``: a restriction under which its bounds hold.
+    ``adjusted_rows = True``; no other is given such a problem.
+
+    What it prepares may have a text ``scope``: a restriction under which its bounds hold.
     """
 
     name: str

@@ -32,7 +32,7 @@ BISECTED = 8
 """Every so many steps the bracket is halved, so that no pattern of steps can go on for ever."""
 
 TOO_SMALL = 1e-200
-"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may have cut into the sum."""
+"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
 
 LOGISTIC = (Logistic, AdjustedLogistic)
 

@@ -160,7 +160,8 @@ def lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -
 
 
 def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
-    return adjusted_dual(loss, z, y, b)
+    base, roundings = adjusted_dual(loss, z, y, b)
+    return base, roundings
 
 
 def _plain_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
@@ -171,7 +172,7 @@ def _plain_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple
 
 def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
     """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
-    return (_adjusted_dual if isinstance(loss, ADJUSTED) else _plain_dual)(loss, z, y, b)
+    return _adjusted_dual(loss, z, y, b) if isinstance(loss, ADJUSTED) else _plain_dual(loss, z, y, b)
 
 
 def _choose_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> Callable[..., tuple[float, int]]:
@@ -208,9 +209,7 @@ overload(_mean)(_choose_mean)
 
 
 @njit(sums=True)
-def weighted_gram(
-    loss: Any, AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray
-) -> None:
+def weighted_gram(loss: Any, AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
     """Lower triangle of the Hessian A_S' W A_S + lam I; with an intercept W = diag(w) - w w' / sum(w)."""
     scaled = np.empty(weights.size)
     for i in range(columns.size):

@@ -15,8 +15,8 @@ import numpy as np
 
 from exactsel._jit import loss_session, njit
 from exactsel.kernels.linalg import add_scaled, correlate, dot, predict
-from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
 from exactsel.kernels.refit import newton_refit
+from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
 from exactsel.types import FloatArray
 from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy_fit, drop_from_inverse, invert, product
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
