@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-STEPS = 100
+STEPS = 200
 
 BALANCED = 1e-15
 """Part of their total size at which the sum of the slopes counts as zero."""
@@ -27,24 +27,41 @@ TOO_SMALL = 1e-200
 def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
     """For each row of Z (P, n) about the c that makes the weighted slopes at Z + c sum to zero.
 
-    Newton steps near the root and steps to the minimum of a quadratic above the loss far from it, in a bracket.
+    In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
+    sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
     """
     w = np.ones(y.size) if weights is None else weights
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
-    for step in range(1, STEPS + 1):
+    scale = 1.0 + np.abs(Z).max(axis=1) + np.abs(y).max()
+    previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
+    for _ in range(STEPS):
         slopes, bends, above = _derivatives(loss, delta, y, Z + c[:, None])
-        rest, size = (slopes * w).sum(axis=1), (np.abs(slopes) * w).sum(axis=1)
-        moving = np.abs(rest) > BALANCED * size
+        slopes, bends, above = w * slopes, w * bends, w * above
+        plus, minus = np.sum(slopes, axis=1, where=slopes > 0), -np.sum(slopes, axis=1, where=slopes < 0)
+        rest = plus - minus
+        moving = np.abs(rest) > BALANCED * (plus + minus)
         if not np.any(moving):
             break
         high, low = np.where(rest > 0, c, high), np.where(rest < 0, c, low)
-        bend, safe = (bends * w).sum(axis=1), (above * w).sum(axis=1)
-        bend = np.where((bend > 0) & (np.abs(rest) <= 0.5 * size), bend, safe)
-        target = c - rest / np.where(bend > 0, bend, np.inf)
-        inside = (low < target) & (target < high)
-        middle = np.where(np.isfinite(low) & np.isfinite(high), low + 0.5 * (high - low), np.where(inside, target, c))
-        target = np.where(inside & (step % 8 != 0), target, middle)
-        c = np.where(moving & np.isfinite(target), target, c)
+        with np.errstate(all="ignore"):
+            straight = np.sum(bends, axis=1, where=slopes > 0) / plus + np.sum(bends, axis=1, where=slopes < 0) / minus
+            far = np.where(straight > 1e-3, np.log(plus / minus) / straight, rest / np.sum(above, axis=1))
+            near = np.abs(rest) <= 0.5 * (plus + minus)
+            newton = rest / np.sum(bends, axis=1)
+            step = np.where(near & np.isfinite(newton), newton, far)
+            finest = 2.0**-51 * (scale + np.abs(c))
+            moving &= ~(near & (np.abs(step) <= finest))
+            bracketed = np.isfinite(low) & np.isfinite(high)
+            size = np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale))
+            step = np.where(bracketed, step, np.sign(rest) * size)
+            stuck = (np.abs(rest) > 0.5 * previous) & ~halved
+            halved = bracketed & (stuck | ~((low < c - step) & (c - step < high)))
+            target = np.where(halved, 0.5 * low + 0.5 * high, c - step)
+        previous, last = np.abs(rest), np.abs(target - c)
+        moving &= np.isfinite(target) & (last > 0.25 * finest)
+        if not np.any(moving):
+            break
+        c = np.where(moving, target, c)
     return c
 
 

@@ -20,16 +20,16 @@ from exactsel.losses.adjusted import AdjustedLogistic
 from exactsel.losses.logistic import Logistic
 from exactsel.types import FloatArray
 
-LEVEL_STEPS = 100
+LEVEL_STEPS = 200
 
 BALANCED = 1e-13
 """Part of the slopes' total size at which their sum counts as zero: a bound loses about as much."""
 
 NEAR = 0.5
-"""The same part below which Newton's step is tried; farther away a quadratic majoriser is minimised."""
+"""The same part below which Newton's step is tried."""
 
-BISECTED = 8
-"""Every so many steps the bracket is halved, so that no pattern of steps can go on for ever."""
+FLAT = 1e-3
+"""Slope below which the logarithm of the sides' ratio says nothing about where the level is."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
@@ -96,47 +96,67 @@ overload(row_bend)(_choose_bend)
 
 
 @njit
-def _level_step(loss: Any, z: FloatArray, y: FloatArray, rest: float, bend: float) -> float:
-    """Where a quadratic takes the level: Newton's if ``bend`` > 0, else one that lies above the loss."""
-    if bend > 0.0:
-        return -rest / bend
+def _far_step(
+    loss: Any, z: FloatArray, y: FloatArray, plus: float, minus: float, bend_plus: float, bend_minus: float
+) -> float:
+    """A step from far away: Newton's on log(plus / minus), which for logistic loss is nearly linear.
+
+    Where that is flat, a quadratic that lies above the loss is minimised instead.
+    """
+    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
+        return -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
     total = 0.0
     for i in range(z.size):
         total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
-    return -rest / total if total > 0.0 else 0.0
+    return (minus - plus) / total if total > 0.0 else 0.0
 
 
 @njit
 def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> float:
     """Add to z the constant that makes the weighted slopes sum to zero, and return it.
 
-    ``values`` and ``slopes`` receive those of the rows at the new z, without the weights.
+    ``values`` and ``slopes`` receive those of the rows at the new z, without the weights. Steps of a model of the loss
+    alternate with halving the bracket where they get no further.
     """
-    moved, low, high = 0.0, -np.inf, np.inf
-    for step_number in range(1, LEVEL_STEPS + 1):
+    moved, low, high, previous, last, halved = 0.0, -np.inf, np.inf, np.inf, 0.0, False
+    scale = 1.0
+    for i in range(z.size):
+        scale = max(scale, abs(z[i]) + abs(y[i]))
+    for _ in range(LEVEL_STEPS):
         plain_rows(loss, z, y, values, slopes)
-        rest, size, bend = 0.0, 0.0, 0.0
+        plus, minus, bend_plus, bend_minus = 0.0, 0.0, 0.0, 0.0
         for i in range(z.size):
             slope = loss.weights[i] * slopes[i]
-            rest += slope
-            size += abs(slope)
-            bend += loss.weights[i] * row_bend(loss, z[i], y[i], slopes[i])
-        if abs(rest) <= BALANCED * size:
+            bend = loss.weights[i] * row_bend(loss, z[i], y[i], slopes[i])
+            if slope > 0.0:
+                plus, bend_plus = plus + slope, bend_plus + bend
+            else:
+                minus, bend_minus = minus - slope, bend_minus + bend
+        rest, bend = plus - minus, bend_plus + bend_minus
+        if abs(rest) <= BALANCED * (plus + minus):
             break
         if rest > 0.0:
             high = moved
         else:
             low = moved
-        target = moved + _level_step(loss, z, y, rest, bend if abs(rest) <= NEAR * size else 0.0)
-        if not low < target < high or step_number % BISECTED == 0:
-            if low == -np.inf or high == np.inf:
-                target = target if low < target < high else moved
-            else:
-                target = low + 0.5 * (high - low)
-        step = target - moved
-        if step == 0.0:
+        near = abs(rest) <= NEAR * (plus + minus) and bend > 0.0
+        step = -rest / bend if near else _far_step(loss, z, y, plus, minus, bend_plus, bend_minus)
+        finest = 4 * UNIT * (scale + abs(moved))
+        if near and abs(step) <= finest:
             break
-        moved = target
+        if low == -np.inf or high == np.inf:
+            # Each at least twice the last, so that no long way is gone in small steps, and at first none too far.
+            size = max(2.0 * last, min(abs(step), 2.0 * scale))
+            step = size if rest < 0.0 else -size
+        elif not low < moved + step < high or (abs(rest) > 0.5 * previous and not halved):
+            halved, step = True, 0.5 * low + 0.5 * high - moved
+        else:
+            halved = False
+        previous = abs(rest)
+        last = abs(step)
+        if last <= 0.25 * finest:
+            break
+        moved += step
         for i in range(z.size):
             z[i] += step
     return moved
