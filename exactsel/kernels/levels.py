@@ -104,7 +104,7 @@ def _far_step(
     Where that is flat, a quadratic that lies above the loss is minimised instead.
     """
     if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
-        return -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
+        return float(-np.log(plus / minus) / (bend_plus / plus + bend_minus / minus))
     total = 0.0
     for i in range(z.size):
         total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
