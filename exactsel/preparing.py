@@ -101,10 +101,16 @@ class Preparation:
                 f"problem with Problem.prepared."
             )
 
-    def undo(self, coef: FloatArray, level: float = 0.0) -> tuple[FloatArray, float]:
-        """Coefficients of the given columns, and the intercept, from those of the prepared ones."""
+    def undo(self, coef: FloatArray, level: float | None = None) -> tuple[FloatArray, float]:
+        """Coefficients of the given columns, and the intercept, from those of the prepared ones.
+
+        ``level`` is the intercept of the prepared data, where the loss has one; :meth:`exactsel.Problem.as_given` finds
+        it.
+        """
+        if level is None and self.loss_intercept:
+            raise InputError(f"the intercept with {self.loss} loss depends on the rows; use the problem's as_given.")
         undone = coef / self.scale
-        return undone, float(self.target + level - self.centre @ undone)
+        return undone, float(self.target + (level or 0.0) - self.centre @ undone)
 
 
 def _middle(y: FloatArray, weights: FloatArray | None, loss: str) -> float:

@@ -161,7 +161,8 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
             return with_labels(instance, arguments["loss"]).problem(
                 **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
-                intercept=arguments["intercept"], scale=arguments["scale"], weights=read_weights(arguments["weights"]),
+                intercept=arguments["intercept"] or None, scale=arguments["scale"],
+                weights=read_weights(arguments["weights"]),
             )  # fmt: skip
         regression = ("loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
         given = [name for name in regression if arguments[name] not in (None, False)]

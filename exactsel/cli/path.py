@@ -13,7 +13,6 @@ from exactsel.cli.options import (
     problem_options,
     read_file,
     read_problem,
-    read_weights,
     search_options,
     search_settings,
     warnings_as_lines,
@@ -65,9 +64,8 @@ def command(
         tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
         try:
             validation = cross_validate(
-                data["A"], data["y"], splits, *tried, loss=problem.loss, signals=SIGNALS,
-                intercept=arguments["intercept"], scale=arguments["scale"], weights=data["weights"],
-                must_have=problem.must_have, must_not=problem.must_not, **settings,
+                data["A"], data["y"], splits, tried[0], tried[1], loss=problem.loss, signals=SIGNALS,
+                must_have=problem.must_have, must_not=problem.must_not, **data["prepared"], **settings,
             )  # fmt: skip
             compared = Compared(path, validation)
         except KeyboardInterrupt:
@@ -80,6 +78,8 @@ def command(
 
 def _data(problem: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The data as they are in the file: every fold is prepared anew."""
+    import numpy as np
+
     from exactsel.checks import checked_matrix, checked_vector
     from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
@@ -88,9 +88,9 @@ def _data(problem: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         raise InputError("column subset selection has no target to predict; leave --cv out.")
     with warnings_as_lines(quiet=True):
         instance = with_labels(read_file(arguments), arguments["loss"])
-    weights = read_weights(arguments["weights"])
-    target = problem.y if instance.y is None else instance.y
-    return {"A": checked_matrix(instance.A), "y": checked_vector(target), "weights": weights}
+    made = problem.preparation
+    prepared = {} if made is None else {"intercept": made.centred, "scale": made.scaled, "weights": made.weights}
+    return {"A": checked_matrix(instance.A), "y": checked_vector(np.asarray(instance.y)), "prepared": prepared}
 
 
 def _splits(data: dict[str, Any], folds: int, seed: int) -> list[Any]:
