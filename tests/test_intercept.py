@@ -262,3 +262,29 @@ def test_refused():
         solve(problem, heuristics="dual-iht", signals=())
     with pytest.raises(UnsupportedError, match="prepared for logistic loss, but the loss is now huber"):
         problem.replace(loss="huber", delta=1.0)
+
+
+def test_command_line(tmp_path, monkeypatch):
+    """A proof is about the intercept and the weights, whether they come from options or from the instance file."""
+    from click.testing import CliRunner
+
+    from exactsel.cli.main import cli
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((30, 5))
+    np.savez("a.npz", A=A, y=A[:, 0] + rng.standard_normal(30) + 4.0, k=2, lam=1.0, loss="huber", delta=1.0)
+    np.savetxt("w.txt", rng.integers(0, 3, 30))
+    options = ["--intercept", "--weights", "w.txt"]
+
+    def run(*arguments):
+        return CliRunner().invoke(cli, arguments, standalone_mode=False, catch_exceptions=False)
+
+    solved = run("solve", "a.npz", *options, "--proof", "run.exsel", "--quiet")
+    assert solved.return_value == 0
+    assert "intercept" in solved.output
+    assert run("verify", "run.exsel", "a.npz", *options).return_value == 0
+    assert run("verify", "run.exsel", "a.npz", "--intercept").return_value == 3
+    run("convert", "a.npz", "b.npz", *options)
+    assert run("verify", "run.exsel", "b.npz").return_value == 0
+    assert "held-out" in run("path", "b.npz", "--ks", "1,2", "--cv", "3").output
