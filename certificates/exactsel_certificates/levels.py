@@ -32,7 +32,7 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     """
     w = np.ones(y.size) if weights is None else weights
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
-    scale = 1.0 + np.abs(Z).max(axis=1) + np.abs(y).max()
+    scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
     for _ in range(STEPS):
         slopes, bends, above = _derivatives(loss, delta, y, Z + c[:, None])

@@ -119,7 +119,7 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
     alternate with halving the bracket where they get no further.
     """
     moved, low, high, previous, last, halved = 0.0, -np.inf, np.inf, np.inf, 0.0, False
-    scale = 1.0
+    scale = 0.0
     for i in range(z.size):
         scale = max(scale, abs(z[i]) + abs(y[i]))
     for _ in range(LEVEL_STEPS):
