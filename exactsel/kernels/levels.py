@@ -101,14 +101,16 @@ def _far_step(
 ) -> float:
     """A step from far away: Newton's on log(plus / minus), which for logistic loss is nearly linear.
 
-    Where that is flat, a quadratic that lies above the loss is minimised instead.
+    Where that is flat, or goes less far, a quadratic that lies above the loss is minimised instead.
     """
-    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
-        return float(-np.log(plus / minus) / (bend_plus / plus + bend_minus / minus))
     total = 0.0
     for i in range(z.size):
         total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
-    return (minus - plus) / total if total > 0.0 else 0.0
+    step = (minus - plus) / total if total > 0.0 else 0.0
+    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
+        straight = -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
+        step = straight if abs(straight) > abs(step) else step
+    return float(step)
 
 
 @njit
