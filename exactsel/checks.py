@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from exactsel import registry
 from exactsel.errors import InputError
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.preparing import weighted_median
 from exactsel.types import FloatArray
 
 LARGEST_ENTRY = 1e60
@@ -203,9 +204,9 @@ def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
     return made
 
 
-def default_delta(y: FloatArray) -> float:
-    """1.345 times the robust scale of y (median absolute deviation / 0.6745)."""
-    scale = float(np.median(np.abs(y - np.median(y)))) / 0.6745
+def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
+    """1.345 times the robust scale of y (median absolute deviation / 0.6745); ``weights`` (n,) count as repeats."""
+    scale = weighted_median(np.abs(y - weighted_median(y, weights)), weights) / 0.6745
     if scale == 0.0:
         raise InputError(
             "more than half of y has the same value, so the default Huber threshold would be 0; give delta (--delta)."

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel._jit import loss_session
 from exactsel.errors import InputError
-from exactsel.kernels.loss import loss_value
+from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.path import solve_path
-from exactsel.preparing import Preparation
 from exactsel.problem import Problem
 from exactsel.types import FloatArray, IntArray
 
@@ -74,8 +74,11 @@ def cross_validate(
     *,
     loss: str | Loss = "quadratic",
     delta: float | None = None,
-    centre: bool = False,
+    intercept: bool = False,
     scale: bool = False,
+    weights: ArrayLike | None = None,
+    must_have: Sequence[int] = (),
+    must_not: Sequence[int] = (),
     **options: Any,
 ) -> ValidationErrors:
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -89,8 +92,11 @@ def cross_validate(
         Sizes and ridge weights to try.
     loss, delta
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
-    centre, scale : bool
-        Prepare each fold's columns by what its training rows are like (:mod:`exactsel.preparing`).
+    intercept, scale, weights : optional
+        As for :meth:`exactsel.Problem.prepared`; each fold is prepared by what its training rows are like. With weights
+        the error is the weighted mean.
+    must_have, must_not : sequences of int
+        Columns forced in or out.
     **options
         As for :func:`exactsel.solve`.
 
@@ -98,23 +104,37 @@ def cross_validate(
     -------
     ValidationErrors
     """
-    whole = Problem(A, y, 0, loss=loss, lam=max(lams), delta=delta)
-    sizes, weights = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
+    whole = Problem.prepared(A, y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
+    counts = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
+    sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     errors, proven = [], True
     for train, held_out in folds:
-        made = Preparation.of(A[train], y[train], centre=centre, scale=scale)
-        problem = Problem(made.columns(A[train]), y[train] - made.target, sizes[-1], loss=whole.loss, lam=weights[0])
-        path = solve_path(problem, sizes, weights, **options)
+        problem = Problem.prepared(
+            A[train], y[train], sizes[-1], loss=whole.loss, lam=ridges[0], intercept=intercept, scale=scale,
+            weights=None if weights is None else counts[train], must_have=must_have, must_not=must_not,
+        )  # fmt: skip
+        path = solve_path(problem, sizes, ridges, **options)
         if path.results[-1].termination == "interrupted":
             raise KeyboardInterrupt
         proven &= path.reached
-        values = []
-        with loss_session(whole.loss):
-            for result in path.results:
-                coef, intercept = made.undo(result.coef)
-                fitted = A[held_out] @ coef + intercept
-                values.append(float(loss_value(whole.loss, fitted, y[held_out])) / len(held_out))
-        errors.append(np.reshape(values, (len(weights), len(sizes))))
+        values = [
+            _mean_loss(whole.loss, problem.as_given(result.coef), A[held_out], y[held_out], counts[held_out])
+            for result in path.results
+        ]
+        errors.append(np.reshape(values, (len(ridges), len(sizes))))
     if not errors:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
-    return ValidationErrors(sizes, weights, np.array(errors), proven)
+    return ValidationErrors(sizes, ridges, np.array(errors), proven)
+
+
+def _mean_loss(loss: Loss, model: tuple[FloatArray, float], A: FloatArray, y: FloatArray, counts: FloatArray) -> float:
+    """The mean loss of some rows, each counted as often as it says."""
+    coef, intercept = model
+    fitted = A @ coef + intercept
+    with loss_session(loss):
+        if np.all(counts == 1.0):
+            return float(loss_value(loss, fitted, y)) / len(y)
+        rows = [float(loss_value(loss, fitted[i : i + 1], y[i : i + 1])) for i in range(len(y))]
+    if not counts.any():
+        raise InputError("a fold holds out rows of weight 0 only; choose fewer folds.")
+    return float(np.average(rows, weights=counts))

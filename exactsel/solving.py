@@ -352,6 +352,11 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
             f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
             f"use --bound auto."
         )
+    plain = not isinstance(problem, Problem) or problem.row_loss is problem.loss
+    if not plain and not getattr(solver, "adjusted_rows", False):
+        raise UnsupportedError(
+            f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
+        )
     return solver
 
 

@@ -60,6 +60,6 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
         click.echo(certified.to_json())
     else:
         click.echo(str(certified))
-        shown, preparation = certified.result, getattr(problem, "preparation", None)
-        click.echo(model_table(shown.support, shown.coef, problem.feature_names, preparation))
+        shown = certified.result
+        click.echo(model_table(shown.support, shown.coef, problem.feature_names, problem))
     return exit_code(certified.reached, certified.result.termination)

@@ -38,8 +38,7 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
     if not quiet:
         click.echo(str(result), err=True)
-    preparation = getattr(problem, "preparation", None)
-    table = model_table(result.support, result.coef, problem.feature_names, preparation)
+    table = model_table(result.support, result.coef, problem.feature_names, problem)
     click.echo(json_with_model(result, problem) if as_json else table)
     return exit_code(result.reached, result.termination)
 

@@ -54,11 +54,9 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
             click.option("--must-have", help="Columns every model holds, by number or name, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by number or name, separated by commas."),
-            click.option("--intercept", is_flag=True, help="Unpenalised intercept (quadratic loss): centre the data."),
+            click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
-            click.option(
-                "--weights", type=click.Path(), help="File of row weights (quadratic loss), one a line or .npy."
-            ),
+            click.option("--weights", type=click.Path(), help="File of row weights, one a line or .npy."),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -163,7 +161,8 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
             return with_labels(instance, arguments["loss"]).problem(
                 **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
-                intercept=arguments["intercept"], scale=arguments["scale"], weights=_weights(arguments["weights"]),
+                intercept=arguments["intercept"] or None, scale=arguments["scale"],
+                weights=read_weights(arguments["weights"]),
             )  # fmt: skip
         regression = ("loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
         given = [name for name in regression if arguments[name] not in (None, False)]
@@ -173,7 +172,7 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
         return instance.columns_problem(k=arguments["k"])
 
 
-def _weights(path: str | None) -> Any:
+def read_weights(path: str | None) -> Any:
     """The numbers in a file of weights."""
     if path is None:
         return None

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    exit_code,
+    problem_options,
+    read_file,
+    read_problem,
+    search_options,
+    search_settings,
+    warnings_as_lines,
+)
 
 
 @click.command("path")
@@ -46,16 +55,18 @@ def command(
     if k_max is not None:
         sizes = list(range(max(1, len(getattr(problem, "must_have", ()))), k_max + 1))
     style = None if plot is None else _style(plot)
-    splits = None if folds is None else _splits(problem, folds, arguments["seed"])
+    data = None if folds is None else _data(problem, arguments)
+    splits = None if data is None else _splits(data, int(folds or 0), arguments["seed"])
     path = solve_path(problem, sizes, weights, signals=SIGNALS, **settings)
     termination = path.results[-1].termination.value
     compared = Compared(path)
-    if splits is not None and termination != "interrupted":
+    if data is not None and splits is not None and termination != "interrupted":
         tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
         try:
             validation = cross_validate(
-                problem.A, problem.y, splits, *tried, loss=problem.loss, signals=SIGNALS, **settings
-            )
+                data["A"], data["y"], splits, tried[0], tried[1], loss=problem.loss, signals=SIGNALS,
+                must_have=problem.must_have, must_not=problem.must_not, **data["prepared"], **settings,
+            )  # fmt: skip
             compared = Compared(path, validation)
         except KeyboardInterrupt:
             termination = "interrupted"
@@ -65,13 +76,27 @@ def command(
     return exit_code(path.reached, termination)
 
 
-def _splits(problem: Any, folds: int, seed: int) -> list[Any]:
-    from exactsel.crossval import random_folds
+def _data(problem: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The data as they are in the file: every fold is prepared anew."""
+    import numpy as np
+
+    from exactsel.checks import checked_matrix, checked_vector
+    from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
 
     if problem.family != "regression":
         raise InputError("column subset selection has no target to predict; leave --cv out.")
-    return random_folds(problem.n, folds, seed)
+    with warnings_as_lines(quiet=True):
+        instance = with_labels(read_file(arguments), arguments["loss"])
+    made = problem.preparation
+    prepared = {} if made is None else {"intercept": made.centred, "scale": made.scaled, "weights": made.weights}
+    return {"A": checked_matrix(instance.A), "y": checked_vector(np.asarray(instance.y)), "prepared": prepared}
+
+
+def _splits(data: dict[str, Any], folds: int, seed: int) -> list[Any]:
+    from exactsel.crossval import random_folds
+
+    return random_folds(len(data["y"]), folds, seed)
 
 
 def _style(plot: str) -> str:

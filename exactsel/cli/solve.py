@@ -57,6 +57,5 @@ def command(report: str | None, **arguments: Any) -> int:
     if arguments["as_json"]:
         click.echo(json_with_model(result, problem))
     else:
-        preparation = getattr(problem, "preparation", None)
-        click.echo(model_table(result.support, result.coef, problem.feature_names, preparation))
+        click.echo(model_table(result.support, result.coef, problem.feature_names, problem))
     return exit_code(result.reached, result.termination)

@@ -11,8 +11,8 @@ from typing import Any
 from exactsel import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
-from exactsel.preparing import Preparation
 from exactsel.report.exchange import NEAR, Neighbourhood, neighbourhood
+from exactsel.report.model import given_model
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
 from exactsel.result import Claim, Result, Termination
@@ -146,14 +146,13 @@ def _model(result: Result, problem: SubsetProblem | None) -> str:
     if not result.coef.size:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.support]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    preparation: Preparation | None = getattr(problem, "preparation", None)
-    coef, intercept = (result.coef, 0.0) if preparation is None else preparation.undo(result.coef)
+    coef, intercept = given_model(result.coef, problem)
     largest = max(abs(float(coef[j])) for j in result.support)
     body: list[list[Cell]] = [
         [str(j), names[j] if names else "–", f"{float(coef[j]):.8g}", Raw(bar(float(coef[j]), largest))]
         for j in result.support
     ]
-    if preparation is not None:
+    if intercept is not None:
         body.append(["–", "intercept", f"{intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     note = "" if names else paragraph("The instance has no column names.", "quiet")
