@@ -219,6 +219,7 @@ class Search:
             scope=state.scope,
             events=None if events is None else tuple(events),
             history=self.history,
+            preparation=getattr(problem, "preparation", None),
         )
 
     def _choices(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import math
 import time
 from typing import TextIO
 
+from exactsel.model import demands_text
 from exactsel.report.facts import log10_supports
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
@@ -33,6 +34,9 @@ class ProgressLog:
         """Say what is being solved, and on which scale."""
         self._write(f"exactsel {version}   n={problem.n} d={problem.d} k={problem.k}   {_count(problem)} supports")
         self._write(f"minimise {problem.objective_text}")
+        demands = demands_text(problem.describe())
+        if demands:
+            self._write(f"demands  {demands}")
         self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
 
     def note(self, text: str) -> None:

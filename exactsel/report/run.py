@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from exactsel import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
-from exactsel.preparing import Preparation
+from exactsel.model import demands_text, label
 from exactsel.report.exchange import NEAR, Neighbourhood, neighbourhood
+from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
 from exactsel.result import Claim, Result, Termination
@@ -49,7 +49,7 @@ def run_page(
     history = result.history or History()
     parts = [
         _answer(result),
-        _model(result, problem),
+        _model(result),
         _progress(result, history),
         _discarded(result, history),
         _exchanges(result, history, problem),
@@ -139,25 +139,32 @@ def _answer(result: Result) -> str:
     )
 
 
-def _model(result: Result, problem: SubsetProblem | None) -> str:
-    names = result.problem["feature_names"]
-    if not result.support:
+def _model(result: Result) -> str:
+    names, model = result.problem["feature_names"], result.model
+    if not result.shown:
         return section("The model", paragraph("It uses no column."))
-    if not result.coef.size:
-        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.support]
+    if model is None:
+        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    preparation: Preparation | None = getattr(problem, "preparation", None)
-    coef, intercept = (result.coef, 0.0) if preparation is None else preparation.undo(result.coef)
-    largest = max(abs(float(coef[j])) for j in result.support)
-    body: list[list[Cell]] = [
-        [str(j), names[j] if names else "–", f"{float(coef[j]):.8g}", Raw(bar(float(coef[j]), largest))]
-        for j in result.support
-    ]
-    if preparation is not None:
-        body.append(["–", "intercept", f"{intercept:.8g}", ""])
+    largest = max(abs(float(model.coef[j])) for j in result.shown)
+    body: list[list[Cell]] = []
+    for j in result.shown:
+        value = float(model.coef[j])
+        drawn: Cell = Raw(bar(value, largest)) if j in result.support else FORCED
+        body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
+    if model.intercept is not None:
+        body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
-    note = "" if names else paragraph("The instance has no column names.", "quiet")
-    return section("The model", shown, note)
+    notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
+    if result.preparation is not None:
+        notes.append(
+            paragraph(
+                f"Coefficients are for the data as they were given; the search worked on prepared data "
+                f"({demands_text({**result.problem, 'must_have': (), 'must_not': ()})}).",
+                "quiet",
+            )
+        )
+    return section("The model", shown, *notes)
 
 
 def _progress(result: Result, history: History) -> str:
@@ -235,9 +242,9 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None) 
         other = exchange.replacement
         rows.append(
             [
-                _label(exchange.column, names),
+                label(exchange.column, names),
                 exchange.without - result.upper,
-                "none" if other is None else _label(other, names),
+                "none" if other is None else label(other, names),
                 None if exchange.replaced is None else exchange.replaced - result.upper,
             ]
         )
@@ -260,7 +267,7 @@ def _inclusion(around: Neighbourhood, names: Sequence[str] | None) -> str:
             "search, and all that differ from the answer in one column)."
         )
     share = sorted(around.inclusion.items(), key=lambda item: (-item[1], item[0]))[:20]
-    rows: list[list[Cell]] = [[_label(j, names), count, round(100 * count / around.near_optimal)] for j, count in share]
+    rows: list[list[Cell]] = [[label(j, names), count, round(100 * count / around.near_optimal)] for j, count in share]
     return table(
         f"Columns in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those met in the "
         "search and those that differ from the answer in one column (not a complete list)",
@@ -281,8 +288,7 @@ def _settings(result: Result) -> str:
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
         ["rows n, columns d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
-        ["columns in every model", _columns(facts, "must_have")] if facts.get("must_have") else None,
-        ["columns in no model", _columns(facts, "must_not")] if facts.get("must_not") else None,
+        ["demands", demands_text(facts)] if demands_text(facts) else None,
         ["scope of the lower bound", result.scope or "all models"],
         ["gap", "upper − lower; relative to max(1e-12, |upper|)"],
         ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
@@ -315,17 +321,9 @@ def _commands(command: str | None, verify: str | None) -> str:
     return section("Do it again", *parts) if parts else ""
 
 
-def _columns(facts: dict[str, Any], which: str) -> str:
-    return ", ".join(_label(j, facts["feature_names"]) for j in facts[which])
-
-
 def _supports(d: int, k: int) -> str:
     count = math.comb(d, k)
     return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}" if d < 5000 else "very many"
-
-
-def _label(column: int, names: Sequence[str] | None) -> str:
-    return f"{names[column]} ({column})" if names else str(column)
 
 
 def _setting(value: object) -> str:
