@@ -198,8 +198,8 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
     if found:
         return found[0]
     try:
-        return int(name)
-    except (TypeError, ValueError):
+        return int(name if isinstance(name, str) else "")
+    except ValueError:
         raise InputError(
             f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
         ) from None

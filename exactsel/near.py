@@ -99,6 +99,10 @@ class NearOptimal:
             "optimum": self.result.as_dict(),
         }  # fmt: skip
 
+    def listed(self) -> dict[str, Any]:
+        """As :meth:`as_dict`, without the optimum itself."""
+        return {key: value for key, value in self.as_dict().items() if key != "optimum"}
+
     def to_json(self, **options: Any) -> str:
         """One strict JSON object; ``options`` go to :func:`json.dumps`."""
         return json.dumps(self.as_dict(), allow_nan=False, **options)
@@ -156,16 +160,27 @@ def near_optimal(
     InputError
         For a tau or cap that is negative or no number.
     """
-    if not (np.isfinite(tau) and tau >= 0):
-        raise InputError(f"tau is {tau}, but it must be a number that is not negative; give --tau.")
-    if cap < 1:
-        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
+    check_near(tau, cap, "tau", "--tau")
     began = time.perf_counter()
     result = solve(problem, time_limit=time_limit, signals=signals, **options)
     rest = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - began))
     if result.termination == "interrupted":
         rest = 0.0
-    with Watch(rest, signals) as watch, threadpool_limits(1, "blas"):
+    return list_near(problem, result, tau, cap=cap, time_limit=rest, signals=signals, **options)
+
+
+def list_near(
+    problem: SubsetProblem,
+    result: Result,
+    tau: float,
+    *,
+    cap: int = 1000,
+    time_limit: float | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
+) -> NearOptimal:
+    """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
+    with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
         solver, branching = methods_for(problem, Settings(**options))
         bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
         listing = _Listing(problem, bound, branching, result.upper, tau, cap)
@@ -175,6 +190,14 @@ def near_optimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
         problem.feature_names,
     )  # fmt: skip
+
+
+def check_near(tau: float, cap: int, name: str = "near", option: str = "--near") -> None:
+    """:class:`InputError` for a tau (or a share, by its ``name``) that is negative or no number, or no room at all."""
+    if not (np.isfinite(tau) and tau >= 0):
+        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; give {option}.")
+    if cap < 1:
+        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
 
 
 class _Listing:

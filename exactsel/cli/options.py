@@ -150,6 +150,15 @@ def read_file(arguments: dict[str, Any]) -> Instance:
     return read_data(arguments["instance"], target=arguments["target"], drop=dropped)
 
 
+def given_data(arguments: dict[str, Any]) -> dict[str, Any]:
+    """A, y and row weights as the files have them, before anything is done to them."""
+    from exactsel.data.tables import with_labels
+
+    with warnings_as_lines(quiet=True):
+        instance = with_labels(read_file(arguments), arguments["loss"])
+    return {"A": instance.A, "y": instance.y, "weights": _weights(arguments["weights"])}
+
+
 def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
     """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr,
     unless they have been said before (``quiet``).

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import SIGNALS, given_data, problem_options, read_problem, search_options, search_settings
 
 
 @click.command("path")
@@ -17,19 +17,27 @@ from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_probl
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
 @search_options
 @click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
+@click.option(
+    "--near", type=float, metavar="SHARE",
+    help="Also list the models of each size whose objective exceeds the best by at most this share, say 0.01.",
+)
+@click.option(
+    "--cap", type=int, default=1000, show_default=True, help="With --near: models after which a list is cut short."
+)
 @click.option("--plot", type=click.Path(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(
-    k_max: int | None, ks: str | None, lams: str | None, folds: int | None, plot: str | None, as_json: bool,
-    **arguments: Any,
+    k_max: int | None, ks: str | None, lams: str | None, folds: int | None, near: float | None, cap: int,
+    plot: str | None, as_json: bool, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model of every size (and for every ridge weight), each with its certified gap.
 
     Beside each stand AIC, BIC and EBIC where the loss is a likelihood, and with --cv the mean loss of a held-out row.
-    Limits hold for each problem. Exit code 0 means that the tolerance is proven for all of them.
+    Intercept, scaling and weights are then worked out anew from the rows of each training part. Limits hold for each
+    problem. Exit code 0 means that the tolerance is proven for all of them, and that every list --near asked for is
+    complete.
     """
     from exactsel.criteria import Compared
-    from exactsel.crossval import cross_validate
     from exactsel.errors import InputError
     from exactsel.files import write_bytes
     from exactsel.path import solve_path
@@ -47,22 +55,31 @@ def command(
         sizes = list(range(max(1, len(getattr(problem, "must_have", ()))), k_max + 1))
     style = None if plot is None else _style(plot)
     splits = None if folds is None else _splits(problem, folds, arguments["seed"])
-    path = solve_path(problem, sizes, weights, signals=SIGNALS, **settings)
-    termination = path.results[-1].termination.value
+    path = solve_path(problem, sizes, weights, near=near, cap=cap, signals=SIGNALS, **settings)
+    interrupted = path.interrupted
     compared = Compared(path)
-    if splits is not None and termination != "interrupted":
-        tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
+    if splits is not None and not interrupted:
         try:
-            validation = cross_validate(
-                problem.A, problem.y, splits, *tried, loss=problem.loss, signals=SIGNALS, **settings
-            )
-            compared = Compared(path, validation)
+            compared = Compared(path, _validation(problem, path, splits, arguments, settings))
         except KeyboardInterrupt:
-            termination = "interrupted"
+            interrupted = True
     click.echo(compared.to_json() if as_json else path_table(compared))
     if plot is not None:
         write_bytes(plot, draw_path(compared, str(style)))
-    return exit_code(path.reached, termination)
+    return 130 if interrupted else 0 if path.reached and path.complete else 1
+
+
+def _validation(problem: Any, path: Any, splits: list[Any], arguments: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """The held-out errors of the path's problems, from the data as they were given."""
+    from exactsel.crossval import cross_validate
+
+    tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
+    given = {"A": problem.A, "y": problem.y} if problem.preparation is None else given_data(arguments)
+    return cross_validate(
+        given.pop("A"), given.pop("y"), splits, *tried, loss=problem.loss, must_have=problem.must_have,
+        must_not=problem.must_not, centre=arguments["intercept"], scale=arguments["scale"], signals=SIGNALS,
+        **given, **settings,
+    )  # fmt: skip
 
 
 def _splits(problem: Any, folds: int, seed: int) -> list[Any]:

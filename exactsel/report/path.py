@@ -7,6 +7,7 @@ from typing import Any
 
 from exactsel.criteria import NAMES, Compared
 from exactsel.errors import UnsupportedError
+from exactsel.path import SolutionPath
 from exactsel.result import Result
 
 HEADER = f"{'k':>4} {'lam':>10} {'objective':>16} {'gap':>9} {'claim':<12} {'nodes':>9} {'time':>9}"
@@ -28,10 +29,29 @@ def path_table(compared: Compared) -> str:
         )
     lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1
+    lines += _near_lines(compared.path, several)
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
         lines.append(f"{TITLES[name]} is smallest at {where}")
     return "\n".join(lines)
+
+
+def _near_lines(path: SolutionPath, several: bool) -> list[str]:
+    """For every problem how many models come close to its best, and what these have in common."""
+    if path.near is None:
+        return []
+    share = 100 * (path.near_share or 0.0)
+    lines = ["", f"sets of exactly k columns within {share:.4g} % of the best objective for that k"]
+    lines.append(f"{'k':>4}" + (f" {'lam':>10}" if several else "") + f" {'sets':>6} {'columns':>8}  in every one")
+    for near in path.near:
+        problem, names = near.result.problem, near.feature_names
+        used = len({j for model in near.models for j in model.support})
+        shared = ", ".join(str(j) if names is None else names[j] for j in near.in_every or ()) or "none"
+        if not near.complete:
+            shared = f"not known: INCOMPLETE ({near.termination})"
+        lam = f" {problem.get('lam', 0.0):>10.4g}" if several else ""
+        lines.append(f"{problem['k']:>4}{lam} {len(near.models):>6} {used:>8}  {shared}")
+    return [*lines, ""]
 
 
 def draw_path(compared: Compared, style: str) -> bytes:
