@@ -43,7 +43,7 @@ class SolutionPath:
     @property
     def interrupted(self) -> bool:
         """Whether the path ended early because somebody said so."""
-        listed = bool(self.near) and self.near[-1].termination == "interrupted"
+        listed = any(near.termination == "interrupted" for near in self.near or ())
         return listed or self.results[-1].termination is Termination.INTERRUPTED
 
     @property

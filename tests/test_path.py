@@ -127,3 +127,54 @@ class TestCommandLine:
         ):
             with pytest.raises(InputError, match=said):
                 self.call("path", file, *arguments)
+
+
+class TestNear:
+    """The models close to the best of every size."""
+
+    def test_against_every_support(self, problem):
+        path = solve_path(problem, [1, 3, 4], near=0.05)
+        assert path.complete
+        for result, near in zip(path.results, path.near, strict=True):
+            values = {
+                s: problem.replace(k=result.problem["k"]).fit(s).value
+                for s in combinations(range(problem.d), result.problem["k"])
+            }
+            close = {s for s, value in values.items() if value <= 1.05 * min(values.values())}
+            assert {model.support for model in near.models} == close
+            assert near.in_every == tuple(sorted(set.intersection(*map(set, close))))
+        plain = json.loads(path.to_json())
+        assert plain["near_share"] == 0.05
+        assert [len(row["near"]["models"]) for row in plain["results"]] == [len(near.models) for near in path.near]
+        assert "near" not in json.loads(solve_path(problem, [2]).to_json())["results"][0]
+
+    def test_a_list_cut_short_says_so(self, problem):
+        path = solve_path(problem, [2, 3], near=10.0, cap=5)
+        assert not path.complete
+        assert {near.termination for near in path.near} == {"cap"}
+        assert path.reached
+
+    def test_no_time_for_a_list(self, problem):
+        path = solve_path(problem, [2], near=0.1, time_limit=0.0)
+        assert not path.complete
+        assert path.near[0].in_every is None
+
+    @pytest.mark.parametrize("options", [{"near": -0.1}, {"near": np.nan}, {"near": 0.1, "cap": 0}])
+    def test_what_is_refused(self, problem, options):
+        with pytest.raises(InputError, match=r"give --(near|cap)"):
+            solve_path(problem, **options)
+
+    def test_the_command(self, problem, tmp_path):
+        file = tmp_path / "p.npz"
+        np.savez(file, A=problem.A, y=problem.y, lam=0.1, feature_names=np.array(problem.feature_names))
+        run = CliRunner().invoke(cli, ["path", str(file), "--k-max", "3", "--near", "0.05"], standalone_mode=False)
+        assert run.return_value == 0
+        expected = solve_path(problem, [1, 2, 3], near=0.05).near
+        rows = run.stdout[run.stdout.index("sets  columns") :].splitlines()[1:4]
+        assert [row.split()[:2] for row in rows] == [[str(k), str(len(n.models))] for k, n in enumerate(expected, 1)]
+        cut = ["path", str(file), "--k-max", "3", "--near", "5", "--cap", "4", "--json"]
+        run = CliRunner().invoke(cli, cut, standalone_mode=False)
+        assert run.return_value == 1
+        assert not json.loads(run.stdout)["results"][2]["near"]["complete"]
+        shown = CliRunner().invoke(cli, cut[:-1], standalone_mode=False).stdout
+        assert "INCOMPLETE (cap)" in shown

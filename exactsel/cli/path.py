@@ -18,7 +18,9 @@ from exactsel.cli.options import SIGNALS, given_data, problem_options, read_prob
 @search_options
 @click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
 @click.option(
-    "--near", type=float, metavar="SHARE",
+    "--near",
+    type=float,
+    metavar="SHARE",
     help="Also list the models of each size whose objective exceeds the best by at most this share, say 0.01.",
 )
 @click.option(
@@ -73,12 +75,12 @@ def _validation(problem: Any, path: Any, splits: list[Any], arguments: dict[str,
     """The held-out errors of the path's problems, from the data as they were given."""
     from exactsel.crossval import cross_validate
 
-    tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
+    ks, lams = (sorted({result.problem[name] for result in path.results}) for name in ("k", "lam"))
     given = {"A": problem.A, "y": problem.y} if problem.preparation is None else given_data(arguments)
     return cross_validate(
-        given.pop("A"), given.pop("y"), splits, *tried, loss=problem.loss, must_have=problem.must_have,
-        must_not=problem.must_not, centre=arguments["intercept"], scale=arguments["scale"], signals=SIGNALS,
-        **given, **settings,
+        given["A"], given["y"], splits, ks, lams, loss=problem.loss, must_have=problem.must_have,
+        must_not=problem.must_not, centre=arguments["intercept"], scale=arguments["scale"],
+        weights=given.get("weights"), signals=SIGNALS, **settings,
     )  # fmt: skip
 
 

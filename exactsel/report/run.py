@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from exactsel import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
 from exactsel.model import demands_text, label
-from exactsel.report.exchange import NEAR, Neighbourhood, neighbourhood
+from exactsel.report.close import close_models, close_section
+from exactsel.report.exchange import neighbourhood
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
@@ -40,7 +40,8 @@ def run_page(
     ----------
     result : Result
     problem : Problem or ColumnSubsetProblem, optional
-        The problem solved; with it the report also says what becomes of the objective without each chosen column.
+        The problem solved; with it the report also says what becomes of the objective without each chosen column, and
+        which columns the models close to the best have in common. That list may take some seconds.
     command : str, optional
         The command that repeats the run, when it came from the command line.
     verify : str, optional
@@ -234,9 +235,10 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None) 
         return ""
     met = [(i.value, i.support) for i in history.incumbents]
     around = neighbourhood(problem, result.support, result.upper, met)
-    if around is None:
-        return ""
     names = result.problem["feature_names"]
+    close = close_section(close_models(problem, result), around, problem.k, names)
+    if around is None:
+        return close
     rows: list[list[Cell]] = []
     for exchange in around.exchanges:
         other = exchange.replacement
@@ -254,26 +256,8 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None) 
         "hardly tell the two apart."
     )
     header = ["column", "rise without it", "best replacement", "rise with that"]
-    return section(
-        "How much hangs on each column", intro, table("One column exchanged", header, rows), _inclusion(around, names)
-    )
-
-
-def _inclusion(around: Neighbourhood, names: Sequence[str] | None) -> str:
-    """How often columns occur in the near-optimal models among those looked at."""
-    if around.near_optimal < 2:
-        return paragraph(
-            f"No other model that was looked at comes within {100 * NEAR:g} % of the objective (models met in the "
-            "search, and all that differ from the answer in one column)."
-        )
-    share = sorted(around.inclusion.items(), key=lambda item: (-item[1], item[0]))[:20]
-    rows: list[list[Cell]] = [[label(j, names), count, round(100 * count / around.near_optimal)] for j, count in share]
-    return table(
-        f"Columns in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those met in the "
-        "search and those that differ from the answer in one column (not a complete list)",
-        ["column", "models", "per cent"],
-        rows,
-    )
+    shown = section("How much hangs on each column", intro, table("One column exchanged", header, rows))
+    return f"{shown}\n{close}"
 
 
 def _settings(result: Result) -> str:
