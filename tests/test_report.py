@@ -217,7 +217,7 @@ class TestCloseModels:
         result = solve(problem)
         monkeypatch.setattr("exactsel.report.close.CAP", 10)
         shown = checked_page(run_page(result, problem)).shown
-        assert "was not made: within 0.1 % there are more than 10 models" in shown
+        assert "was not made: there are more than 10 within 0.1 % of the best." in shown
         assert "(not a complete list)" in shown
         monkeypatch.setattr("exactsel.report.close.SECONDS", (0.0, 0.0))
         shown = checked_page(run_page(result, problem)).shown

@@ -46,13 +46,13 @@ def command(report: str | None, **arguments: Any) -> int:
     result = solve(
         problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS, **settings
     )
+    check = None if result.proof is None else verify_text(result.proof)
     if log is not None:
-        log.end(result)
+        log.end(result, check)
     if report is not None:
         from exactsel.report.run import write_report
 
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
-        check = None if result.proof is None else verify_text(result.proof)
         write_report(report, result, problem, command=again, verify=check)
     if arguments["as_json"]:
         click.echo(result.to_json())

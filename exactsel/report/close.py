@@ -17,7 +17,7 @@ from exactsel.subset import SubsetProblem
 SHARES = (NEAR, NEAR / 10)
 """How close to the best objective; the first that can be listed completely is shown."""
 
-SECONDS = (2.0, 10.0)
+SECONDS = (5.0, 20.0)
 """A list may take as long as the search did, but at least and at most this."""
 
 CAP = 1000
@@ -48,8 +48,12 @@ def close_models(problem: SubsetProblem, result: Result) -> Close:
         if near.complete:
             return Close(near, share)
         rest -= time.perf_counter() - began
-        reasons = {"cap": f"there are more than {CAP:,} models", "time_limit": f"{allowed:.2g} seconds were too few"}
-        why = f"within {100 * share:g} % {reasons.get(near.termination, 'it was interrupted')}"
+        reach = f"within {100 * share:g} % of the best"
+        reasons = {
+            "cap": f"there are more than {CAP:,} {reach}",
+            "time_limit": f"{allowed:.2g} seconds were too few to find all {reach}",
+        }
+        why = reasons.get(near.termination, "it was interrupted")
         if near.termination == "interrupted":
             break
     return Close(None, NEAR, why)

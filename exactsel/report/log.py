@@ -10,7 +10,10 @@ import math
 import time
 from typing import TextIO
 
+import numpy as np
+
 from exactsel.model import demands_text
+from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
@@ -38,6 +41,8 @@ class ProgressLog:
         if demands:
             self._write(f"demands  {demands}")
         self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
+        if lacks_intercept(problem):
+            self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
 
     def note(self, text: str) -> None:
         """One line of talk."""
@@ -50,11 +55,13 @@ class ProgressLog:
         elif isinstance(event, Started | Finished) or time.perf_counter() - self._last >= self._interval:
             self._row("", state)
 
-    def end(self, result: Result) -> None:
-        """The closing report."""
+    def end(self, result: Result, verify: str | None = None) -> None:
+        """The closing report; ``verify`` is the command that checks the proof, if there is one."""
         self._write("")
         for line in str(result).splitlines():
-            self._write(line)
+            self._write(line if verify is None or not line.startswith("proof ") else f"proof        {result.proof}")
+        if verify is not None:
+            self._write(f"check it     {verify}")
         self._write(f"method       {result.settings['method']}")
         parts = "   ".join(f"{name} {seconds:.2f} s" for name, seconds in result.times.items() if name != "total")
         self._write(f"time         {parts}")
@@ -74,6 +81,15 @@ class ProgressLog:
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
         self._stream.flush()
+
+
+def lacks_intercept(problem: SubsetProblem) -> bool:
+    """Whether this looks like a regression whose intercept has been forgotten."""
+    if not isinstance(problem, Problem) or not problem.is_quadratic:
+        return False
+    prepared = problem.preparation is not None and problem.preparation.centred
+    constant = bool(np.any(np.ptp(problem.AT, axis=1) == 0))  # one of these may serve as an intercept
+    return not (prepared or constant) and bool(abs(problem.y.mean()) > problem.y.std())
 
 
 def _count(problem: SubsetProblem) -> str:
