@@ -16,6 +16,7 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     search_settings,
+    verify_text,
 )
 
 
@@ -60,5 +61,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
         click.echo(certified.to_json())
     else:
         click.echo(str(certified))
+        if certified.result.proof is not None:
+            click.echo(f"check it     {verify_text(certified.result.proof)}")
         click.echo(model_table(certified.result))
     return exit_code(certified.reached, certified.result.termination)
