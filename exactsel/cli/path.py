@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,7 @@ def command(
     from exactsel.files import write_bytes
     from exactsel.path import solve_path
     from exactsel.report.path import draw_path, path_table
+    from exactsel.report.terminal import terminal_width
 
     if k_max is not None and ks is not None:
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
@@ -65,7 +67,7 @@ def command(
             compared = Compared(path, _validation(problem, path, splits, arguments, settings))
         except KeyboardInterrupt:
             interrupted = True
-    click.echo(compared.to_json() if as_json else path_table(compared))
+    click.echo(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
     if plot is not None:
         write_bytes(plot, draw_path(compared, str(style)))
     return 130 if interrupted else 0 if path.reached and path.complete else 1

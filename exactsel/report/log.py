@@ -15,12 +15,16 @@ import numpy as np
 from exactsel.model import demands_text
 from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
+from exactsel.report.terminal import fitting, terminal_width
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
 from exactsel.subset import SubsetProblem
 
-HEADER = f"{'source':>13} {'nodes':>9} {'open':>9} {'depth':>6} {'lower':>14} {'upper':>14} {'gap':>9} {'time':>8}"
+WIDTHS = {"source": 13, "nodes": 9, "open": 9, "depth": 6, "lower": 14, "upper": 14, "gap": 9, "time": 8}
+LESS_IMPORTANT = ("depth", "open", "nodes", "source")
+"""Columns left out, the first first, in a terminal that is too narrow for all."""
+
 ROWS_PER_HEADER = 20
 
 
@@ -32,6 +36,7 @@ class ProgressLog:
         self._interval = interval
         self._began = self._last = time.perf_counter()
         self._rows = 0
+        self._columns = fitting(WIDTHS, LESS_IMPORTANT, terminal_width(stream))
 
     def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
         """Say what is being solved, and on which scale."""
@@ -68,15 +73,17 @@ class ProgressLog:
 
     def _row(self, source: str, state: SearchState) -> None:
         if self._rows % ROWS_PER_HEADER == 0:
-            self._write(HEADER)
+            self._write(" ".join(f"{name:>{WIDTHS[name]}}" for name in self._columns))
         self._rows += 1
         self._last = time.perf_counter()
         open_nodes = len(state.frontier) + len(state.in_flight)
         gap = state.gap / max(1e-12, abs(state.upper))
-        self._write(
-            f"{source:>13} {state.nodes:>9} {open_nodes:>9} {state.depth:>6} {state.lower:>14.8g} "
-            f"{state.upper:>14.8g} {gap:>9.2e} {self._last - self._began:>7.1f}s"
-        )
+        entries = {
+            "source": source, "nodes": str(state.nodes), "open": str(open_nodes), "depth": str(state.depth),
+            "lower": f"{state.lower:.8g}", "upper": f"{state.upper:.8g}", "gap": f"{gap:.2e}",
+            "time": f"{self._last - self._began:.1f}s",
+        }  # fmt: skip
+        self._write(" ".join(f"{entries[name]:>{WIDTHS[name]}}" for name in self._columns))
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")

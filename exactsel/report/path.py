@@ -8,32 +8,59 @@ from typing import Any
 from exactsel.criteria import NAMES, Compared
 from exactsel.errors import UnsupportedError
 from exactsel.path import SolutionPath
+from exactsel.report.terminal import fitting
 from exactsel.result import Result
 
-HEADER = f"{'k':>4} {'lam':>10} {'objective':>16} {'gap':>9} {'claim':<12} {'nodes':>9} {'time':>9}"
+WIDTHS = {
+    "k": 4, "lam": 10, "objective": 16, "gap": 9, "claim": 12, "nodes": 9, "time": 9,
+    **dict.fromkeys(NAMES, 13),
+}  # fmt: skip
+LESS_IMPORTANT = ("nodes", "time", "claim", "lam", "ebic", "aic", "bic", "gap", "cv_error")
+"""Columns left out, the first first, in a terminal that is too narrow for all."""
+
 TITLES = {"aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cv_error": "held-out loss"}
 
 
-def path_table(compared: Compared) -> str:
-    """One line per problem, with the criteria there are and which model each prefers."""
+def path_table(compared: Compared, width: int | None = None) -> str:
+    """One line per problem, with the criteria there are and which model each prefers.
+
+    In a terminal of some ``width`` the columns that do not fit beside each other are left out, and that is said.
+    """
     rows = [compared.row(result) for result in compared.path.results]
-    shown = [name for name in NAMES if any(row[name] is not None for row in rows)]
-    lines = [HEADER + "".join(f" {TITLES[name]:>13}" for name in shown) + "  support"]
-    for result, row in zip(compared.path.results, rows, strict=True):
-        lam = result.problem.get("lam")
-        criteria = "".join(f" {'-' if row[name] is None else format(row[name], '.6g'):>13}" for name in shown)
-        lines.append(
-            f"{result.problem['k']:>4} {'-' if lam is None else f'{lam:.4g}':>10} {result.upper:>16.10g} "
-            f"{result.rel_gap:>9.2g} {result.claim.value:<12} {result.nodes:>9} {result.time:>8.2f}s{criteria}  "
-            f"{_columns(result)}"
-        )
-    lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1
+    known = [name for name in NAMES if any(row[name] is not None for row in rows)]
+    widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in known}
+    # The support is as long as it is: with this much room its first columns still stand on the line.
+    kept = fitting(widths, [name for name in LESS_IMPORTANT if name != "lam" or not several], width and width - 16)
+    lines = [" ".join(f"{TITLES.get(name, name):{_side(name)}{widths[name]}}" for name in kept) + "  support"]
+    for result, row in zip(compared.path.results, rows, strict=True):
+        entries = _entries(result, row)
+        line = " ".join(f"{entries[name]:{_side(name)}{widths[name]}}" for name in kept)
+        lines.append(f"{line}  {_columns(result)}")
+    if len(kept) < len(widths):
+        left_out = ", ".join(TITLES.get(name, name) for name in widths if name not in kept)
+        lines += ["", f"left out in this narrow terminal: {left_out}"]
+    lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
     lines += _near_lines(compared.path, several)
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
         lines.append(f"{TITLES[name]} is smallest at {where}")
     return "\n".join(lines)
+
+
+def _entries(result: Result, row: dict[str, float | None]) -> dict[str, str]:
+    """One line of the table, as text."""
+    lam = result.problem.get("lam")
+    criteria = {name: "-" if row[name] is None else format(row[name], ".6g") for name in NAMES}
+    return {
+        "k": str(result.problem["k"]), "lam": "-" if lam is None else f"{lam:.4g}",
+        "objective": f"{result.upper:.10g}", "gap": f"{result.rel_gap:.2g}", "claim": result.claim.value,
+        "nodes": str(result.nodes), "time": f"{result.time:.2f}s", **criteria,
+    }  # fmt: skip
+
+
+def _side(name: str) -> str:
+    return "<" if name == "claim" else ">"
 
 
 def _near_lines(path: SolutionPath, several: bool) -> list[str]:
