@@ -17,7 +17,7 @@ from exactsel.errors import InputError
 from exactsel.incumbents import given_support
 from exactsel.model import Model, demands_text
 from exactsel.problem import Problem
-from exactsel.result import Claim, Result, claim_of, finite
+from exactsel.result import Claim, Readable, Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
 from exactsel.solving import solve
 from exactsel.subset import SubsetProblem
@@ -25,7 +25,7 @@ from exactsel.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Certified:
+class Certified(Readable):
     """A candidate model, and how far from optimal it is proven to be.
 
     The candidate's objective lies at least ``excess`` and at most ``gap`` above the optimum. ``result`` is the search

@@ -20,7 +20,7 @@ from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
-from exactsel.result import Result, finite
+from exactsel.result import Readable, Result, finite
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
@@ -45,7 +45,7 @@ class NearModel:
 
 
 @dataclass(frozen=True)
-class NearOptimal:
+class NearOptimal(Readable):
     """All sets of exactly k columns whose objective is at most ``threshold``, best first.
 
     When ``complete``, every other set of k columns has a larger objective; within the result's ``scope`` and to what

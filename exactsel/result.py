@@ -79,8 +79,15 @@ def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
     return Claim.BOUNDED
 
 
+class Readable:
+    """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
 @dataclass(frozen=True)
-class Result:
+class Result(Readable):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and

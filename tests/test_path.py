@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from functools import cached_property
 from itertools import combinations
 
@@ -10,9 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from exactsel import ColumnSubsetProblem, Problem, solve, solve_path
+from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
 from exactsel.cli.main import cli
+from exactsel.criteria import Compared
 from exactsel.errors import InputError
+from exactsel.report.path import path_table
+from exactsel.report.terminal import fitting, terminal_width
 
 
 @pytest.fixture
@@ -178,3 +183,38 @@ class TestNear:
         assert not json.loads(run.stdout)["results"][2]["near"]["complete"]
         shown = CliRunner().invoke(cli, cut[:-1], standalone_mode=False).stdout
         assert "INCOMPLETE (cap)" in shown
+
+
+class TestNarrowTerminals:
+    @pytest.mark.parametrize("width", [30, 60, 80, 200, None])
+    def test_the_table_fits_and_says_what_it_leaves_out(self, problem, width):
+        compared = Compared(solve_path(problem))
+        lines = path_table(compared, width).splitlines()
+        table = lines[: 1 + len(compared.path.results)]
+        assert len({line.index(line.split("  ")[-1]) for line in table}) <= 2  # supports stand below each other
+        assert all(name in table[0].split() for name in ("k", "objective", "support"))
+        told = next((line for line in lines if "narrow terminal" in line), "")
+        for name in ("lam", "gap", "claim", "nodes", "time", "AIC", "BIC", "EBIC"):
+            assert (name in table[0].split()) != (name in re.findall(r"\w+", told))
+        assert bool(told) == (width is not None and width < 150)
+        if width is not None and width >= 60:
+            assert len(table[0]) <= width
+
+    def test_the_least_important_go_first(self):
+        widths = {"a": 5, "b": 5, "c": 5}
+        assert fitting(widths, ["b", "a"], None) == fitting(widths, ["b", "a"], 18) == ["a", "b", "c"]
+        assert fitting(widths, ["b", "a"], 17) == ["a", "c"]
+        assert fitting(widths, ["b", "a"], 1) == ["c"]
+
+    def test_only_a_terminal_has_a_width(self, tmp_path):
+        assert terminal_width(io.StringIO()) is None
+        with (tmp_path / "file").open("w") as file:
+            assert terminal_width(file) is None
+
+    def test_the_progress_table(self, problem, monkeypatch):
+        monkeypatch.setattr("exactsel.report.log.terminal_width", lambda stream: 60)
+        stream = io.StringIO()
+        solve(problem, callback=ProgressLog(stream))
+        lines = stream.getvalue().splitlines()
+        assert lines[0].split() == ["lower", "upper", "gap", "time"]
+        assert max(map(len, lines)) <= 60

@@ -6,12 +6,13 @@ import json
 import math
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx
 import numpy as np
 import pytest
 
-from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, solve
+from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.result import Result, claim_of, finite
@@ -113,6 +114,12 @@ class TestText:
         assert "coef" not in repr(result)
         assert "events" not in repr(result)
         assert len(repr(result)) < 2000
+
+    def test_a_notebook_shows_the_text(self, result, problem):
+        for shown in (result, certify(problem, support=[0]), near_optimal(problem, 0.0)):
+            said = []
+            shown._repr_pretty_(SimpleNamespace(text=said.append), False)
+            assert said == [str(shown)]
 
     def test_the_empty_model_and_infinite_bounds(self):
         assert "support      none" in str(result_with(1.0, -math.inf))
