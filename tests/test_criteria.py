@@ -145,7 +145,7 @@ class TestCommandLine:
     def test_plot(self, file, tmp_path, ending, magic):
         pytest.importorskip("matplotlib")
         picture = tmp_path / f"path.{ending}"
-        self.call("path", file, "--k-max", 3, "--cv", 3, "--lams", "1,10", "--plot", picture)
+        self.call("path", file, "--k-max", 3, "--cv", 3, "--lams", "1,10", "--near", 0.1, "--plot", picture)
         assert picture.read_bytes().startswith(magic)
 
     def test_what_is_wrong(self, file, tmp_path):

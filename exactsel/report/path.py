@@ -15,6 +15,9 @@ WIDTHS = {
     "k": 4, "lam": 10, "objective": 16, "gap": 9, "claim": 12, "nodes": 9, "time": 9,
     **dict.fromkeys(NAMES, 13),
 }  # fmt: skip
+MOST_DRAWN = 20
+"""Columns in the picture of the models close to the best."""
+
 LESS_IMPORTANT = ("nodes", "time", "claim", "lam", "ebic", "aic", "bic", "gap", "cv_error")
 """Columns left out, the first first, in a terminal that is too narrow for all."""
 
@@ -91,18 +94,22 @@ def draw_path(compared: Compared, style: str) -> bytes:
     panels = ["objective"]
     panels += ["criteria"] if any(row["aic"] is not None for row in rows) else []
     panels += ["held-out loss"] if compared.validation is not None else []
+    panels += ["models close to the best"] if compared.path.near else []
     figure = Figure(figsize=(4.5 * len(panels), 3.5), layout="constrained")
     weights = list(dict.fromkeys(result.problem.get("lam") for result in compared.path.results))
     for title, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+        axes.set_xlabel("k")
+        axes.set_title(title)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if title == "models close to the best":
+            _draw_close(axes, compared.path)
+            continue
         for lam in weights:
             along = [
                 (r, row) for r, row in zip(compared.path.results, rows, strict=True) if r.problem.get("lam") == lam
             ]
             label = "" if len(weights) == 1 else f"lam = {lam:g}"
             _draw(axes, title, along, label)
-        axes.set_xlabel("k")
-        axes.set_title(title)
-        axes.xaxis.get_major_locator().set_params(integer=True)
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize=8)
     buffer = io.BytesIO()
@@ -123,6 +130,32 @@ def _draw(axes: Any, title: str, along: list[tuple[Result, dict[str, float | Non
     else:
         values, errors = ([_number(row[name]) for _, row in along] for name in ("cv_error", "cv_standard_error"))
         axes.errorbar(ks, values, yerr=errors, fmt="o-", capsize=3, label=label)
+
+
+def _draw_close(axes: Any, path: SolutionPath) -> None:
+    """For the columns that occur most, in which share of the models close to the best of each size they are."""
+    complete = [near for near in path.near or () if near.complete and near.models]
+    shares: dict[int, dict[int, float]] = {}
+    for place, near in enumerate(complete):
+        for j in {j for model in near.models for j in model.support}:
+            with_it = sum(j in model.support for model in near.models)
+            shares.setdefault(j, {})[place] = with_it / len(near.models)
+    first = sorted(shares, key=lambda j: (-sum(shares[j].values()), j))[:MOST_DRAWN]
+    points = [(place, row, share) for row, j in enumerate(first) for place, share in shares[j].items()]
+    if points:
+        x, y, sizes = zip(*points, strict=True)
+        axes.scatter(x, y, s=[60 * size for size in sizes])
+    several = len({near.result.problem.get("lam") for near in complete}) > 1
+    ticks = [
+        f"{near.result.problem['k']}" + (f"\n{near.result.problem['lam']:g}" if several else "") for near in complete
+    ]
+    names = path.results[0].problem["feature_names"]
+    axes.set_xticks(range(len(complete)), ticks, fontsize=7)
+    axes.set_yticks(range(len(first)), [str(j) if names is None else names[j] for j in first], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        "k and lam; areas: share of the models within reach" if several else "k; areas: share of the models"
+    )
 
 
 def _number(value: float | None) -> float:

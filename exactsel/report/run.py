@@ -147,24 +147,22 @@ def _model(result: Result) -> str:
     if model is None:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    largest = max(abs(float(model.coef[j])) for j in result.shown)
+    scaled = result.preparation is not None and result.preparation.scaled
+    compared = result.coef if scaled else model.coef
+    largest = max(abs(float(compared[j])) for j in result.shown)
     body: list[list[Cell]] = []
     for j in result.shown:
         value = float(model.coef[j])
-        drawn: Cell = Raw(bar(value, largest)) if j in result.support else FORCED
+        drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.support else FORCED
         body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
     if model.intercept is not None:
         body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
     if result.preparation is not None:
-        notes.append(
-            paragraph(
-                f"Coefficients are for the data as they were given; the search worked on prepared data "
-                f"({demands_text({**result.problem, 'must_have': (), 'must_not': ()})}).",
-                "quiet",
-            )
-        )
+        done = demands_text({**result.problem, "must_have": (), "must_not": ()})
+        said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
+        notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
     return section("The model", shown, *notes)
 
 
