@@ -223,6 +223,13 @@ class TestCloseModels:
         shown = checked_page(run_page(result, problem)).shown
         assert "seconds were too few" in shown
 
+    def test_a_time_limit_holds_for_search_and_list(self):
+        problem = random_problem(0, d=6, k=3)
+        result = solve(problem, time_limit=1000.0)
+        assert close_models(problem, result).near is not None
+        spent = replace(result, times={**result.times, "total": 1000.0})
+        assert close_models(problem, spent).near is None
+
     def test_what_is_not_proven_has_no_list(self):
         problem = random_problem(1, d=30, k=5, loss="logistic")
         result = replace(solve(problem, node_limit=1), claim=Claim.BOUNDED)

@@ -53,7 +53,7 @@ def command(report: str | None, **arguments: Any) -> int:
         from exactsel.report.run import write_report
 
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
-        write_report(report, result, problem, command=again, verify=check)
+        write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
     if arguments["as_json"]:
         click.echo(result.to_json())
     else:

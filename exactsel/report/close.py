@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -33,18 +34,24 @@ class Close:
     why_not: str = ""
 
 
-def close_models(problem: SubsetProblem, result: Result) -> Close:
-    """List all models of k columns within the first of :data:`SHARES` for which that can be done in little time."""
+def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] = (signal.SIGINT,)) -> Close:
+    """List all models of k columns within the first of :data:`SHARES` for which that can be done in little time.
+
+    One of the ``signals`` ends it. A time limit of the search holds for search and listing together.
+    """
     if not result.reached or result.termination is Termination.INTERRUPTED:
         return Close(None, NEAR, "the best model is not proven to be the best")
     rest = min(SECONDS[1], max(SECONDS[0], result.time))
+    if result.settings["time_limit"] is not None:
+        rest = max(0.0, min(rest, result.settings["time_limit"] - result.time))
     why = ""
     for share in SHARES:
         began = time.perf_counter()
         allowed = rest if share == SHARES[-1] else rest / 2
         near = list_near(
-            problem, result, share * abs(result.upper), cap=CAP, time_limit=allowed, threads=result.settings["threads"]
-        )
+            problem, result, share * abs(result.upper), cap=CAP, time_limit=allowed, signals=signals,
+            threads=result.settings["threads"],
+        )  # fmt: skip
         if near.complete:
             return Close(near, share)
         rest -= time.perf_counter() - began

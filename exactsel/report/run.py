@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from html import escape
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def run_page(
     *,
     command: str | None = None,
     verify: str | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
 ) -> str:
     """The report as HTML text.
 
@@ -46,6 +48,8 @@ def run_page(
         The command that repeats the run, when it came from the command line.
     verify : str, optional
         The command that checks the proof, when one was written.
+    signals : sequence of int
+        Signals that end the listing of close models (main thread only).
     """
     history = result.history or History()
     parts = [
@@ -53,7 +57,7 @@ def run_page(
         _model(result),
         _progress(result, history),
         _discarded(result, history),
-        _exchanges(result, history, problem),
+        _exchanges(result, history, problem, signals),
         _settings(result),
         _commands(command, verify),
         f"<footer>{paragraph(f'Written by exactsel {__version__}.')}</footer>",
@@ -68,9 +72,10 @@ def write_report(
     *,
     command: str | None = None,
     verify: str | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
 ) -> None:
     """Write the report of one solve to a file; see :func:`run_page`."""
-    write_bytes(str(path), run_page(result, problem, command=command, verify=verify).encode())
+    write_bytes(str(path), run_page(result, problem, command=command, verify=verify, signals=signals).encode())
 
 
 def headline(result: Result) -> str:
@@ -228,13 +233,13 @@ def _discarded(result: Result, history: History) -> str:
     )
 
 
-def _exchanges(result: Result, history: History, problem: SubsetProblem | None) -> str:
+def _exchanges(result: Result, history: History, problem: SubsetProblem | None, signals: Sequence[int]) -> str:
     if problem is None:
         return ""
     met = [(i.value, i.support) for i in history.incumbents]
     around = neighbourhood(problem, result.support, result.upper, met)
     names = result.problem["feature_names"]
-    close = close_section(close_models(problem, result), around, problem.k, names)
+    close = close_section(close_models(problem, result, signals), around, problem.k, names)
     if around is None:
         return close
     rows: list[list[Cell]] = []
