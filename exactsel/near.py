@@ -20,6 +20,7 @@ from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
+from exactsel.model import demands_text
 from exactsel.result import Readable, Result, finite
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
@@ -114,6 +115,9 @@ class NearOptimal(Readable):
         else:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} columns found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
+        demands = demands_text(self.result.problem)
+        if demands:
+            lines.append(f"demands      {demands}")
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
             lines.append(f"unique       {unique}")

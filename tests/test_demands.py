@@ -11,9 +11,13 @@ import pytest
 from instances_for_tests import LOSSES, random_case
 
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, certify, near_optimal, solve, solve_path, verify
+from exactsel.comparing import compare
+from exactsel.criteria import Compared
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.heuristics import names, run
 from exactsel.incumbents import admissible
+from exactsel.report.comparison import comparison_table
+from exactsel.report.path import path_table
 from exactsel.search import subtrees
 
 
@@ -129,6 +133,9 @@ def test_texts_name_the_demands():
     assert said in certified
     assert "columns that meet the demands (the candidate" in certified
     assert "demands" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
+    assert f"demands      {said}" in str(near_optimal(problem, 0.0))
+    assert f"demands: {said}" in path_table(Compared(solve_path(problem)))
+    assert f"demands   {said}" in comparison_table(compare(problem, "omp"))
     stream = io.StringIO()
     ProgressLog(stream).begin(problem, "0", "")
     assert f"demands  {said}\n" in stream.getvalue()

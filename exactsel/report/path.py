@@ -7,6 +7,7 @@ from typing import Any
 
 from exactsel.criteria import NAMES, Compared
 from exactsel.errors import UnsupportedError
+from exactsel.model import demands_text
 from exactsel.path import SolutionPath
 from exactsel.report.terminal import fitting
 from exactsel.result import Result
@@ -43,6 +44,8 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     if len(kept) < len(widths):
         left_out = ", ".join(TITLES.get(name, name) for name in widths if name not in kept)
         lines += ["", f"left out in this narrow terminal: {left_out}"]
+    demands = demands_text(compared.path.results[0].problem)
+    lines += ["", f"demands: {demands}"] if demands else []
     lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
     lines += _near_lines(compared.path, several)
     for name, result in compared.best.items():

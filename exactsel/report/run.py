@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
