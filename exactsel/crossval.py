@@ -135,5 +135,7 @@ def cross_validate(
 def _mean_loss(loss: Loss, fitted: FloatArray, y: FloatArray, counts: FloatArray) -> float:
     """The mean loss over rows that count as often as ``counts`` says."""
     with loss_session(loss):
+        if np.all(counts == 1.0):
+            return float(loss_value(loss, fitted, y)) / len(y)
         each = [float(loss_value(loss, fitted[i : i + 1], y[i : i + 1])) for i in range(len(y))]
     return float(counts @ each / counts.sum())

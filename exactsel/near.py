@@ -91,8 +91,15 @@ class NearOptimal(Readable):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
+        names = self.feature_names
         return {
-            "models": [{"support": list(model.support), "value": finite(model.value)} for model in self.models],
+            "models": [
+                {
+                    "support": list(model.support), "value": finite(model.value),
+                    "feature_names": None if names is None else [names[j] for j in model.support],
+                }
+                for model in self.models
+            ],
             "complete": self.complete, "termination": self.termination, "unique": self.unique,
             "threshold": finite(self.threshold), "tau": self.tau, "regions": self.regions,
             "in_every": None if self.in_every is None else list(self.in_every),
