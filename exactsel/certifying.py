@@ -41,6 +41,8 @@ class Certified(Readable):
     claim: Claim
     """What is proven of the candidate itself."""
     result: Result
+    model: Model | None = field(default=None, repr=False)
+    """The candidate for the data as they were given."""
 
     @property
     def lower(self) -> float:
@@ -74,7 +76,7 @@ class Certified(Readable):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line; coefficients are for the data as they were given."""
-        model = Model.of(self.coef, self.result.preparation)
+        model = self.model
         candidate = {
             "support": list(self.support), "coef": None if model is None else model.coef.tolist(),
             "intercept": None if model is None else model.intercept, "value": finite(self.value),
@@ -153,7 +155,7 @@ def certify(
     if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
         result = _search_on(problem, result, left, options)
     claim = claim_of(value, result.lower, tolerance)
-    return Certified(columns, vector, value, coef is None, claim, result)
+    return Certified(columns, vector, value, coef is None, claim, result, Model.of(problem, vector))
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

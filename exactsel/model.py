@@ -24,10 +24,11 @@ class Model:
     """None where the problem has none."""
 
     @classmethod
-    def of(cls, coef: FloatArray, preparation: Preparation | None) -> Model | None:
-        """The model with these coefficients of the prepared columns; None where there are no coefficients."""
+    def of(cls, problem: Any, coef: FloatArray) -> Model | None:
+        """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
+        preparation: Preparation | None = getattr(problem, "preparation", None)
         if preparation is None:
             return cls(coef, None)
         undone, intercept = preparation.undo(coef)

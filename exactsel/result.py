@@ -131,6 +131,8 @@ class Result(Readable):
     """The bounds over time, who found what, and what was discarded."""
     preparation: Preparation | None = field(default=None, repr=False)
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
+    model: Model | None = field(default=None, repr=False)
+    """The model for the data as they were given; None for column subset selection, which has none."""
 
     @property
     def gap(self) -> float:
@@ -157,11 +159,6 @@ class Result(Readable):
         """Names of the chosen columns, where the problem has names."""
         names = self.problem["feature_names"]
         return None if names is None else tuple(names[j] for j in self.support)
-
-    @property
-    def model(self) -> Model | None:
-        """The model for the data as they were given; None for column subset selection, which has none."""
-        return Model.of(self.coef, self.preparation)
 
     @property
     def shown(self) -> tuple[int, ...]:

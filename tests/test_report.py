@@ -272,7 +272,7 @@ class TestFigures:
         with pytest.raises(InputError, match="no history"):
             replace(result, history=None).plot_bounds()
         with pytest.raises(InputError, match="no coefficients"):
-            replace(result, coef=np.empty(0)).plot_coefficients()
+            replace(result, coef=np.empty(0), model=None).plot_coefficients()
 
 
 class TestCommand:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
+from exactsel.model import Model
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.result import Result, claim_of, finite
@@ -130,7 +131,7 @@ class TestText:
 
     def test_model_table(self):
         facts = {"feature_names": ["height", "b", "c"], "d": 3}
-        made = result_with(1.0, 1.0, support=(0, 2), coef=np.array([1.5, 0.0, -2.0]), problem=facts)
+        made = result_with(1.0, 1.0, support=(0, 2), model=Model(np.array([1.5, 0.0, -2.0]), None), problem=facts)
         lines = model_table(made).splitlines()
         assert [line.split() for line in lines] == [
             ["column", "name", "coefficient"],
@@ -141,7 +142,7 @@ class TestText:
         forced = model_table(replace(made, problem={**facts, "must_have": (0, 1)}))
         assert forced.splitlines()[2].split() == ["1", "b", "0", "forced", "in"]
         assert "forced in, with coefficient 0: 1" in str(replace(made, problem={**facts, "must_have": (0, 1)}))
-        bare = result_with(1.0, 1.0, support=(1,), coef=np.array([0.0, 3.0]))
+        bare = result_with(1.0, 1.0, support=(1,), model=Model(np.array([0.0, 3.0]), None))
         assert model_table(bare).splitlines()[1].split() == ["1", "3"]
         assert len(model_table(result_with(1.0, 1.0)).splitlines()) == 1
 
