@@ -365,7 +365,7 @@ class Problem:
         dependent; :meth:`fit` handles those.
         """
         values = np.full(len(supports), np.nan)
-        padded = np.ascontiguousarray(supports, dtype=np.int64)
+        padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
         if self.is_quadratic and len(padded) < WORTH_SHARING:
             threads = 1
         with loss_session(self.loss), parallel_section(threads or available_threads()):

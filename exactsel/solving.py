@@ -28,6 +28,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
+from exactsel.model import Model
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
@@ -219,6 +220,8 @@ class Search:
             scope=state.scope,
             events=None if events is None else tuple(events),
             history=self.history,
+            preparation=getattr(problem, "preparation", None),
+            model=Model.of(problem, state.incumbent.coef),
         )
 
     def _choices(self) -> dict[str, Any]:
