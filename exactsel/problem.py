@@ -232,13 +232,16 @@ class Problem:
     @cached_property
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
+        demands = {"must_have": self.must_have, "must_not": self.must_not}
+        return self.hash_with(**demands if self.must_have or self.must_not else {})
+
+    def hash_with(self, **entries: Any) -> str:
+        """sha256 over data, loss, k, lam and ``entries``, which may replace some of these."""
         header = {
             "loss": self.loss.name,
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
             "n": self.n, "d": self.d, "k": self.k, "lam": float(self.lam).hex(),
-        }  # fmt: skip
-        if self.must_have or self.must_not:
-            header |= {"must_have": self.must_have, "must_not": self.must_not}
+        } | entries  # fmt: skip
         digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
         rows = max(1, HASHED_AT_ONCE // self.d)
         for first in range(0, self.n, rows):

@@ -33,7 +33,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 }
 """Names in the order they are stored, each with the types it may have."""
 
-RESERVED = ("weights", "groups", "intercept")
+RESERVED = ("weights", "intercept")
 """Places kept for what a later version may speak of; null in this one."""
 
 SCOPES = ("", "bounded models")
@@ -59,6 +59,8 @@ class Proof:
     n: int
     d: int
     k: int
+    groups: int | None
+    """How many groups the columns are chosen in; None where each is chosen on its own."""
     problem_hash: str
     lower: float
     """Claimed: no model within ``scope`` has a smaller objective."""
@@ -79,7 +81,8 @@ class Proof:
 def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
     """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8."""
     listed = [[name, *arrays[name]] for name in ARRAYS]
-    whole = {"format": "exsel", "version": VERSION, **entries, **dict.fromkeys(RESERVED), "arrays": listed}
+    whole = {"format": "exsel", "version": VERSION, "groups": None, **dict.fromkeys(RESERVED), **entries}
+    whole["arrays"] = listed
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -138,6 +141,10 @@ def _entries(header: dict[str, Any]) -> dict[str, Any]:
         if type(value) is not int or not 0 <= value < 2**31:
             raise MalformedError(f"the header's {name} is {value!r}, not a size.")
         entries[name] = value
+    groups = header.get("groups")
+    if groups is not None and not (type(groups) is int and 0 < groups < 2**31):
+        raise MalformedError(f"the header's groups is {groups!r}, neither null nor a number of groups.")
+    entries["groups"] = groups
     for name in ("family", "loss", "problem_hash", "scope"):
         value = header.get(name)
         if not isinstance(value, str):

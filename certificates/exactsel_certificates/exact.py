@@ -68,7 +68,7 @@ class ExactBounds:
         square = _fraction(z.values @ z.values, 2 * z.exponent)
         rest = sum(((self.lam - Fraction(float(curvature[j]))) * w[j] * w[j] for j in w), Fraction(0))
         terms = {}
-        for j in [*S, *C]:
+        for j in self.instance.columns_of([*S, *C]):
             D = Fraction(float(curvature[j]))
             g = self._inner(j, residual) + (self.lam - D) * w.get(j, Fraction(0))
             terms[j] = g * g / D
@@ -76,7 +76,7 @@ class ExactBounds:
 
     def at_dual(self, S: Sequence[int], C: Sequence[int], vector: Scaled) -> Fraction:
         """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0."""
-        terms = {j: self._inner(j, vector) ** 2 / self.lam for j in [*S, *C]}
+        terms = {j: self._inner(j, vector) ** 2 / self.lam for j in self.instance.columns_of([*S, *C])}
         return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
 
     def dual_vector(self, x: FloatArray) -> Scaled:
@@ -101,7 +101,7 @@ class ExactBounds:
         _, _, residual = self._predict(x)
         target = root_above(_fraction(self.y.values @ self.y.values, 2 * self.y.exponent))
         terms = {}
-        for j in [*S, *C]:
+        for j in self.instance.columns_of([*S, *C]):
             column = self.A.values[:, j]
             length = root_below(_fraction(column @ column, 2 * self.A.exponent))
             v = abs(self._inner(j, residual))
@@ -147,6 +147,8 @@ class ExactBounds:
 
     def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
         places = max(0, self.instance.k - len(S))
+        if self.instance.groups:
+            terms = {g: sum((terms[j] for j in self.instance.groups[g]), Fraction(0)) for g in [*S, *C]}
         largest = sorted((terms[j] for j in C), reverse=True)[:places]
         return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
 

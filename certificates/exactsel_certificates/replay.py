@@ -261,7 +261,8 @@ class _Walk:
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
         inside = frozenset(getattr(instance, "must_have", ()))
-        candidates = frozenset(range(instance.A.shape[1])) - inside - {*getattr(instance, "must_not", ())}
+        units = instance.units if isinstance(instance, Instance) else instance.A.shape[1]
+        candidates = frozenset(range(units)) - inside - {*getattr(instance, "must_not", ())}
         self.regions = {ROOT: _Region(inside, candidates)}
         self.numbers = {ROOT}
         self.bounds: list[float] = []
