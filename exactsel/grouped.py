@@ -45,8 +45,8 @@ class GroupedFit(Fit):
 class GroupedProblem:
     """Best-subset selection where groups of columns count once.
 
-    Groups are numbered from 0 in the order of their first columns. Wherever a problem's columns are named by people (must_have,
-    a support to certify), numbers count groups, and a name may be that of a group or of one of its columns.
+    Groups are numbered from 0 in the order of their first columns. Wherever people name what is chosen (must_have, a
+    support to certify), numbers count groups, and a name may be that of a group or of one of its columns.
 
     Parameters
     ----------

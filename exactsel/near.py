@@ -104,11 +104,11 @@ class NearOptimal:
         return json.dumps(self.as_dict(), allow_nan=False, **options)
 
     def __str__(self) -> str:
-        k = self.result.problem["k"]
+        k, noun = self.result.problem["k"], f"{self.result.noun}s"
         if self.complete:
-            what = f"{len(self.models)} sets of {k} columns are within {self.tau:g} of the best; there is no other"
+            what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
         else:
-            what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} columns found so far"
+            what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
@@ -135,7 +135,8 @@ def near_optimal(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
+        With groups, sets of exactly k groups are listed.
     tau : float
         Absolute, on the scale of the objective; not negative.
     cap : int

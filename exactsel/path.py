@@ -10,11 +10,14 @@ from typing import Any
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
+from exactsel.grouped import GroupedProblem
 from exactsel.problem import Problem
 from exactsel.result import Result
 from exactsel.solving import solve
 
-QUICK_HEURISTICS = {"regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css")}
+QUICK_HEURISTICS = {
+    "regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css"), "grouped": ("forward", "swap"),
+}  # fmt: skip
 """After the first problem there is a model to start from, and local search improves it."""
 
 
@@ -44,7 +47,7 @@ class SolutionPath:
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem,
+    problem: Problem | ColumnSubsetProblem | GroupedProblem,
     ks: Iterable[int] | None = None,
     lams: Iterable[float] | None = None,
     *,
@@ -58,7 +61,7 @@ def solve_path(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
         The data; its k is the largest size unless ``ks`` is given.
     ks : iterable of int, optional
         Sizes; 1 to k by default. More than d counts as d.
@@ -86,7 +89,7 @@ def solve_path(
         raise InputError("the path has no sizes; give at least one k.")
     weights: list[float | None] = [None]
     if lams is not None:
-        if not isinstance(problem, Problem):
+        if not isinstance(problem, Problem | GroupedProblem):
             raise InputError("column subset selection has no lam; leave lams out.")
         weights = [*sorted({*lams}, reverse=True)] or [None]
     results: list[Result] = []

@@ -67,8 +67,10 @@ def instance_of(problem: Any) -> AnyInstance:
     if isinstance(problem, ColumnSubsetProblem):
         return ColumnInstance(np.array(problem.A), problem.k)
     if isinstance(problem, GroupedProblem):
-        demands = {"must_have": problem.must_have, "must_not": problem.must_not}
-        return replace(instance_of(problem.inner), k=problem.k, groups=problem.groups, **demands)
+        columns = instance_of(problem.inner)
+        assert isinstance(columns, Instance)
+        demanded = replace(columns, k=problem.k, groups=problem.groups)
+        return replace(demanded, must_have=problem.must_have, must_not=problem.must_not)
     if not isinstance(problem, Problem) or type(problem.loss) not in CHECKABLE:
         name = getattr(getattr(problem, "loss", None), "name", type(problem).__name__)
         raise UnsupportedError(

@@ -145,6 +145,22 @@ class Result:
         names = self.problem["feature_names"]
         return None if names is None else tuple(names[j] for j in self.support)
 
+    @property
+    def noun(self) -> str:
+        """What is chosen, for people: ``column``, or ``group`` where columns are chosen in groups."""
+        return "group" if "groups" in self.problem else "column"
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns in the model: the support, or all columns of the groups in it."""
+        groups = self.problem.get("groups")
+        return self.support if groups is None else tuple(sorted(j for g in self.support for j in groups[g]))
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of all columns, where the problem has names; with groups these are not ``feature_names``."""
+        return self.problem["column_names"] if "groups" in self.problem else self.problem["feature_names"]  # type: ignore[no-any-return]
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line. Infinities become null."""
         problem = {key: value for key, value in self.problem.items() if key != "feature_names"}
@@ -187,7 +203,7 @@ class Result:
         """A matplotlib figure of the coefficients, on ``axes`` if given."""
         from exactsel.plotting import plot_coefficients
 
-        return plot_coefficients(self.support, self.coef, self.problem["feature_names"], axes)
+        return plot_coefficients(self.columns, self.coef, self.column_names, axes)
 
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"

@@ -256,7 +256,7 @@ def _with_largest(instance: Instance, inside: Sequence[int], candidates: Sequenc
     A group's value is the sum of those of its columns.
     """
     if instance.groups:
-        values = [sum(values[j] for j in group) for group in instance.groups]
+        values = _long([sum(values[j] for j in group) for group in instance.groups])
     places = instance.k - len(inside)
     if places < 0:
         raise ValueError(f"{len(inside)} columns are fixed inside, but a model may have {instance.k} only.")

@@ -205,8 +205,11 @@ def replay(instance: AnyInstance, record: Record) -> Report:
     coef = np.asarray(record.coef, dtype=np.float64)
     if coef.shape != (instance.A.shape[1],) or not np.all(np.isfinite(coef)):
         raise ReplayError(f"the model is no vector of {instance.A.shape[1]} finite coefficients.")
-    if np.count_nonzero(coef) > instance.k:
-        raise ReplayError(f"the model has {np.count_nonzero(coef)} non-zero coefficients, but k is {instance.k}.")
+    used = np.flatnonzero(coef).tolist()
+    size = len(used) if isinstance(instance, ColumnInstance) else len(instance.units_of(used))
+    if size > instance.k:
+        what = "groups" if getattr(instance, "groups", ()) else "non-zero coefficients"
+        raise ReplayError(f"the model has {size} {what}, but k is {instance.k}.")
     value = _objective(instance, coef)
     if not abs(value - record.upper) <= _slack(record.upper):
         raise ReplayError(f"the model's objective is {value!r}, not {record.upper!r} as claimed.")

@@ -143,7 +143,7 @@ class RigorousBounds:
         return np.asarray(-np.sum(squares + products, axis=1) - error)
 
     def bounds(self, points: Evaluated, which: Rows, states: States) -> FloatArray:
-        """Bounds of regions (B, units), each at the point with its number in ``which`` (B,); -inf where it is no number."""
+        """Bounds of regions (B, units), each at the point ``which`` (B,) numbers; -inf where it is no number."""
         base, terms = points.base[which], points.terms[which]
         with np.errstate(all="ignore"):
             taken = 0.5 * counted(terms, states, self.instance.k)

@@ -324,7 +324,15 @@ def check(
         about |= {"must_have": list(must_have), "must_not": list(must_not)}
     if groups:
         about |= {"groups": [list(group) for group in groups]}
-    ours = ("regression" if loss else "css", loss, n, d, k, problem_hash(A, y if loss else [], about), len(groups) or None)
+    ours = (
+        "regression" if loss else "css",
+        loss,
+        n,
+        d,
+        k,
+        problem_hash(A, y if loss else [], about),
+        len(groups) or None,
+    )
     if ours != tuple(p.get(name) for name in ("family", "loss", "n", "d", "k", "problem_hash", "groups")):
         return "another problem"
     model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}

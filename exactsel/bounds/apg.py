@@ -79,7 +79,7 @@ def curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -
 
 
 def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) -> tuple[GramData, float]:
-    """The problem in the variables sqrt(D) x, where formula (3) is formula (2) with lam = 1; and its Lipschitz constant."""
+    """The problem in the variables sqrt(D) x, where formula (3) is (2) with lam = 1, and its Lipschitz constant."""
     root = np.sqrt(curvature)
     M = (hessian - np.diag(curvature)) / np.outer(root, root)
     gram = problem.gram

@@ -1,4 +1,4 @@
-"""Perspective bound over groups of columns (see kernels/grouped.py): formula (2), or (3) with a curvature, per group."""
+"""Perspective bound over groups of columns (kernels/grouped.py): formula (2), or (3) with a curvature, by group."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GroupedBound(AcceleratedGradientBound):
     family = "grouped"
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
-        """Bind to a :class:`exactsel.grouped.GroupedProblem` with lam > 0, or of quadratic loss and independent columns."""
+        """Bind to a ``GroupedProblem`` with lam > 0, or of quadratic loss and independent columns."""
         if not isinstance(problem, GroupedProblem):
             raise UnsupportedError(f"the bound '{self.name}' is for problems with --groups; use --bound auto.")
         inner, curvature = problem.inner, None
@@ -47,7 +47,7 @@ class GroupedBound(AcceleratedGradientBound):
 
 
 class PreparedGrouped:
-    """Bound to one problem: rows of the data, or for quadratic loss their Gram matrix, with the curvature if there is one."""
+    """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(
         self, solver: GroupedBound, problem: GroupedProblem, options: BoundOptions, curvature: FloatArray | None

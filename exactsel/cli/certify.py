@@ -36,7 +36,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     from exactsel.errors import InputError
     from exactsel.files import read_vector
     from exactsel.incumbents import given_support
-    from exactsel.report.model import model_table
+    from exactsel.report.model import result_table
 
     if (support is None) == (coef is None):
         raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")
@@ -60,6 +60,5 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
         click.echo(certified.to_json())
     else:
         click.echo(str(certified))
-        shown, preparation = certified.result, getattr(problem, "preparation", None)
-        click.echo(model_table(shown.support, shown.coef, problem.feature_names, preparation))
+        click.echo(result_table(certified.result, problem))
     return exit_code(certified.reached, certified.result.termination)

@@ -69,8 +69,10 @@ def _splits(problem: Any, folds: int, seed: int) -> list[Any]:
     from exactsel.crossval import random_folds
     from exactsel.errors import InputError
 
-    if problem.family != "regression":
+    if problem.family == "css":
         raise InputError("column subset selection has no target to predict; leave --cv out.")
+    if problem.family == "grouped":
+        raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
     return random_folds(problem.n, folds, seed)
 
 

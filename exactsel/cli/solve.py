@@ -36,7 +36,7 @@ def command(report: str | None, **arguments: Any) -> int:
     the tolerance is proven, 1 that a gap is left.
     """
     from exactsel.files import check_target
-    from exactsel.report.model import json_with_model, model_table
+    from exactsel.report.model import json_with_model, result_table
     from exactsel.solving import solve
 
     check_target(report)
@@ -57,6 +57,5 @@ def command(report: str | None, **arguments: Any) -> int:
     if arguments["as_json"]:
         click.echo(json_with_model(result, problem))
     else:
-        preparation = getattr(problem, "preparation", None)
-        click.echo(model_table(result.support, result.coef, problem.feature_names, preparation))
+        click.echo(result_table(result, problem))
     return exit_code(result.reached, result.termination)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit, overload, prange
-from exactsel.kernels.apg import GramData, RawData, Rules, extrapolate, settled, turns_back
+from exactsel.kernels.apg import GramData, Rules, extrapolate, settled, turns_back
 from exactsel.kernels.dual import UNIT, dual_at_point, dual_from_gram, node_bound
 from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
 from exactsel.kernels.node import (
@@ -76,7 +76,9 @@ def smooth_value(loss: Any, data: Any, x: FloatArray, image: FloatArray) -> floa
 
 def minimiser(loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, hopeless: float) -> bool:
     """Overwrite the start x by the best model on ``columns`` (``data`` are all of them); whether that worked."""
-    return bool((_gram_minimiser if isinstance(data, GramData) else _raw_minimiser)(loss, data, lam, columns, x, hopeless))
+    return bool(
+        (_gram_minimiser if isinstance(data, GramData) else _raw_minimiser)(loss, data, lam, columns, x, hopeless)
+    )
 
 
 def _gram_local(data: Any, columns: IntArray) -> Any:
@@ -111,32 +113,28 @@ def _gram_dual(
 ) -> float:
     for i in range(x.size):
         v[i] = image[i] - data.b[i]
-    return dual_from_gram(image, data.b, data.constant, data.rows, data.norms, x, q)
+    return float(dual_from_gram(image, data.b, data.constant, data.rows, data.norms, x, q))
 
 
 def _raw_dual(
     loss: Any, data: Any, columns: IntArray, x: FloatArray, image: FloatArray, q: FloatArray, v: FloatArray
 ) -> float:
-    return dual_at_point(loss, data.AT, data.y, data.norms, columns, image, np.empty(data.y.size), q, v)
+    return float(dual_at_point(loss, data.AT, data.y, data.norms, columns, image, np.empty(data.y.size), q, v))
 
 
 def _gram_value(loss: Any, data: Any, x: FloatArray, image: FloatArray) -> float:
-    return data.constant + 0.5 * dot(x, image) - dot(x, data.b)  # type: ignore[no-any-return]
+    return float(data.constant + 0.5 * dot(x, image) - dot(x, data.b))
 
 
 def _raw_value(loss: Any, data: Any, x: FloatArray, image: FloatArray) -> float:
-    return total_value(loss, image, data.y, np.empty(data.y.size), np.empty(data.y.size))
+    return float(total_value(loss, image, data.y, np.empty(data.y.size), np.empty(data.y.size)))
 
 
-def _gram_minimiser(
-    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, hopeless: float
-) -> bool:
-    return gram_refit(data.G, data.b, data.constant, lam, columns, x) > -np.inf
+def _gram_minimiser(loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, hopeless: float) -> bool:
+    return bool(gram_refit(data.G, data.b, data.constant, lam, columns, x) > -np.inf)
 
 
-def _raw_minimiser(
-    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, hopeless: float
-) -> bool:
+def _raw_minimiser(loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, hopeless: float) -> bool:
     newton_refit(loss, data.AT, data.y, lam, columns, 0.0, x, np.empty(data.y.size), hopeless)
     return True
 
@@ -325,4 +323,3 @@ def apg_grouped(
         grouped_node(
             loss, data, groups, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, points, row
         )
-

@@ -32,11 +32,24 @@ def model_table(
     return "\n".join(line.rstrip() for line in lines)
 
 
+def result_table(result: Result, problem: SubsetProblem) -> str:
+    """The model of a result, see :func:`model_table`; with groups the chosen groups first, then their columns."""
+    preparation: Preparation | None = getattr(problem, "preparation", None)
+    columns = model_table(result.columns, result.coef, result.column_names, preparation)
+    if "groups" not in result.problem:
+        return columns
+    names, groups = result.problem["feature_names"], result.problem["groups"]
+    lines = [f"{'group':>6}  columns"]
+    for g in result.support:
+        lines.append(f"{g:>6}  {names[g]}: {', '.join(map(str, groups[g]))}")
+    return "\n".join([*lines, "", columns])
+
+
 def json_with_model(result: Result, problem: SubsetProblem) -> str:
     """The result as JSON; of prepared data also the ``model`` for the data as they were given."""
     preparation: Preparation | None = getattr(problem, "preparation", None)
     if preparation is None:
         return result.to_json()
     coef, intercept = preparation.undo(result.coef)
-    model = {"intercept": intercept, "coef": {str(j): float(coef[j]) for j in result.support}}
+    model = {"intercept": intercept, "coef": {str(j): float(coef[j]) for j in result.columns}}
     return json.dumps(result.as_dict() | {"model": model}, allow_nan=False)

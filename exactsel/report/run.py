@@ -74,21 +74,23 @@ def write_report(
 
 def headline(result: Result) -> str:
     """The answer in one line."""
-    chosen = f"The best {len(result.support)} of {result.problem['d']} columns"
+    chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
     match result.claim:
         case Claim.OPTIMAL:
             return f"{chosen}, proven optimal"
         case Claim.WITHIN_EPS:
             return f"{chosen}, proven within the tolerance"
         case Claim.BOUNDED:
-            return f"A model with {len(result.support)} of {result.problem['d']} columns, and how good it must be"
+            return (
+                f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s, and how good it must be"
+            )
         case _:
-            return f"A model with {len(result.support)} of {result.problem['d']} columns; nothing is proven yet"
+            return f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s; nothing is proven yet"
 
 
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
-    d, k = result.problem["d"], result.problem["k"]
+    d, k, noun = result.problem["d"], result.problem["k"], result.noun
     inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
     count = _supports(d - len(inside) - len(outside), k - len(inside))
     demanded = " that the demands allow" if inside or outside else ""
@@ -97,17 +99,17 @@ def answer_text(result: Result) -> str:
     match result.claim:
         case Claim.OPTIMAL:
             text = (
-                f"Among all models{demanded} with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
                 f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
             )
         case Claim.WITHIN_EPS:
             text = (
-                f"Among all models{demanded} with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
                 f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
             )
         case Claim.BOUNDED:
             text = (
-                f"No model{demanded} with at most {k} of the {d} columns has an objective below {result.lower:.8g}. "
+                f"No model{demanded} with at most {k} of the {d} {noun}s has an objective below {result.lower:.8g}. "
                 f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
             )
         case _:
@@ -140,7 +142,7 @@ def _answer(result: Result) -> str:
 
 
 def _model(result: Result, problem: SubsetProblem | None) -> str:
-    names = result.problem["feature_names"]
+    names = result.column_names
     if not result.support:
         return section("The model", paragraph("It uses no column."))
     if not result.coef.size:
@@ -148,16 +150,27 @@ def _model(result: Result, problem: SubsetProblem | None) -> str:
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
     preparation: Preparation | None = getattr(problem, "preparation", None)
     coef, intercept = (result.coef, 0.0) if preparation is None else preparation.undo(result.coef)
-    largest = max(abs(float(coef[j])) for j in result.support)
+    largest = max(abs(float(coef[j])) for j in result.columns)
     body: list[list[Cell]] = [
         [str(j), names[j] if names else "–", f"{float(coef[j]):.8g}", Raw(bar(float(coef[j]), largest))]
-        for j in result.support
+        for j in result.columns
     ]
     if preparation is not None:
         body.append(["–", "intercept", f"{intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     note = "" if names else paragraph("The instance has no column names.", "quiet")
-    return section("The model", shown, note)
+    return section("The model", _groups(result), shown, note)
+
+
+def _groups(result: Result) -> str:
+    """The chosen groups with their columns; nothing where columns are chosen one by one."""
+    if "groups" not in result.problem:
+        return ""
+    names, groups, columns = result.problem["feature_names"], result.problem["groups"], result.column_names
+    rows: list[list[Cell]] = [
+        [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
+    ]
+    return table("The chosen groups, counted from 0", ["group", "name", "its columns"], rows, words=3)
 
 
 def _progress(result: Result, history: History) -> str:
@@ -182,7 +195,7 @@ def _progress(result: Result, history: History) -> str:
     ]
     found = table(
         "Where the models came from",
-        ["seconds", "nodes", "objective", "found by", "columns in (+) and out (−)"],
+        ["seconds", "nodes", "objective", "found by", f"{result.noun}s in (+) and out (−)"],
         rows,
         best=[len(rows) - 1],
     )
@@ -197,14 +210,15 @@ def _change(before: Incumbent | None, now: Incumbent) -> str:
 
 
 def _discarded(result: Result, history: History) -> str:
+    noun = result.noun
     rows: list[list[Cell]] = [
         ["regions discarded: " + reason, REASONS.get(reason, reason), count]
         for reason, count in sorted(history.closed.items())
     ]
     counted = [
-        ("columns put in for good", "leaving the column out was shown to be too costly", history.put_in),
-        ("columns left out for good", "putting the column in was shown not to pay", history.left_out),
-        ("nodes split", "neither could be discarded, so a column was chosen to branch on", history.splits),
+        (f"{noun}s put in for good", f"leaving the {noun} out was shown to be too costly", history.put_in),
+        (f"{noun}s left out for good", f"putting the {noun} in was shown not to pay", history.left_out),
+        ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
         ("subtrees walked whole", f"by the closed-form kernel, {history.decisions:,} decisions", history.walks),
         ("searches below a node", f"inside the kernel, {history.searched_nodes:,} nodes", history.searches),
     ]
@@ -214,7 +228,7 @@ def _discarded(result: Result, history: History) -> str:
     if not rows:
         return ""
     intro = paragraph(
-        "A region is a set of models: some columns are in, some are out, the rest is undecided. It is discarded when "
+        f"A region is a set of models: some {noun}s are in, some are out, the rest is undecided. It is discarded when "
         "a lower bound shows that no model in it is better than the best one found, up to the tolerance."
     )
     return section(
@@ -229,7 +243,7 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None) 
     around = neighbourhood(problem, result.support, result.upper, met)
     if around is None:
         return ""
-    names = result.problem["feature_names"]
+    names, noun = result.problem["feature_names"], result.noun
     rows: list[list[Cell]] = []
     for exchange in around.exchanges:
         other = exchange.replacement
@@ -242,47 +256,52 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None) 
             ]
         )
     intro = paragraph(
-        "How much the objective rises when one column is taken out of the model and the others are fitted anew, and "
-        "how much when the best other column takes its place. A small rise in the last column means that the data "
+        f"How much the objective rises when one {noun} is taken out of the model and the others are fitted anew, and "
+        f"how much when the best other {noun} takes its place. A small rise in the last column means that the data "
         "hardly tell the two apart."
     )
-    header = ["column", "rise without it", "best replacement", "rise with that"]
+    header = [noun, "rise without it", "best replacement", "rise with that"]
     return section(
-        "How much hangs on each column", intro, table("One column exchanged", header, rows), _inclusion(around, names)
+        f"How much hangs on each {noun}",
+        intro,
+        table(f"One {noun} exchanged", header, rows),
+        _inclusion(around, names, noun),
     )
 
 
-def _inclusion(around: Neighbourhood, names: Sequence[str] | None) -> str:
-    """How often columns occur in the near-optimal models among those looked at."""
+def _inclusion(around: Neighbourhood, names: Sequence[str] | None, noun: str) -> str:
+    """How often columns (or groups) occur in the near-optimal models among those looked at."""
     if around.near_optimal < 2:
         return paragraph(
             f"No other model that was looked at comes within {100 * NEAR:g} % of the objective (models met in the "
-            "search, and all that differ from the answer in one column)."
+            f"search, and all that differ from the answer in one {noun})."
         )
     share = sorted(around.inclusion.items(), key=lambda item: (-item[1], item[0]))[:20]
     rows: list[list[Cell]] = [[_label(j, names), count, round(100 * count / around.near_optimal)] for j, count in share]
     return table(
-        f"Columns in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those met in the "
-        "search and those that differ from the answer in one column (not a complete list)",
-        ["column", "models", "per cent"],
+        f"{noun.capitalize()}s in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among "
+        f"those met in the search and those that differ from the answer in one {noun} (not a complete list)",
+        [noun, "models", "per cent"],
         rows,
     )
 
 
 def _settings(result: Result) -> str:
-    facts = result.problem
+    facts, noun = result.problem, result.noun
     parameters = ", ".join(f"{name} = {value:.6g}" for name, value in facts.get("loss_parameters", {}).items())
     if facts["problem"] == "css":
         objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
     else:
-        objective = "P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over at most k non-zero coefficients"
+        limit = f"at most k {result.noun}s" if "groups" in facts else "at most k non-zero coefficients"
+        objective = f"P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over {limit}"
     rows: list[list[Cell] | None] = [
         ["objective, minimised", objective],
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
-        ["rows n, columns d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
-        ["columns in every model", _columns(facts, "must_have")] if facts.get("must_have") else None,
-        ["columns in no model", _columns(facts, "must_not")] if facts.get("must_not") else None,
+        [f"rows n, {noun}s d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
+        ["columns in all groups", f"{facts['columns']:,}"] if "groups" in facts else None,
+        [f"{noun}s in every model", _columns(facts, "must_have")] if facts.get("must_have") else None,
+        [f"{noun}s in no model", _columns(facts, "must_not")] if facts.get("must_not") else None,
         ["scope of the lower bound", result.scope or "all models"],
         ["gap", "upper − lower; relative to max(1e-12, |upper|)"],
         ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
