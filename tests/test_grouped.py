@@ -5,15 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_replay, drive, rounding
-from grouped_cases import random_grouped
+from grouped_cases import plain_problem, random_grouped
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from instances_for_tests import LOSSES
 
-from exactsel import UnsupportedError, solve, verify
+from exactsel import Problem, UnsupportedError, solve, verify
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.grouped import GroupedBound
+from exactsel.grouped import GroupedProblem
+from exactsel.kernels.grouped import prox_units, unit_sums
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.proof_file import instance_of
 from exactsel.search.events import Finished
 from exactsel.settings import DEFAULT_HEURISTICS, Settings
 from exactsel.solving import Search
 from exactsel_certificates import container, standalone
+from exactsel_certificates.checking import verify as check
+from exactsel_certificates.formula import bound_at_model, curved_bound
 
 NEARLY = 1e-7
 
@@ -106,3 +115,158 @@ def test_searches_hold_against_every_set_of_groups(loss, tmp_path):
 def test_hundreds_of_searches_hold(loss, tmp_path):
     solved, _ = hold(loss, range(810_000, 810_600), tmp_path / "run.exsel")
     assert solved >= 450
+
+
+def test_a_sliver_above_the_truth_is_rejected(tmp_path):
+    """One part in 10^9, by both checkers."""
+    file, tried = tmp_path / "run.exsel", 0
+    for seed in range(820_000, 820_060):
+        case = random_grouped(seed, lam=1.0)
+        problem, optimum = case.problem(), case.optimum()
+        if optimum.high < 1e-6:
+            continue
+        solve(problem, proof=file, signals=())
+        data, proof = above(file.read_bytes(), 1e-9)
+        assert not check(container.parse_proof(data), instance_of(problem)).verified, (seed, proof.lower)
+        assert second(problem, data) != "", seed
+        tried += 1
+    assert tried >= 40
+
+
+def test_a_proof_about_other_groups_is_rejected(tmp_path):
+    rng = np.random.default_rng(3)
+    A, y = rng.standard_normal((20, 6)), rng.standard_normal(20)
+    plain = Problem(A, y, 2, lam=0.5)
+    problem = GroupedProblem(plain, [0, 0, 1, 1, 2, 2])
+    file = tmp_path / "run.exsel"
+    solve(problem, proof=file, signals=())
+    assert verify(problem, file).verified
+    data = file.read_bytes()
+    for other in (
+        GroupedProblem(plain, [0, 1, 0, 1, 2, 2]),
+        GroupedProblem(plain, [0, 0, 1, 1, 2, None]),
+        GroupedProblem(plain, [0, 0, 1, 1, 2, 2], must_have=["0"]),
+        plain,
+    ):
+        verdict = verify(other, file)
+        assert not verdict.verified
+        assert "about" in verdict.reason
+        assert second(other, data) == "another problem"
+    forged = data.replace(b'"groups": 3', b'"groups": 2')
+    assert not check(container.parse_proof(forged), instance_of(problem)).verified
+    assert second(problem, forged) == "another problem"
+    malformed = data.replace(b'"groups": 3', b'"groups":-3')
+    with pytest.raises(container.MalformedError, match="neither null nor a number of groups"):
+        container.parse_proof(malformed)
+    with pytest.raises(standalone.Malformed):
+        second(problem, malformed)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_groups_of_single_columns_are_the_plain_problem(loss):
+    for seed in range(830_000, 830_020):
+        case = random_grouped(seed, loss=loss, lam=0.3)
+        alone = type(case)(case.case, (None,) * len(case.labels), min(case.k, len(case.labels)))
+        problem = alone.problem()
+        mine, plain = solve(problem, signals=()), solve(plain_problem(problem), signals=())
+        scale = 1e-6 * (1.0 + abs(plain.upper))
+        assert abs(mine.upper - plain.upper) <= scale, seed
+        assert mine.problem["problem_hash"] != plain.problem["problem_hash"]
+
+
+# --- the parts of the bound ---
+
+
+def slow_prox(u, first, fixed, places, weight):
+    """By its definition: the best indicators on the groups' lengths, found by bisection on their common level."""
+    lengths = np.array([np.linalg.norm(u[a:b]) for a, b in zip(first[:-1], first[1:], strict=True)])
+    z = np.ones(len(lengths))
+    free = lengths[fixed:]
+    if np.count_nonzero(free) > places:
+        low, high = 0.0, (1.0 + weight) / free[free > 0].min()
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            z[fixed:] = np.clip(middle * free - weight, 0.0, 1.0)
+            low, high = (low, middle) if z[fixed:].sum() > places else (middle, high)
+    z = np.repeat(z, np.diff(first))
+    return np.where(z > 0, u * z / (z + weight), 0.0)
+
+
+sizes = st.lists(st.integers(1, 5), min_size=1, max_size=6)
+entries = st.one_of(st.sampled_from([0.0, 0.5, 1.0, -1.0, 2.0]), st.floats(-50, 50).map(lambda v: round(v, 6)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes, st.data())
+def test_prox_of_groups(sizes, data):
+    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    u = np.array(data.draw(st.lists(entries, min_size=int(first[-1]), max_size=int(first[-1]))))
+    fixed = data.draw(st.integers(0, len(sizes) - 1))
+    places = data.draw(st.integers(1, len(sizes) - fixed))
+    weight = data.draw(st.sampled_from([1e-3, 0.1, 1.0, 20.0]))
+    x, lengths, shrunk = np.empty(u.size), np.empty(len(sizes)), np.empty(len(sizes))
+    prox_units(u, first, fixed, places, weight, 0.0, lengths, shrunk, x)
+    np.testing.assert_allclose(x, slow_prox(u, first, fixed, places, weight), rtol=1e-7, atol=1e-9)
+    squares = [float(np.sum(x[a:b] ** 2)) for a, b in zip(first[:-1], first[1:], strict=True)]
+    np.testing.assert_allclose(shrunk**2, squares, rtol=1e-9, atol=1e-12)
+    sums = np.empty(len(sizes))
+    unit_sums(x * x, first, sums)
+    exact = np.array([sum(map(float, (x * x)[a:b])) for a, b in zip(first[:-1], first[1:], strict=True)])
+    assert np.all(sums >= exact * (1 - 1e-15))
+    assert np.all(sums <= exact * (1 + 1e-14))
+
+
+def test_prox_of_groups_minimises():
+    """Against the relaxation's own definition, solved by cvxpy."""
+    cp = pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        sizes = rng.integers(1, 5, int(rng.integers(1, 5)))
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        u, weight = rng.standard_normal(int(first[-1])), float(10 ** rng.uniform(-1, 1))
+        fixed = int(rng.integers(0, len(sizes)))
+        places = int(rng.integers(1, len(sizes) - fixed + 1))
+        x, lengths, shrunk = np.empty(u.size), np.empty(len(sizes)), np.empty(len(sizes))
+        norm, _ = prox_units(u, first, fixed, places, weight, 0.0, lengths, shrunk, x)
+        w, z = cp.Variable(u.size), cp.Variable(len(sizes))
+        parts = [cp.quad_over_lin(w[a:b], z[i]) for i, (a, b) in enumerate(zip(first[:-1], first[1:], strict=True))]
+        limits = [z >= 0, z <= 1, cp.sum(z[fixed:]) <= places, *([z[:fixed] == 1] if fixed else [])]
+        cost = 0.5 * weight * sum(parts) + 0.5 * cp.sum_squares(w - u)
+        best = cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL)
+        assert 0.5 * weight * norm + 0.5 * np.sum((x - u) ** 2) == pytest.approx(best, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_bound_lies_above_its_region(loss):
+    """At random points and nodes: the formulas in long doubles, and the kernels' own bounds, children's included."""
+    rng = np.random.default_rng(6)
+    for seed in range(840_000, 840_040):
+        case = random_grouped(seed, loss=loss, lam=float(10.0 ** rng.uniform(-2, 1)))
+        problem = case.problem()
+        instance, d = instance_of(problem), len(case.labels)
+        state = rng.choice(np.array([OUT, FREE, FREE, IN], dtype=np.int8), problem.d)
+        inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        if inside.size > problem.k or not (inside.size + free.size):
+            continue
+        truth = best_of(case, problem.k, state)
+        slack = 1e-9 * (1.0 + abs(truth))
+        for x in (rng.standard_normal(d), np.zeros(d)):
+            assert bound_at_model(instance, inside.tolist(), free.tolist(), x) <= truth + slack
+            if loss == "quadratic":
+                ridge = np.full(d, problem.lam)
+                assert curved_bound(instance, inside.tolist(), free.tolist(), x, ridge) <= truth + slack
+        prepared = GroupedBound().prepare(problem, BoundOptions())
+        answers = prepared.tighten(state[None], [None], np.inf, truth).answers
+        assert answers.bound[0] <= truth + slack
+        for g in free:
+            for values, decision in ((answers.bound_in, IN), (answers.bound_out, OUT)):
+                child = state.copy()
+                child[g] = decision
+                assert values[0, g] <= best_of(case, problem.k, child) + slack
+
+
+def best_of(case, k, state):
+    """The smallest objective in a region; inf where none of its models is allowed."""
+    inside = np.flatnonzero(state == IN)
+    part = type(case)(case.case, case.labels, k, tuple(inside.tolist()), tuple(np.flatnonzero(state == OUT).tolist()))
+    return float(part.values(part.supports())[0].min()) if inside.size <= k else np.inf
