@@ -35,6 +35,9 @@ class BestSubsetRegressor(LinearRegressor):
         Solve for columns of mean square 1; ``lam`` then weighs their coefficients. Undone in ``coef_``.
     rel_eps, time_limit
         Relative gap to stop at, and seconds.
+    groups : mapping or sequence of labels, optional
+        Columns that count as one, such as one-hot blocks: names of groups with their columns (numbers, or names where
+        X has some), or one label per column, None for a column on its own. k then counts groups.
     solver_options : dict, optional
         Further options of :func:`exactsel.solve`.
 
@@ -54,6 +57,7 @@ class BestSubsetRegressor(LinearRegressor):
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -64,6 +68,7 @@ class BestSubsetRegressor(LinearRegressor):
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any) -> BestSubsetRegressor:
@@ -90,7 +95,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, solver_options
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -108,6 +113,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -117,6 +123,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any) -> HuberBestSubsetRegressor:
@@ -148,7 +155,7 @@ class BestSubsetClassifier(LinearClassifier):
         Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
     fit_intercept : bool or "auto"
         ``"auto"`` and False: no intercept; True is refused.
-    standardize, rel_eps, time_limit, solver_options
+    standardize, rel_eps, time_limit, groups, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -167,6 +174,7 @@ class BestSubsetClassifier(LinearClassifier):
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -175,6 +183,7 @@ class BestSubsetClassifier(LinearClassifier):
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any) -> BestSubsetClassifier:
@@ -201,7 +210,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, solver_options
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` for labels of two classes.
@@ -222,6 +231,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -232,6 +242,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def __sklearn_tags__(self) -> Any:
