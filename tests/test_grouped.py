@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_replay, drive, rounding
@@ -179,7 +181,7 @@ def test_groups_of_single_columns_are_the_plain_problem(loss):
 
 def slow_prox(u, first, fixed, places, weight):
     """By its definition: the best indicators on the groups' lengths, found by bisection on their common level."""
-    lengths = np.array([np.linalg.norm(u[a:b]) for a, b in zip(first[:-1], first[1:], strict=True)])
+    lengths = np.array([np.linalg.norm(u[a:b]) for a, b in pairwise(first)])
     z = np.ones(len(lengths))
     free = lengths[fixed:]
     if np.count_nonzero(free) > places:
@@ -207,11 +209,11 @@ def test_prox_of_groups(sizes, data):
     x, lengths, shrunk = np.empty(u.size), np.empty(len(sizes)), np.empty(len(sizes))
     prox_units(u, first, fixed, places, weight, 0.0, lengths, shrunk, x)
     np.testing.assert_allclose(x, slow_prox(u, first, fixed, places, weight), rtol=1e-7, atol=1e-9)
-    squares = [float(np.sum(x[a:b] ** 2)) for a, b in zip(first[:-1], first[1:], strict=True)]
+    squares = [float(np.sum(x[a:b] ** 2)) for a, b in pairwise(first)]
     np.testing.assert_allclose(shrunk**2, squares, rtol=1e-9, atol=1e-12)
     sums = np.empty(len(sizes))
     unit_sums(x * x, first, sums)
-    exact = np.array([sum(map(float, (x * x)[a:b])) for a, b in zip(first[:-1], first[1:], strict=True)])
+    exact = np.array([sum(map(float, (x * x)[a:b])) for a, b in pairwise(first)])
     assert np.all(sums >= exact * (1 - 1e-15))
     assert np.all(sums <= exact * (1 + 1e-14))
 
@@ -229,7 +231,7 @@ def test_prox_of_groups_minimises():
         x, lengths, shrunk = np.empty(u.size), np.empty(len(sizes)), np.empty(len(sizes))
         norm, _ = prox_units(u, first, fixed, places, weight, 0.0, lengths, shrunk, x)
         w, z = cp.Variable(u.size), cp.Variable(len(sizes))
-        parts = [cp.quad_over_lin(w[a:b], z[i]) for i, (a, b) in enumerate(zip(first[:-1], first[1:], strict=True))]
+        parts = [cp.quad_over_lin(w[a:b], z[i]) for i, (a, b) in enumerate(pairwise(first))]
         limits = [z >= 0, z <= 1, cp.sum(z[fixed:]) <= places, *([z[:fixed] == 1] if fixed else [])]
         cost = 0.5 * weight * sum(parts) + 0.5 * cp.sum_squares(w - u)
         best = cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL)

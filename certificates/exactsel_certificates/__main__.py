@@ -1,7 +1,8 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
 INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta and groups (a label for each
-column, empty for a column on its own); options override the file. With groups, k and columns forced in or out are groups.
+column, empty for a column on its own); options override the file. With groups, k counts groups, and groups are forced
+in or out.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
 

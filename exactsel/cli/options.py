@@ -100,7 +100,7 @@ def search_options(function: Decorated) -> Decorated:
                 "--bound",
                 default="auto",
                 show_default=True,
-                help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css.",
+                help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.",
             ),
             click.option("--branching", default="auto", show_default=True, help="half, largest or costliest."),
             click.option("--frontier", default="best-first", show_default=True, help="Also depth-first, weighted."),
