@@ -215,7 +215,7 @@ class Problem:
             "loss_parameters": self.loss_parameters, "lam": self.lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None,
+            "weights": made is not None and made.weights is not None, "groups": None,
         }  # fmt: skip
 
     @property

@@ -148,7 +148,7 @@ class Result:
     @property
     def noun(self) -> str:
         """What is chosen, for people: ``column``, or ``group`` where columns are chosen in groups."""
-        return "group" if "groups" in self.problem else "column"
+        return "group" if self.problem.get("groups") else "column"
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -159,7 +159,8 @@ class Result:
     @property
     def column_names(self) -> tuple[str, ...] | None:
         """Names of all columns, where the problem has names; with groups these are not ``feature_names``."""
-        return self.problem["column_names"] if "groups" in self.problem else self.problem["feature_names"]  # type: ignore[no-any-return]
+        names: tuple[str, ...] | None = self.problem[f"{'column' if self.problem.get('groups') else 'feature'}_names"]
+        return names
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line. Infinities become null."""

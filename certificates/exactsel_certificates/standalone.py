@@ -124,9 +124,9 @@ class Regression:
 
     def __init__(
         self, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
-        groups: Sequence[Sequence[int]],
+        groups: Sequence[Sequence[int]] = (),
     ) -> None:  # fmt: skip
-        self.groups = groups
+        self.groups = groups or [[j] for j in range(len(A[0]))]
         self.columns = [[F(row[j]) for row in A] for j in range(len(A[0]))]
         self.y, self.k, self.loss, self.lam, self.delta = [F(v) for v in y], k, loss, F(lam), delta
         d = len(self.columns)
@@ -324,15 +324,8 @@ def check(
         about |= {"must_have": list(must_have), "must_not": list(must_not)}
     if groups:
         about |= {"groups": [list(group) for group in groups]}
-    ours = (
-        "regression" if loss else "css",
-        loss,
-        n,
-        d,
-        k,
-        problem_hash(A, y if loss else [], about),
-        len(groups) or None,
-    )
+    family, known = "regression" if loss else "css", problem_hash(A, y if loss else [], about)
+    ours = (family, loss, n, d, k, known, len(groups) or None)
     if ours != tuple(p.get(name) for name in ("family", "loss", "n", "d", "k", "problem_hash", "groups")):
         return "another problem"
     model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}

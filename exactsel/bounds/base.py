@@ -85,8 +85,8 @@ class PreparedBound(Protocol):
 class BoundSolver(Protocol):
     """A way to bound nodes, found by name among the entry points ``exactsel.bounds``.
 
-    A solver for column subset selection says so by ``family = "css"``, one for groups of columns by ``"grouped"``; without
-    that attribute it serves regression.
+    A solver for column subset selection says so by ``family = "css"``, one for groups of columns by ``"grouped"``;
+    without that attribute it serves regression.
     What it prepares may have a text ``scope``: a restriction under which its bounds hold.
     """
 

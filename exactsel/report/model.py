@@ -36,7 +36,7 @@ def result_table(result: Result, problem: SubsetProblem) -> str:
     """The model of a result, see :func:`model_table`; with groups the chosen groups first, then their columns."""
     preparation: Preparation | None = getattr(problem, "preparation", None)
     columns = model_table(result.columns, result.coef, result.column_names, preparation)
-    if "groups" not in result.problem:
+    if not result.problem.get("groups"):
         return columns
     names, groups = result.problem["feature_names"], result.problem["groups"]
     lines = [f"{'group':>6}  columns"]

@@ -164,7 +164,7 @@ def _model(result: Result, problem: SubsetProblem | None) -> str:
 
 def _groups(result: Result) -> str:
     """The chosen groups with their columns; nothing where columns are chosen one by one."""
-    if "groups" not in result.problem:
+    if not result.problem.get("groups"):
         return ""
     names, groups, columns = result.problem["feature_names"], result.problem["groups"], result.column_names
     rows: list[list[Cell]] = [
@@ -292,14 +292,14 @@ def _settings(result: Result) -> str:
     if facts["problem"] == "css":
         objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
     else:
-        limit = f"at most k {result.noun}s" if "groups" in facts else "at most k non-zero coefficients"
+        limit = f"at most k {result.noun}s" if facts.get("groups") else "at most k non-zero coefficients"
         objective = f"P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over {limit}"
     rows: list[list[Cell] | None] = [
         ["objective, minimised", objective],
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
         [f"rows n, {noun}s d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
-        ["columns in all groups", f"{facts['columns']:,}"] if "groups" in facts else None,
+        ["columns in all groups", f"{facts['columns']:,}"] if facts.get("groups") else None,
         [f"{noun}s in every model", _columns(facts, "must_have")] if facts.get("must_have") else None,
         [f"{noun}s in no model", _columns(facts, "must_not")] if facts.get("must_not") else None,
         ["scope of the lower bound", result.scope or "all models"],
