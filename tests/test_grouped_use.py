@@ -284,6 +284,21 @@ def test_categories_become_groups():
     np.testing.assert_array_equal(found.A[:, 3], [0, 1, 0])
 
 
+def test_without_a_ridge_one_value_of_each_block_is_left_out(table):
+    about = [table, "--one-hot", "region,smoker", "-k", "2", "--lam", "0", "--intercept", "--quiet", "--json"]
+    with pytest.raises(
+        UnsupportedError, match=r"or leave one column of each one-hot block out \(--drop COLUMN=VALUE\)"
+    ):
+        run("solve", *about)
+    told = json.loads(run("solve", *about, "--drop", "region=e,smoker=no").stdout)
+    assert told["feature_names"] == ["region", "age"]
+    assert told["groups"] == [[0, 1], [2], [3]]
+    other = json.loads(run("solve", *about, "--drop", "region=s,smoker=yes").stdout)
+    assert other["upper"] == pytest.approx(told["upper"], rel=1e-9)
+    with pytest.raises(InputError, match="no column called 'region=x'"):
+        run("solve", *about, "--drop", "region=x")
+
+
 @pytest.mark.parametrize(
     ("column", "match"),
     [
@@ -339,7 +354,8 @@ def test_commands_take_groups(table, tmp_path):
     assert "sets of 2 groups" in run("near", *about, "--tau", "1").stdout
     assert "region" in run("compare", *about, "--heuristic", "forward,swap").stdout
     assert run("path", *about, "--k-max", "2").return_value == 0
-    assert run("info", *about).return_value is None
+    facts = json.loads(run("info", *about, "--json").stdout)
+    assert (facts["groups"], facts["largest_group"], facts["supports"]) == (3, 3, 3)
     assert run("tree", *about).return_value == 0
     assert run("play", *about, "--html", tmp_path / "play.html").return_value == 0
     with pytest.raises(InputError, match="--cv chooses columns one by one and knows no groups"):

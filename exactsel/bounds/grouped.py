@@ -41,7 +41,7 @@ class GroupedBound(AcceleratedGradientBound):
         if curvature is None and inner.lam == 0:
             raise UnsupportedError(
                 "groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a positive --lam, or "
-                "leave one column of each one-hot block out."
+                "leave one column of each one-hot block out (--drop COLUMN=VALUE)."
             )
         return PreparedGrouped(self, problem, options, curvature)
 

@@ -42,7 +42,7 @@ def instance_from(
         The column to predict, by name or number from 0, or a file that holds it; a column called ``y`` by default.
         A target of two texts becomes -1 and +1, in alphabetical order, with a warning.
     drop : sequence of str or int
-        Columns to leave out.
+        Columns to leave out; of a block of ``one_hot`` also single ones, ``column=value``.
     one_hot : sequence of str or int
         Columns to replace by a group of 0/1 columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
     where : str
@@ -60,19 +60,23 @@ def instance_from(
     """
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
-    left_out = {place_of(names, name, where) for name in drop}
+    encoded = {place_of(names, name, where) for name in one_hot}
+    # What is no column yet may be one of a block: COLUMN=VALUE.
+    blocks = tuple(f"{names[j]}=" for j in encoded)
+    levels = [name for name in drop if isinstance(name, str) and name not in names and name.startswith(blocks)]
+    left_out = {place_of(names, name, where) for name in drop if name not in levels}
     place, file = _target_place(names, target, where)
     y = None if file is None else read_vector(file)
     if place is not None:
         y = _target_values(columns[place], where)
-    encoded = {place_of(names, name, where) for name in one_hot}
     kept, labels = encode(
         [(column, j in encoded) for j, column in enumerate(columns) if j not in left_out and j != place]
     )
     if not kept:
         raise InputError(f"{where} has no columns left beside the target; drop fewer.")
     matrix, feature_names = numeric_matrix(kept, where), tuple(column.name for column in kept)
-    return Instance(matrix, y, feature_names=feature_names, groups=labels if encoded else None)
+    instance = Instance(matrix, y, feature_names=feature_names, groups=labels if encoded else None)
+    return choose_columns(instance, drop=levels, where=where)
 
 
 def choose_columns(
