@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_replay, drive, rounding
+from corrupted import as_bytes, campaign, grouped_subject
 from grouped_cases import plain_problem, random_grouped
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +164,50 @@ def test_a_proof_about_other_groups_is_rejected(tmp_path):
         container.parse_proof(malformed)
     with pytest.raises(standalone.Malformed):
         second(problem, malformed)
+
+
+def test_damaged_files_prove_nothing_untrue():
+    counts = campaign(range(850_000, 850_030), 25, grouped_subject)
+    assert {outcome for _, outcome in counts} == {"accepted", "rejected", "malformed"}
+    assert sum(counts.values()) > 400
+
+
+@pytest.mark.long
+def test_many_damaged_files_prove_nothing_untrue():
+    campaign(range(860_000, 860_500), 60, grouped_subject)
+
+
+def fit_words(inside, free, k):
+    """A tree that closes every region by the fit: convex ones, and every other one with a single place left."""
+    places = k - len(inside)
+    if places <= 0 or len(free) <= places or (places == 1 and sum(free) % 2):
+        return [container.CLOSE]
+    g, *rest = free
+    return [8 * g + container.SPLIT_IN, *fit_words([*inside, g], rest, k), *fit_words(inside, rest, k)]
+
+
+def test_fits_prove_regions_of_groups(tmp_path):
+    """No search of ours writes such proofs; the format allows them, and both checkers must judge them alike."""
+    file, tried = tmp_path / "run.exsel", 0
+    for seed in range(870_000, 870_040):
+        case = random_grouped(seed, loss="quadratic", lam=0.2)
+        problem, optimum = case.problem(), case.optimum()
+        if optimum.high < 1e-6:
+            continue
+        solve(problem, proof=file, signals=())
+        free = [g for g in range(problem.d) if g not in problem.must_have and g not in problem.must_not]
+        words = [8 * container.FIT + container.USE, *fit_words([*problem.must_have], free, problem.k)]
+        proof = container.read_proof(file)
+        for share, verified in ((1.0 - 1e-9, True), (1.0 + 1e-9, False)):
+            claim = replace(
+                proof, tree=np.array(words, dtype=np.int32), lower=optimum.high * share, upper=proof.upper * (1 + 1e-8)
+            )
+            verdict = check(claim, instance_of(problem))
+            assert verdict.verified == verified, (seed, share, verdict.reason)
+            assert verdict.lower <= ceiling(optimum), seed
+            assert (second(problem, as_bytes(claim)) == "") == verified, seed
+        tried += 1
+    assert tried >= 30
 
 
 @pytest.mark.parametrize("loss", LOSSES)
