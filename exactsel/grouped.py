@@ -74,7 +74,7 @@ class GroupedProblem:
         must_not: Sequence[int | str] = (),
     ) -> None:
         named = _named_groups(groups, problem)
-        self._settle(problem, named, problem.k, (), ())
+        self._settle(problem, named, 0, (), ())  # which group a column is in says what the demands mean
         inside, outside = (
             {*(self.unit_of[j] for j in own), *(_unit(entry, self, which) for entry in given)}
             for own, given, which in (
