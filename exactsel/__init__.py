@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Problem": "exactsel.problem",
     "ColumnSubsetProblem": "exactsel.column_subset",
+    "GroupedProblem": "exactsel.grouped",
     "Instance": "exactsel.instance",
     "load": "exactsel.data",
     "solve": "exactsel.solving",
@@ -47,6 +48,7 @@ __all__ = [
     "Claim",
     "ColumnSubsetProblem",
     "ExactselError",
+    "GroupedProblem",
     "Huber",
     "InputError",
     "Instance",
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from exactsel.column_subset import ColumnSubsetProblem
     from exactsel.data import load
     from exactsel.errors import ExactselError, InputError, UnsupportedError
+    from exactsel.grouped import GroupedProblem
     from exactsel.instance import Instance
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.near import NearOptimal, near_optimal

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError
+from exactsel.grouped import GroupedProblem, units_called
 from exactsel.incumbents import given_support
 from exactsel.model import Model, demands_text
 from exactsel.problem import Problem
@@ -92,11 +93,11 @@ class Certified(Readable):
     def __str__(self) -> str:
         how = "best coefficients on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
-        k = self.result.problem["k"]
+        limit = f"k = {self.result.problem['k']} {self.result.noun}s"
         allowed = " that meet the demands" if demands_text(self.result.problem) else ""
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
-            f"compared     with all models of at most k = {k} columns{allowed} (the candidate has {len(self.support)})",
+            f"compared     with all models of at most {limit}{allowed} (the candidate has {len(self.support)})",
             f"claim        {self.claim.value}: {self.claim.sentence}",
             f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
         ]
@@ -117,9 +118,10 @@ def certify(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
     candidate : array_like, result or estimator
-        A support (whole numbers from 0, a boolean mask of length d, or feature names), which is refitted exactly; or
+        A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
+        groups, or names of their columns), which is refitted exactly; or
         a coefficient vector of length d (floats), which is taken as it is. A result of a heuristic or of a search
         counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept,
         which this objective has not), a feature selector as what it selects. ``support`` and ``coef`` say the same
@@ -141,10 +143,10 @@ def certify(
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
     if coef is not None:
-        if not isinstance(problem, Problem):
+        if not isinstance(problem, Problem | GroupedProblem):
             raise InputError("column subset selection has no coefficients; give the candidate as a support.")
         vector = checked_coef(problem, coef)
-        columns, value = tuple(int(j) for j in np.flatnonzero(vector)), problem.objective(vector)
+        columns, value = _units(problem, np.flatnonzero(vector).tolist()), problem.objective(vector)
     else:
         columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
@@ -177,14 +179,24 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
     return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
 
 
+def _units(problem: Problem | GroupedProblem, columns: Sequence[int]) -> tuple[int, ...]:
+    """What some columns belong to: themselves, or their groups."""
+    if isinstance(problem, GroupedProblem):
+        return tuple(sorted({int(problem.unit_of[j]) for j in columns}))
+    return tuple(columns)
+
+
 def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[int, ...]:
-    """Column numbers of a support given as numbers, as feature names or as a boolean mask."""
+    """Column numbers of a support given as numbers, as feature names or as a boolean mask; of groups likewise, for
+    which the names of their columns will do too.
+    """
     mask = np.asarray(names)
     if mask.dtype == np.bool_:
         if mask.shape != (problem.d,):
             raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
         return tuple(int(j) for j in np.flatnonzero(mask))
-    return tuple(_column_number(problem, name) for name in names)
+    numbers = tuple(_column_number(problem, name) for name in names)
+    return tuple(dict.fromkeys(numbers)) if isinstance(problem, GroupedProblem) else numbers
 
 
 def _column_number(problem: SubsetProblem, name: int | str) -> int:
@@ -194,7 +206,10 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
             return operator.index(name)
         except TypeError:
             pass
-    found = [j for j, known in enumerate(problem.feature_names or ()) if known == name]
+    if isinstance(problem, GroupedProblem):
+        what, found = "group or column", units_called(problem, str(name))
+    else:
+        what, found = "column", [j for j, known in enumerate(problem.feature_names or ()) if known == name]
     if len(found) > 1:
         raise InputError(f"{len(found)} columns are called '{name}'; give the column's number, from 0.")
     if found:
@@ -203,7 +218,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         return int(name if isinstance(name, str) else "")
     except ValueError:
         raise InputError(
-            f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
+            f"there is no {what} called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
         ) from None
 
 
@@ -211,7 +226,11 @@ def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | 
     """Tell a support from a coefficient vector."""
     fitted = _from_model(candidate)
     if fitted is not None:
-        return fitted
+        support, coef = fitted
+        foreign = support is not None and not hasattr(candidate, "support")
+        if support is not None and foreign and isinstance(problem, GroupedProblem):
+            return _units(problem, support), None  # an estimator speaks of columns
+        return support, coef
     values = np.asarray(candidate)
     if values.ndim != 1:
         raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
@@ -239,15 +258,18 @@ def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None
     return None, coef.reshape(-1)
 
 
-def checked_coef(problem: Problem, coef: ArrayLike) -> FloatArray:
-    """A coefficient vector of this problem with at most k non-zero entries; :class:`InputError` otherwise."""
+def checked_coef(problem: Problem | GroupedProblem, coef: ArrayLike) -> FloatArray:
+    """A coefficient vector of this problem with at most k non-zero entries (on at most k groups); :class:`InputError`
+    otherwise.
+    """
+    d = problem.inner.d if isinstance(problem, GroupedProblem) else problem.d
     try:
         vector = np.asarray(coef).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
         raise InputError("the coefficients are not plain numbers; give one real number per column.") from None
-    if vector.shape != (problem.d,):
-        raise InputError(f"{vector.size} coefficients were given for {problem.d} columns; give one per column.")
+    if vector.shape != (d,):
+        raise InputError(f"{vector.size} coefficients were given for {d} columns; give one per column.")
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
-    given_support(np.flatnonzero(vector).tolist(), problem)
+    given_support(_units(problem, np.flatnonzero(vector).tolist()), problem)
     return vector

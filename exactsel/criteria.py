@@ -7,7 +7,8 @@ With the loss L of the model (without the ridge term), n rows and s columns in t
     AIC  = deviance + 2s        BIC = deviance + s log n        EBIC = BIC + 2 log C(d, s)
 
 (Akaike 1974; Schwarz 1978; Chen and Chen 2008 with gamma = 1). They are for comparing models on the same data. Every
-column counts as one parameter, which for lam > 0 is somewhat too many. Huber loss is no likelihood and has no criteria.
+column counts as one parameter, which for lam > 0 is somewhat too many; with groups of columns s counts columns and
+C(d, s) sets of groups. Huber loss is no likelihood and has no criteria.
 """
 
 from __future__ import annotations
@@ -75,14 +76,15 @@ def information(result: Result) -> dict[str, float | None]:
     deviance = _deviance(result)
     if deviance is None:
         return {"aic": None, "bic": None, "ebic": None}
-    n, d, size = result.problem["n"], result.problem["d"], len(result.support)
+    n, d, chosen = result.problem["n"], result.problem["d"], len(result.support)
+    size = len(result.columns)
     bic = deviance + size * math.log(n)
-    supports = math.lgamma(d + 1) - math.lgamma(size + 1) - math.lgamma(d - size + 1)
+    supports = math.lgamma(d + 1) - math.lgamma(chosen + 1) - math.lgamma(d - chosen + 1)
     return {"aic": finite(deviance + 2 * size), "bic": finite(bic), "ebic": finite(bic + 2 * supports)}
 
 
 def _deviance(result: Result) -> float | None:
-    if result.problem["problem"] != "regression":
+    if result.problem["problem"] == "css":
         return None
     loss = result.upper - 0.5 * result.problem["lam"] * float(result.coef @ result.coef)
     n = result.problem["n"]

@@ -111,8 +111,8 @@ def _refuse(columns: Sequence[Column], where: str) -> None:
     if text:
         shown = [f"{column.name} ({_examples(column.texts)})" for column in text]
         raise InputError(
-            f"in {where}, {_listed(shown, 'holds', 'hold')} text; encode it as numbers, say with one 0/1 column "
-            f"for each value but one (pandas.get_dummies), or leave it out with {_drop(text)}."
+            f"in {where}, {_listed(shown, 'holds', 'hold')} text; encode it as a group of 0/1 columns, one for each "
+            f"value, with {_drop(text, '--one-hot')}, or leave it out with {_drop(text)}."
         )
     dates = [column for column in columns if column.kind == "dates"]
     if dates:
@@ -139,6 +139,6 @@ def _examples(texts: Sequence[str]) -> str:
     return ", ".join(repr(text[:20]) for text in found[:2]) + (", …" if len(found) > 2 else "")
 
 
-def _drop(columns: Sequence[Column]) -> str:
+def _drop(columns: Sequence[Column], option: str = "--drop") -> str:
     names = ",".join(column.name for column in columns[:SHOWN]) + (",…" if len(columns) > SHOWN else "")
-    return f"--drop {names}" if " " not in names else f"--drop '{names}'"
+    return f"{option} {names}" if " " not in names else f"{option} '{names}'"

@@ -12,6 +12,7 @@ delta          one number          Huber threshold
 feature_names  (d,) texts          names of the columns
 weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 for none
+groups         (d,) texts          the group of each column, empty for a column on its own (:mod:`exactsel.grouped`)
 ============== =================== ==========================================================
 
 Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
@@ -38,13 +39,14 @@ from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.files import replacing
 from exactsel.frames import SHOWN, frame_matrix
+from exactsel.grouped import GroupedProblem, GroupSpec
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
 
 MAX_ARRAY_BYTES = 16 * 2**30
 """An array that unpacks to more than this is refused unread."""
 
-_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept")
+_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups")
 _ZIP_START = b"PK"
 _HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -76,6 +78,8 @@ class Instance:
         Weights of the rows.
     intercept : bool, optional
         Whether models have an unpenalised intercept.
+    groups : sequence of str (d,), optional
+        The group of each column, where groups count once; empty for a column on its own.
 
     Raises
     ------
@@ -92,6 +96,7 @@ class Instance:
     feature_names: tuple[str, ...] | None = None
     weights: NDArray[Any] | None = None
     intercept: bool | None = None
+    groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         matrix, names = frame_matrix(self.A, self.feature_names)
@@ -107,6 +112,7 @@ class Instance:
             "feature_names": list_of_texts,
             "weights": _array,
             "intercept": _yes_or_no,
+            "groups": list_of_texts,
         }
         for name, check in checks.items():
             value = getattr(self, name)
@@ -176,6 +182,41 @@ class Instance:
             scale=scale,
             weights=self.weights if weights is None else weights,
         )
+
+    def grouped_problem(
+        self,
+        *,
+        groups: GroupSpec | None = None,
+        must_have: Sequence[int | str] = (),
+        must_not: Sequence[int | str] = (),
+        **options: Any,
+    ) -> GroupedProblem:
+        """The problem of choosing at most k groups of columns, see :class:`exactsel.grouped.GroupedProblem`.
+
+        Parameters
+        ----------
+        groups : optional
+            As for the class; those of the instance by default.
+        must_have, must_not : sequence of int or str
+            Groups every model holds, or none may hold.
+        **options
+            As for :meth:`problem`.
+
+        Returns
+        -------
+        GroupedProblem
+
+        Raises
+        ------
+        InputError
+            As for :meth:`problem`, and for groups that cannot be used.
+        """
+        chosen: GroupSpec | None = groups
+        if groups is None and self.groups is not None:
+            chosen = [label or None for label in self.groups]
+        if chosen is None:
+            raise InputError("the instance names no groups of columns; give groups (--groups), or use problem().")
+        return GroupedProblem(self.problem(**options), chosen, must_have=must_have, must_not=must_not)
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
         """The column subset selection problem on this instance's matrix; its target, if there is one, is ignored.

@@ -116,11 +116,11 @@ class NearOptimal(Readable):
         return json.dumps(self.as_dict(), allow_nan=False, **options)
 
     def __str__(self) -> str:
-        k = self.result.problem["k"]
+        k, noun = self.result.problem["k"], f"{self.result.noun}s"
         if self.complete:
-            what = f"{len(self.models)} sets of {k} columns are within {self.tau:g} of the best; there is no other"
+            what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
         else:
-            what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} columns found so far"
+            what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
         demands = demands_text(self.result.problem)
         if demands:
@@ -150,7 +150,8 @@ def near_optimal(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
+        With groups, sets of exactly k groups are listed.
     tau : float
         Absolute, on the scale of the objective; not negative.
     cap : int

@@ -10,13 +10,17 @@ from typing import Any
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
+from exactsel.grouped import GroupedProblem
 from exactsel.near import NearOptimal, check_near, list_near
 from exactsel.problem import Problem
 from exactsel.result import Result, Termination
 from exactsel.settings import Settings
 from exactsel.solving import solve
+from exactsel.subset import SubsetProblem
 
-QUICK_HEURISTICS = {"regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css")}
+QUICK_HEURISTICS = {
+    "regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css"), "grouped": ("forward", "swap"),
+}  # fmt: skip
 """After the first problem there is a model to start from, and local search improves it."""
 
 
@@ -68,7 +72,7 @@ class SolutionPath:
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem,
+    problem: Problem | ColumnSubsetProblem | GroupedProblem,
     ks: Iterable[int] | None = None,
     lams: Iterable[float] | None = None,
     *,
@@ -84,7 +88,7 @@ def solve_path(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
         The data; its k is the largest size unless ``ks`` is given.
     ks : iterable of int, optional
         Sizes; 1 to k by default. More than d counts as d.
@@ -119,7 +123,7 @@ def solve_path(
         raise InputError("the path has no sizes; give at least one k.")
     weights: list[float | None] = [None]
     if lams is not None:
-        if not isinstance(problem, Problem):
+        if not isinstance(problem, Problem | GroupedProblem):
             raise InputError("column subset selection has no lam; leave lams out.")
         weights = [*sorted({*lams}, reverse=True)] or [None]
     made = SolutionPath((), None if near is None else (), near)
@@ -144,7 +148,7 @@ def solve_path(
 
 
 def _listing(
-    problem: Problem | ColumnSubsetProblem, result: Result, share: float, cap: int, signals: Sequence[int],
+    problem: SubsetProblem, result: Result, share: float, cap: int, signals: Sequence[int],
     options: dict[str, Any],
 ) -> NearOptimal:  # fmt: skip
     """The models close to a result; of the options those that are settings."""

@@ -233,7 +233,7 @@ class Problem:
             "loss_parameters": self.loss_parameters, "lam": self.lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None,
+            "weights": made is not None and made.weights is not None, "groups": None,
         }  # fmt: skip
 
     @property
@@ -250,17 +250,21 @@ class Problem:
     @cached_property
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
+        demands = {"must_have": self.must_have, "must_not": self.must_not}
+        return self.hash_with(**demands if self.must_have or self.must_not else {})
+
+    def hash_with(self, **entries: Any) -> str:
+        """sha256 over data, loss, k, lam and ``entries``, which may replace some of these."""
         header = {
             "loss": self.loss.name,
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
             "n": self.n, "d": self.d, "k": self.k, "lam": float(self.lam).hex(),
         }  # fmt: skip
-        if self.must_have or self.must_not:
-            header |= {"must_have": self.must_have, "must_not": self.must_not}
         if self.intercept:
             header["intercept"] = True
         if self.weights is not None:
             header["weights"] = True
+        header |= entries
         digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
         rows = max(1, HASHED_AT_ONCE // self.d)
         for first in range(0, self.n, rows):

@@ -14,6 +14,7 @@ import tempfile
 import time
 from array import array
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import replacing
+from exactsel.grouped import GroupedProblem
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
 from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
@@ -64,6 +66,11 @@ def instance_of(problem: Any) -> AnyInstance:
     """The problem as the checker takes it; :class:`UnsupportedError` where the checker cannot know it."""
     if isinstance(problem, ColumnSubsetProblem):
         return ColumnInstance(np.array(problem.A), problem.k)
+    if isinstance(problem, GroupedProblem):
+        columns = instance_of(problem.inner)
+        assert isinstance(columns, Instance)
+        demanded = replace(columns, k=problem.k, groups=problem.groups)
+        return replace(demanded, must_have=problem.must_have, must_not=problem.must_not)
     if not isinstance(problem, Problem) or type(problem.loss) not in CHECKABLE:
         name = getattr(getattr(problem, "loss", None), "name", type(problem).__name__)
         raise UnsupportedError(
@@ -83,7 +90,7 @@ class ProofWriter:
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
     path : path
         The file to write.
 
@@ -101,7 +108,8 @@ class ProofWriter:
         self.seconds = 0.0
         self._instance = instance_of(problem)
         self._open: dict[str, IO[bytes]] = {}
-        self._index_type = "u1" if problem.d <= 2**8 else "<u2" if problem.d <= 2**16 else "<i4"
+        self._d = self._instance.A.shape[1]
+        self._index_type = "u1" if self._d <= 2**8 else "<u2" if self._d <= 2**16 else "<i4"
         self._point_sizes = array("i")
         self._duals = 0
         self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
@@ -147,7 +155,7 @@ class ProofWriter:
             raise InputError("the search has not come to an end, so there is no proof to write; let it finish.")
         began = time.perf_counter()
         if coef.size == 0:
-            coef = np.zeros(self.problem.d)
+            coef = np.zeros(self._d)
             coef[list(support)] = 1.0
         used = np.flatnonzero(coef)
         curvature = np.zeros(0) if self._curvature is None else self._curvature
@@ -193,17 +201,18 @@ class ProofWriter:
         problem = self.problem
         if isinstance(self._instance, ColumnInstance):
             shown = selection_objective_above(self._instance, np.flatnonzero(coef).tolist())
-            size = problem.n + problem.d
+            size = problem.n + self._d
             hair = HAIR * upper + 64 * size * 2.0**-53 * float(np.sqrt(upper * np.sum(self._instance.A**2)))
             about: dict[str, Any] = {"family": "css", "loss": ""}
         else:
             shown = model_objective(self._instance, coef)
-            hair = HAIR * upper + 1e-13 * model_objective(self._instance, np.zeros(problem.d))
-            about = {"family": "regression", "loss": self._instance.loss}
+            hair = HAIR * upper + 1e-13 * model_objective(self._instance, np.zeros(self._d))
+            groups = len(self._instance.groups) or None
+            about = {"family": "regression", "loss": self._instance.loss, "groups": groups}
             about |= {"intercept": True} if self._instance.intercept else {}
             about |= {"weights": True} if self._instance.weights is not None else {}
         return {
-            **about, "n": problem.n, "d": problem.d, "k": problem.k, "problem_hash": problem.hash,
+            **about, "n": problem.n, "d": self._d, "k": problem.k, "problem_hash": problem.hash,
             "lower": max(0.0, lower - hair).hex(), "upper": max(shown, upper).hex(),
             "scope": "bounded models" if scope else "",
         }  # fmt: skip

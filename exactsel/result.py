@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -162,8 +163,29 @@ class Result(Readable):
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The columns to show: the support, and the columns of ``must_have`` whose coefficient came out as zero."""
-        return tuple(sorted({*self.support, *self.problem.get("must_have", ())}))
+        """The columns to show: those in the model, and those of ``must_have`` whose coefficients came out as zero."""
+        return self._columns_of({*self.support, *self.problem.get("must_have", ())})
+
+    def _columns_of(self, chosen: Iterable[int]) -> tuple[int, ...]:
+        """These columns, or all columns of these groups, ascending."""
+        groups = self.problem.get("groups")
+        return tuple(sorted(chosen if groups is None else (j for g in chosen for j in groups[g])))
+
+    @property
+    def noun(self) -> str:
+        """What is chosen, for people: ``column``, or ``group`` where columns are chosen in groups."""
+        return "group" if self.problem.get("groups") else "column"
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns in the model: the support, or all columns of the groups in it."""
+        return self._columns_of(self.support)
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of all columns, where the problem has names; with groups these are not ``feature_names``."""
+        names: tuple[str, ...] | None = self.problem[f"{'column' if self.problem.get('groups') else 'feature'}_names"]
+        return names
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line. Infinities become null.
@@ -172,7 +194,7 @@ class Result(Readable):
         scaled or weighted data, ``prepared`` says so and holds the coefficients of those; else it is null.
         """
         problem = {key: value for key, value in self.problem.items() if key not in ("feature_names", "intercept")}
-        model, names = self.model, self.problem["feature_names"]
+        model, names, forced = self.model, self.column_names, self._columns_of(self.problem.get("must_have", ()))
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
             "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
@@ -186,7 +208,7 @@ class Result(Readable):
                 {
                     "column": j, "name": None if names is None else names[j],
                     "coef": None if model is None else float(model.coef[j]),
-                    "must_have": j in self.problem.get("must_have", ()),
+                    "must_have": j in forced,
                 }
                 for j in self.shown
             ],
@@ -225,7 +247,7 @@ class Result(Readable):
         from exactsel.plotting import plot_coefficients
 
         coef = self.coef if self.model is None else self.model.coef
-        return plot_coefficients(self.shown, coef, self.problem["feature_names"], axes)
+        return plot_coefficients(self.shown, coef, self.column_names, axes)
 
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"

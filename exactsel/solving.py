@@ -241,6 +241,8 @@ class Search:
             "apg": "perspective bound with the curvature of the ridge"
             if curvature is None
             else "perspective bound with the curvature of all columns",
+            "grouped": "perspective bound over groups"
+            + (", with the curvature of all columns" if curvature is not None else ""),
             "fit": "least-squares fit on the columns left",
             "eigenvalue": "eigenvalues of what the columns put in leave",
         }.get(self._solver.name, f"bound {self._solver.name}")
@@ -269,7 +271,7 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem
     callback : callable, optional
         Called with (event, state) for every event; see :mod:`exactsel.search.events`.
     start : sequence of int, optional
@@ -350,7 +352,11 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
     solver = _make("bounds", _default_bound(problem, seconds) if choice == "auto" else choice)
     family = getattr(solver, "family", "regression")
     if family != problem.family:
-        words = {"css": "column subset selection (--problem css)", "regression": "problems with a target"}
+        words = {
+            "css": "column subset selection (--problem css)",
+            "regression": "problems with a target whose columns are chosen one by one",
+            "grouped": "problems with --groups",
+        }
         raise UnsupportedError(
             f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
             f"use --bound auto."
@@ -366,7 +372,7 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
 def _default_bound(problem: SubsetProblem, seconds: float | None) -> str:
     """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
     if not isinstance(problem, Problem):
-        return "eigenvalue"
+        return "eigenvalue" if problem.family == "css" else "grouped"
     if problem.lam > 0:
         return "apg"
     curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)

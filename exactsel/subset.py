@@ -10,12 +10,12 @@ from exactsel.types import FloatArray, IntArray, StateArray
 
 
 class SubsetProblem(Protocol):
-    """Choose at most k of d columns; :class:`exactsel.problem.Problem` and
-    :class:`exactsel.column_subset.ColumnSubsetProblem` are the two families so far.
+    """Choose at most k of d columns, or of d groups of columns: :class:`exactsel.problem.Problem`,
+    :class:`exactsel.column_subset.ColumnSubsetProblem` and :class:`exactsel.grouped.GroupedProblem` are the families.
     """
 
     family: str
-    """``regression`` or ``css``: which bounds and heuristics can serve it."""
+    """``regression``, ``css`` or ``grouped``: which bounds and heuristics can serve it."""
     n: int
     d: int
     k: int

@@ -9,6 +9,7 @@ import pytest
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.grouped import GroupedProblem
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
 from exactsel.search.events import Finished
@@ -26,7 +27,8 @@ run_search = Search.__iter__
 
 def wants_proof(search):
     problem = search.problem
-    known = type(problem) in (Problem, ColumnSubsetProblem) and problem.AT.size <= MOST_ENTRIES
+    known = type(problem) in (Problem, ColumnSubsetProblem, GroupedProblem)
+    known = known and getattr(problem, "inner", problem).AT.size <= MOST_ENTRIES
     return known and search._given_state is None
 
 

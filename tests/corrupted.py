@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from checked_solve import random_options
+from grouped_cases import random_grouped
 from instances_for_tests import optimum_of, random_case
 
+from exactsel.errors import UnsupportedError
 from exactsel.proof_file import instance_of
 from exactsel.solving import solve
 from exactsel_certificates.checking import Verdict, verify
@@ -30,7 +32,7 @@ from exactsel_certificates.container import (
     parse_proof,
 )
 
-HEADER = ("family", "loss", "n", "d", "k", "problem_hash", "lower", "upper", "scope")
+HEADER = ("family", "loss", "n", "d", "k", "groups", "problem_hash", "lower", "upper", "scope")
 
 SLIVER = 1e-9
 """Times the optimum: a claim this much above it must be rejected."""
@@ -56,6 +58,20 @@ def subject(seed):
     if parse_proof(data).scope or not optimum.high > 1e-9:
         return None
     return Subject(instance_of(problem), data, optimum.low, optimum.high)
+
+
+def grouped_subject(seed):
+    """The same for a problem whose columns are in groups; None also where it cannot be served (lam = 0)."""
+    case = random_grouped(seed)
+    problem, optimum = case.problem(), case.optimum()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "run.exsel"
+        try:
+            solve(problem, proof=file, signals=())
+        except UnsupportedError:
+            return None
+        data = file.read_bytes()
+    return Subject(instance_of(problem), data, optimum.low, optimum.high) if optimum.high > 1e-9 else None
 
 
 def as_bytes(proof):
@@ -200,11 +216,11 @@ def damaged(rng, at):
     return data, kind
 
 
-def campaign(seeds, each):
+def campaign(seeds, each, subject_of=subject):
     """Damage the proof of every seed ``each`` times; counts of (kind, outcome)."""
     counts: dict[tuple[str, str], int] = {}
     for seed in seeds:
-        at = subject(seed)
+        at = subject_of(seed)
         if at is None:
             continue
         rng = np.random.default_rng([77, seed])

@@ -16,11 +16,13 @@ def instance_of(problem):
     """The problem as the checker wants it."""
     if problem.family == "css":
         return columns.ColumnInstance(np.array(problem.A), problem.k)
-    delta = problem.loss_parameters.get("delta", np.inf)
+    data = problem.inner if problem.family == "grouped" else problem
+    delta = data.loss_parameters.get("delta", np.inf)
     return formula.Instance(
-        np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta,
+        np.array(data.A), np.array(data.y), problem.k, data.loss.name, problem.lam, delta,
         problem.must_have, problem.must_not,
-        None if problem.weights is None else np.array(problem.weights), problem.intercept,
+        None if data.weights is None else np.array(data.weights), data.intercept,
+        problem.groups if problem.family == "grouped" else (),
     )  # fmt: skip
 
 
@@ -71,7 +73,7 @@ def steps_of(events, d):
 
 def record_of(result, events):
     """A finished search (its parts one after the other, when it was resumed) with what it claims."""
-    d = result.problem["d"]
+    d = result.problem.get("columns", result.problem["d"])
     last = events[-1]
     assert isinstance(last, ev.Finished)
     coef = np.array(result.coef)

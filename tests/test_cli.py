@@ -158,7 +158,7 @@ class TestSolve:
     def test_flags_arguments_and_keys_are_the_same_words(self, run):
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
-        talk = {"instance", "target", "drop", "trace", "report", "as_json", "quiet", "log_interval"}
+        talk = {"instance", "target", "drop", "one_hot", "trace", "report", "as_json", "quiet", "log_interval"}
         assert {p.name for p in main_module.cli.get_command(None, "solve").params} - talk <= known
 
     def test_table_on_stdout_and_talk_on_stderr(self, run):

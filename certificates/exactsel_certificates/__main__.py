@@ -1,7 +1,8 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
-INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows) and
-intercept (1 for one); options override the file.
+INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows), intercept
+(1 for one) and groups (a label for each column, empty for a column on its own); options override the file. With groups,
+k counts groups, and groups are forced in or out.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import sys
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loss", help="quadratic, huber or logistic")
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
     parser.add_argument("--delta", type=float, help="Huber threshold")
+    parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
     parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
@@ -54,6 +57,28 @@ def _parser() -> argparse.ArgumentParser:
 
 def _columns(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(entry) for entry in text.split(",") if entry.strip()}))
+
+
+def _groups(text: str) -> list[str]:
+    """A label for each column that is named; the columns of a group have its first column for a label."""
+    named = [_columns(part) for part in text.split(";") if part.strip()]
+    labels = [""] * (1 + max((j for group in named for j in group), default=-1))
+    for group in named:
+        for j in group:
+            if labels[j]:
+                raise argparse.ArgumentTypeError(f"column {j} is in two groups")
+            labels[j] = str(min(group))
+    return labels
+
+
+def _partition(labels: Sequence[str], d: int) -> tuple[tuple[int, ...], ...]:
+    """All groups in the order of their first columns; columns without a label are on their own."""
+    if len(labels) > d:
+        raise ValueError(f"groups speak of {len(labels)} columns, but A has {d}.")
+    held: dict[str | int, list[int]] = {}
+    for j in range(d):
+        held.setdefault((labels[j] if j < len(labels) else "") or j, []).append(j)
+    return tuple(tuple(columns) for columns in held.values())
 
 
 def _instance(options: argparse.Namespace) -> AnyInstance:
@@ -72,7 +97,9 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     A = np.asarray(stored["A"], dtype=np.float64)
     if A.ndim != 2 or not np.all(np.isfinite(A)):
         raise ValueError("A is no table of finite numbers.")
-    k = min(int(given("k")), A.shape[1])
+    labels = options.groups if options.groups is not None else stored.get("groups")
+    groups = () if labels is None else _partition([str(label) for label in labels], A.shape[1])
+    k = min(int(given("k")), len(groups) or A.shape[1])
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
@@ -81,7 +108,8 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     lam = float(given("lam"))
     weights = np.asarray(stored["weights"], dtype=np.float64) if "weights" in stored else None
     intercept = options.intercept or bool(stored.get("intercept", False))
-    return _checked(Instance(A, y, k, loss, lam, delta, options.must_have, options.must_not, weights, intercept))
+    forced = (options.must_have, options.must_not)
+    return _checked(Instance(A, y, k, loss, lam, delta, *forced, weights, intercept, groups))
 
 
 def _checked(instance: Instance) -> Instance:

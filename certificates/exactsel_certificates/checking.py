@@ -144,12 +144,15 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
 
 def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
     """Why a support is none of this problem; empty when it is one."""
+    what = "columns"
     if isinstance(instance, Instance):
-        banned = {*support} & {*instance.must_not}
+        what = "groups" if instance.groups else what
+        units = instance.units_of(support)
+        banned = units & {*instance.must_not}
         if banned:
-            return f"the model holds column {min(banned)}, which no model may hold."
-        support = sorted({*support, *instance.must_have})
-    return f"the model has {len(support)} columns, but k is {instance.k}." if len(support) > instance.k else ""
+            return f"the model holds {what[:-1]} {min(banned)}, which no model may hold."
+        support = sorted({*units, *instance.must_have})
+    return f"the model has {len(support)} {what}, but k is {instance.k}." if len(support) > instance.k else ""
 
 
 def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:
@@ -172,7 +175,7 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
             yield _eigenvalue_bounds(selections, leaves), 0
         return
     regions = RegressionRegions(instance, proof, exact_limit)
-    root = first_region(d, instance.must_have, instance.must_not)
+    root = first_region(instance.units, instance.must_have, instance.must_not)
     for leaves in closed_regions(proof.tree, root, instance.k, batch):
         yield regions.bounds(leaves), regions.exact_regions
 
@@ -192,6 +195,7 @@ class _About:
         self.instance = instance
         self.n, self.d = instance.A.shape
         self.css = isinstance(instance, ColumnInstance)
+        self.groups = len(getattr(instance, "groups", ())) or None
         self.hash = problem_hash(instance)
 
     def mismatch(self, proof: Proof) -> str:
@@ -199,7 +203,7 @@ class _About:
         mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
-            ("d", proof.d, self.d), ("k", proof.k, self.instance.k),
+            ("d", proof.d, self.d), ("k", proof.k, self.instance.k), ("groups", proof.groups, self.groups),
             ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
         ):  # fmt: skip
@@ -241,7 +245,8 @@ class _About:
         for name in ("must_have", "must_not"):
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
-        return f"L({model}) + (lam/2)||x||^2 over x with at most k non-zeros, {loss}, {size}"
+        limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"
+        return f"L({model}) + (lam/2)||x||^2 over x {limit}, {loss}, {size}"
 
     def assumed(self) -> tuple[str, ...]:
         """What is taken for granted about this machine's arithmetic."""
@@ -263,6 +268,7 @@ def problem_hash(instance: AnyInstance) -> str:
             header |= {"must_have": instance.must_have, "must_not": instance.must_not}
         header |= {"intercept": True} if instance.intercept else {}
         header |= {"weights": True} if instance.weights is not None else {}
+        header |= {"groups": instance.groups} if instance.groups else {}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
     digest.update(np.ascontiguousarray(instance.A, dtype="<f8").tobytes())
     if isinstance(instance, Instance):

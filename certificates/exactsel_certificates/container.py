@@ -36,7 +36,6 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 FLAGS = ("weights", "intercept")
 """What the problem has besides: true, or null where it has not."""
 
-RESERVED = ("groups",)
 """Places kept for what a later version may speak of; null in this one."""
 
 LAST_ENTRIES = ("weights", "groups", "intercept")
@@ -64,6 +63,8 @@ class Proof:
     n: int
     d: int
     k: int
+    groups: int | None
+    """How many groups the columns are chosen in; None where each is chosen on its own."""
     problem_hash: str
     lower: float
     """Claimed: no model within ``scope`` has a smaller objective."""
@@ -133,9 +134,6 @@ def _header(text: bytes) -> dict[str, Any]:
         raise MalformedError("the header does not say that this is a proof file.")
     if type(header.get("version")) is not int or header["version"] != VERSION:
         raise MalformedError(f"the file's version is {header.get('version')!r}; this program reads version {VERSION}.")
-    for name in RESERVED:
-        if header.get(name) is not None:
-            raise MalformedError(f"the proof speaks of {name}, which version {VERSION} does not know.")
     for name in FLAGS:
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {header[name]!r}, neither true nor null.")
@@ -152,6 +150,10 @@ def _entries(header: dict[str, Any]) -> dict[str, Any]:
         if type(value) is not int or not 0 <= value < 2**31:
             raise MalformedError(f"the header's {name} is {value!r}, not a size.")
         entries[name] = value
+    groups = header.get("groups")
+    if groups is not None and not (type(groups) is int and 0 < groups < 2**31):
+        raise MalformedError(f"the header's groups is {groups!r}, neither null nor a number of groups.")
+    entries["groups"] = groups
     for name in ("family", "loss", "problem_hash", "scope"):
         value = header.get(name)
         if not isinstance(value, str):

@@ -69,7 +69,7 @@ class ExactBounds:
         square = _fraction(z.values @ z.values, 2 * z.exponent)
         rest = sum(((self.lam - Fraction(float(curvature[j]))) * w[j] * w[j] for j in w), Fraction(0))
         terms = {}
-        for j in [*S, *C]:
+        for j in self.instance.columns_of([*S, *C]):
             D = Fraction(float(curvature[j]))
             g = self._inner(j, residual) + (self.lam - D) * w.get(j, Fraction(0))
             terms[j] = g * g / D
@@ -82,7 +82,7 @@ class ExactBounds:
         """
         if self.instance.adjusted:
             return self._at_slopes(S, C, vector)
-        terms = {j: self._inner(j, vector) ** 2 / self.lam for j in [*S, *C]}
+        terms = {j: self._inner(j, vector) ** 2 / self.lam for j in self.instance.columns_of([*S, *C])}
         return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
 
     def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:
@@ -94,7 +94,7 @@ class ExactBounds:
             sums = [abs(sum(weighted[side].tolist())) for side in sides]
             small = _fraction(min(sums), slopes.exponent + w.exponent) <= Fraction(TOO_SMALL)
             parts = [Fraction(0) if small else min(Fraction(1), Fraction(sums[1 - i], sums[i])) for i in (0, 1)]
-        value, inner = Fraction(0), dict.fromkeys([*S, *C], Fraction(0))
+        value, inner = Fraction(0), dict.fromkeys(self.instance.columns_of([*S, *C]), Fraction(0))
         for side, part in zip(sides, parts, strict=True):
             rows = Scaled(slopes.values[side], slopes.exponent)
             value += part * self._minus_conjugate_of(rows, side, Scaled(w.values[side], w.exponent))
@@ -135,7 +135,7 @@ class ExactBounds:
         _, _, residual = self._predict(x)
         target = root_above(_fraction(self.y.values @ self.y.values, 2 * self.y.exponent))
         terms = {}
-        for j in [*S, *C]:
+        for j in self.instance.columns_of([*S, *C]):
             column = self.A.values[:, j]
             length = root_below(_fraction(column @ column, 2 * self.A.exponent))
             v = abs(self._inner(j, residual))
@@ -195,6 +195,8 @@ class ExactBounds:
 
     def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
         places = max(0, self.instance.k - len(S))
+        if self.instance.groups:
+            terms = {g: sum((terms[j] for j in self.instance.groups[g]), Fraction(0)) for g in [*S, *C]}
         largest = sorted((terms[j] for j in C), reverse=True)[:places]
         return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
 

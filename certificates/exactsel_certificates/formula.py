@@ -12,7 +12,7 @@ long double, which has 11 more bits than the solver's numbers on most machines a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias
@@ -52,6 +52,9 @@ class Instance:
     """(n,) positive weights of the rows, Huber and logistic loss; for quadratic loss the data hold them."""
     intercept: bool = False
     """Whether models have an unpenalised intercept; as ``weights``."""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Where columns are chosen in groups: the columns of each, ascending, in the order of their first columns, every
+    column in one. Then k, must_have, must_not and all regions speak of groups, by number. None: every column is one."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -64,14 +67,34 @@ class Instance:
             self.weights.shape == self.y.shape and np.all(self.weights > 0) and np.all(np.isfinite(self.weights))
         ):
             raise ValueError("the weights must be positive finite numbers, one for each row.")
+        if self.groups and (
+            sorted(j for group in self.groups for j in group) != [*range(self.A.shape[1])]
+            or not all(self.groups)
+            or [*self.groups] != sorted(tuple(sorted(group)) for group in self.groups)
+        ):
+            raise ValueError("groups must hold every column once, ascending, in the order of their first columns.")
         forced = (*self.must_have, *self.must_not)
-        if len({*forced}) < len(forced) or not {*forced} <= {*range(self.A.shape[1])} or len(self.must_have) > self.k:
+        if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.must_have) > self.k:
             raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
 
     @property
     def adjusted(self) -> bool:
         """Whether there are weights or an intercept."""
         return self.intercept or self.weights is not None
+
+    @property
+    def units(self) -> int:
+        """How many there are to choose from: groups, or columns where there are none."""
+        return len(self.groups) or self.A.shape[1]
+
+    def columns_of(self, units: Iterable[int]) -> list[int]:
+        """The columns of some groups, ascending; the same numbers where there are none."""
+        return sorted(j for g in units for j in self.groups[g]) if self.groups else sorted(units)
+
+    def units_of(self, columns: Iterable[int]) -> set[int]:
+        """The groups some columns belong to; the same numbers where there are none."""
+        wanted = {*columns}
+        return {g for g, group in enumerate(self.groups) if wanted & {*group}} if self.groups else wanted
 
 
 def loss_value(instance: Instance, z: Any) -> float:
@@ -204,7 +227,7 @@ def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[in
     """
     if instance.loss != "quadratic":
         raise ValueError(f"the fit of a region needs quadratic loss, but the loss is {instance.loss}.")
-    columns = sorted(inside) if len(inside) >= instance.k else sorted([*inside, *candidates])
+    columns = instance.columns_of(inside if len(inside) >= instance.k else [*inside, *candidates])
     A, y = _long(instance.A)[:, columns], _long(instance.y)
     x = least_squares(instance, columns)[columns]
     residual = A @ x - y
@@ -275,7 +298,12 @@ def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequ
 
 
 def _with_largest(instance: Instance, inside: Sequence[int], candidates: Sequence[int], values: Long) -> Any:
-    """The sum of ``values`` (d,) over ``inside`` and the largest of ``candidates``, one for each place left."""
+    """The sum of ``values`` (d,) over ``inside`` and the largest of ``candidates``, one for each place left.
+
+    A group's value is the sum of those of its columns.
+    """
+    if instance.groups:
+        values = _long([sum(values[j] for j in group) for group in instance.groups])
     places = instance.k - len(inside)
     if places < 0:
         raise ValueError(f"{len(inside)} columns are fixed inside, but a model may have {instance.k} only.")

@@ -145,26 +145,39 @@ class RegressionRegions:
             result[rows] = self._at_region_fits(states[rows])
         rows = np.flatnonzero(single)
         for curvature in self._curvatures()[:1]:
-            if rows.size:
+            if rows.size and not self.instance.groups:
                 result[rows] = self.fits.additions(states[rows], curvature)
         for row in rows[~(result[rows] >= self.target)].tolist():
             result[row] = max(result[row], float(np.min(self._at_region_fits(_each_addition(states[row])))))
         return result
 
     def _at_region_fits(self, states: States) -> FloatArray:
-        W = self.fits.on_regions(states, self.k)
+        used = self._as_columns(states)
+        W = self.fits.on_regions(used, self.k)
         if self._curvatures():
-            return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], states[row]))
-        own = np.stack([self._own_curvature(state) for state in states])
+            return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
+        own = np.stack([self._own_curvature(state) for state in used])
         result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
         if not self.bounded:
             return result
 
         def exactly(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             # Which of nearly dependent columns count as dependent is a guess: the better one is taken.
-            return max(exact.for_bounded_models(S, C, self._refined(W[row], states[row], c)) for c in CUTS)
+            return max(exact.for_bounded_models(S, C, self._refined(W[row], used[row], c)) for c in CUTS)
 
         return self._exactly(result, states, exactly)
+
+    def _as_columns(self, states: States) -> States:
+        """With groups: which columns the fits of regions use, as regions that have decided on every column."""
+        if not self.instance.groups:
+            return states
+        used = states != OUT
+        full = np.sum(states == IN, axis=1) >= self.k
+        used[full] = states[full] == IN
+        unit_of = np.empty(self.plain.d, dtype=np.intp)
+        for g, columns in enumerate(self.instance.groups):
+            unit_of[list(columns)] = g
+        return np.where(used, np.uint8(IN), np.uint8(OUT))[:, unit_of]
 
     def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
         """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.

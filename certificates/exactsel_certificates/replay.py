@@ -205,8 +205,11 @@ def replay(instance: AnyInstance, record: Record) -> Report:
     coef = np.asarray(record.coef, dtype=np.float64)
     if coef.shape != (instance.A.shape[1],) or not np.all(np.isfinite(coef)):
         raise ReplayError(f"the model is no vector of {instance.A.shape[1]} finite coefficients.")
-    if np.count_nonzero(coef) > instance.k:
-        raise ReplayError(f"the model has {np.count_nonzero(coef)} non-zero coefficients, but k is {instance.k}.")
+    used = np.flatnonzero(coef).tolist()
+    size = len(used) if isinstance(instance, ColumnInstance) else len(instance.units_of(used))
+    if size > instance.k:
+        what = "groups" if getattr(instance, "groups", ()) else "non-zero coefficients"
+        raise ReplayError(f"the model has {size} {what}, but k is {instance.k}.")
     value = _objective(instance, coef)
     if not abs(value - record.upper) <= _slack(record.upper):
         raise ReplayError(f"the model's objective is {value!r}, not {record.upper!r} as claimed.")
@@ -261,7 +264,8 @@ class _Walk:
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
         inside = frozenset(getattr(instance, "must_have", ()))
-        candidates = frozenset(range(instance.A.shape[1])) - inside - {*getattr(instance, "must_not", ())}
+        units = instance.units if isinstance(instance, Instance) else instance.A.shape[1]
+        candidates = frozenset(range(units)) - inside - {*getattr(instance, "must_not", ())}
         self.regions = {ROOT: _Region(inside, candidates)}
         self.numbers = {ROOT}
         self.bounds: list[float] = []

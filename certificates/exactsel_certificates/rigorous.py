@@ -46,7 +46,7 @@ def lengths(rows: FloatArray) -> FloatArray:
 
 
 def counted(terms: FloatArray, states: States, k: int) -> FloatArray:
-    """For each region the sum of ``terms`` (B, d) over S and over the k - |S| largest in C, rounded upwards."""
+    """For each region the sum of ``terms`` (B, units) over S and over the k - |S| largest in C, rounded upwards."""
     inside = states == IN
     total = np.sum(terms, axis=1, where=inside)
     places = k - np.sum(inside, axis=1)
@@ -62,7 +62,7 @@ class Evaluated(NamedTuple):
     base: FloatArray
     """(P,) rounded downwards."""
     terms: FloatArray
-    """(P, d) rounded upwards."""
+    """(P, d), or one for each group, rounded upwards."""
 
 
 class RigorousBounds:
@@ -97,7 +97,7 @@ class RigorousBounds:
             error = self.norms * (error_of_z + gamma(self.n + 2) * lengths(residual))[:, None] + self.n * TINY
             error = error * ROUNDED + 4 * U * (np.abs(V) + np.abs(pull))
             terms = ((np.abs(V + pull) + error) / np.sqrt(curvature)) ** 2 * ROUNDED
-            return Evaluated(constant - 0.5 * convex_part - slack, terms)
+            return Evaluated(constant - 0.5 * convex_part - slack, self._per_unit(terms))
 
     def gradients(self, W: FloatArray) -> FloatArray:
         """Dual vectors (B, n) in the domain of the conjugate: about the slopes of the rows at AW', row by row."""
@@ -129,7 +129,16 @@ class RigorousBounds:
             V = B @ self.A
             error = self.norms * (gamma(self.n + 2) * lengths(B))[:, None] + self.n * TINY
             terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
-            return Evaluated(self._minus_conjugate(B), terms)
+            return Evaluated(self._minus_conjugate(B), self._per_unit(terms))
+
+    def _per_unit(self, terms: FloatArray) -> FloatArray:
+        """The terms (P, d) of columns as those of groups (P, units), rounded upwards; unchanged without groups."""
+        groups = self.instance.groups
+        if not groups:
+            return terms
+        starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
+        order = [j for group in groups for j in group]
+        return np.asarray(np.add.reduceat(terms[:, order], starts, axis=1) * (1.0 + gamma(self.d)))
 
     def _at_slopes(self, G: FloatArray) -> Evaluated:
         """Formula (2) with weights and intercept (see levels.py), at slopes G (P, n) in the domain of l*.
@@ -173,7 +182,7 @@ class RigorousBounds:
         return np.asarray(-np.sum(squares + products, axis=1) - error)
 
     def bounds(self, points: Evaluated, which: Rows, states: States) -> FloatArray:
-        """Bounds of regions (B, d), each at the point with its number in ``which`` (B,); -inf where it is no number."""
+        """Bounds of regions (B, units), each at the point ``which`` (B,) numbers; -inf where it is no number."""
         base, terms = points.base[which], points.terms[which]
         with np.errstate(all="ignore"):
             taken = 0.5 * counted(terms, states, self.instance.k)

@@ -15,13 +15,13 @@ from fractions import Fraction as F
 from itertools import accumulate, pairwise
 from typing import Any
 
+from exactsel_certificates.standalone_algebra import Matrix, dot, positives, root, semidefinite, solve
 from exactsel_certificates.standalone_rows import entropy, intercept, logistic, shares
 
 NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
 TYPES = {"<f8": "d", "<f4": "f", "<i4": "i", "<u2": "H", "u1": "B"}
 ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"], ["<i4", "<u2", "u1"]]
 RADIUS = 10**6
-Matrix = list[list[F]]
 
 
 class Malformed(Exception):
@@ -51,8 +51,9 @@ def read(data: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
         raise Malformed("bad header") from None
     need(proof.get("format") == "exsel" and type(proof.get("version")) is int and proof["version"] == 1, "version")
-    need(proof.get("groups") is None, "reserved")
     need(all(proof.get(name) is None or proof[name] is True for name in ("weights", "intercept")), "flags")
+    many = proof.get("groups")
+    need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
     need(proof.get("scope") in ("", "bounded models"), "scope")
@@ -118,63 +119,14 @@ def regions(
     need(not todo, "regions left")
 
 
-def solve(H: Matrix, sides: list[list[F]]) -> tuple[list[list[F]], list[int]]:
-    """Solutions of Hx = side (H semidefinite, exact) with dependent columns at zero, and the independent columns."""
-    m = len(H)
-    rows = [H[i][:] + [side[i] for side in sides] for i in range(m)]
-    kept = []
-    for j in range(m):
-        if rows[j][j] == 0:
-            continue
-        kept.append(j)
-        for i in range(m):
-            if i != j and rows[i][j] != 0:
-                factor = rows[i][j] / rows[j][j]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
-    answers = [[rows[j][m + s] / rows[j][j] if j in kept else F(0) for j in range(m)] for s in range(len(sides))]
-    return answers, kept
-
-
-def positives(M: Matrix) -> int:
-    """How many eigenvalues of a symmetric matrix are positive; -1 where elimination meets a zero it cannot pass."""
-    rows, count = [row[:] for row in M], 0
-    for j in range(len(rows)):
-        pivot = rows[j][j]
-        if pivot == 0:
-            if any(rows[i][j] for i in range(j + 1, len(rows))):
-                return -1
-            continue
-        count += pivot > 0
-        for i in range(j + 1, len(rows)):
-            factor = rows[i][j] / pivot
-            if factor:
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
-    return count
-
-
-def semidefinite(M: Matrix) -> bool:
-    """Whether a symmetric matrix has no negative eigenvalue: none of -M's is positive."""
-    return positives([[-value for value in row] for row in M]) == 0
-
-
-def root(value: F, above: bool) -> F:
-    """The square root, rounded outwards."""
-    scale = 2 ** max(0, 80 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
-    return F(math.isqrt(value.numerator * scale * scale // value.denominator) + above, scale)
-
-
-def dot(a: list[F], b: list[F]) -> F:
-    """a'b."""
-    return sum((x * y for x, y in zip(a, b, strict=True)), F(0))
-
-
 class Regression:
     """Exact bounds for one regression problem."""
 
     def __init__(
         self, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
-        weights: Sequence[float] | None = None, level: bool = False,
+        weights: Sequence[float] | None = None, level: bool = False, groups: Sequence[Sequence[int]] = (),
     ) -> None:  # fmt: skip
+        self.groups = groups or [[j] for j in range(len(A[0]))]
         self.columns = [[F(row[j]) for row in A] for j in range(len(A[0]))]
         self.weights, self.level = [F(1)] * len(y) if weights is None else [F(w) for w in weights], level
         self.y, self.k, self.loss, self.lam, self.delta = [F(v) for v in y], k, loss, F(lam), delta
@@ -187,9 +139,14 @@ class Regression:
         self.c = dot(self.y, self.y) / 2
 
     def counted(self, S: set[int], C: set[int], terms: dict[int, F]) -> F:
-        """The terms of S and the largest of C, one for each place left."""
+        """The terms of S and the largest of C, one for each place left; those of a group's columns are added up."""
+        terms = {g: sum((terms[j] for j in self.groups[g]), F(0)) for g in S | C}
         largest = sorted((terms[j] for j in C), reverse=True)[: max(0, self.k - len(S))]
         return sum((terms[j] for j in S), F(0)) + sum(largest, F(0))
+
+    def columns_of(self, units: set[int]) -> list[int]:
+        """The columns of some groups."""
+        return sorted(j for g in units for j in self.groups[g])
 
     def predict(self, x: dict[int, F]) -> list[F]:
         """Ax, and the intercept where there is one."""
@@ -199,10 +156,10 @@ class Regression:
 
     def curved(self, S: set[int], C: set[int], x: dict[int, F], D: list[F]) -> F:
         """Formula (3)."""
-        Mx = {}
-        for j in S | C | x.keys():
+        Mx, free = {}, self.columns_of(S | C)
+        for j in {*free} | x.keys():
             Mx[j] = sum((self.G[j][i] * v for i, v in x.items()), F(0)) + (self.lam - D[j]) * x.get(j, 0)
-        terms = {j: (Mx[j] - self.b[j]) ** 2 / D[j] for j in S | C}
+        terms = {j: (Mx[j] - self.b[j]) ** 2 / D[j] for j in free}
         return self.c - sum((v * Mx[j] for j, v in x.items()), F(0)) / 2 - self.counted(S, C, terms) / 2
 
     def dual(self, S: set[int], C: set[int], beta: list[float]) -> F:
@@ -220,7 +177,7 @@ class Regression:
             rows = [-v * v / 2 - v * t for v, t in zip(exact, self.y, strict=True)]
         counts = shares(exact, self.weights, self.level)
         value, exact = dot(counts, rows), [s * v for s, v in zip(counts, exact, strict=True)]
-        terms = {j: dot(self.columns[j], exact) ** 2 / self.lam for j in S | C}
+        terms = {j: dot(self.columns[j], exact) ** 2 / self.lam for j in self.columns_of(S | C)}
         return value - self.counted(S, C, terms) / 2
 
     def at_point(self, S: set[int], C: set[int], x: dict[int, F], curvatures: list[list[F]]) -> F:
@@ -237,7 +194,7 @@ class Regression:
         """The bound the fit proves."""
         if self.k - len(S) == 1 and C:
             return min(self.at_fit(S | {j}, set(), curvatures, bounded) for j in C)
-        used = sorted(S if len(S) >= self.k else S | C)
+        used = self.columns_of(S if len(S) >= self.k else S | C)
         H = [[self.G[i][j] + (self.lam if i == j else 0) for j in used] for i in used]
         x, _ = solve(H, [[self.b[j] for j in used]])
         fit = dict(zip(used, x[0], strict=True))
@@ -258,7 +215,7 @@ class Regression:
             x = {j: F(round((x[j] + s) * 2**140), 2**140) for j, s in zip(used, step[0], strict=True)}
         residual = [p - t for p, t in zip(self.predict(x), self.y, strict=True)]
         size, terms = root(2 * self.c, above=True), {}
-        for j in S | C:
+        for j in self.columns_of(S | C):
             v = abs(dot(self.columns[j], residual))
             terms[j] = RADIUS * size * v / root(self.G[j][j], above=False) if v else F(0)
         return -dot(residual, residual) / 2 - dot(residual, self.y) - self.counted(S, C, terms)
@@ -339,7 +296,7 @@ def problem_hash(A: list[list[float]], y: list[float], header: dict[str, Any]) -
 def check(
     data: bytes, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
     must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
-    level: bool = False,
+    level: bool = False, groups: Sequence[Sequence[int]] = (),
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 
@@ -357,14 +314,18 @@ def check(
         about |= {"must_have": list(must_have), "must_not": list(must_not)}
     flags = {"intercept": True if level else None, "weights": None if weights is None else True}
     about |= {name: True for name, value in flags.items() if value}
-    numbers = [*y, *(weights or ())] if loss else []
-    ours = ("regression" if loss else "css", loss, n, d, k, problem_hash(A, numbers, about))
-    if ours != tuple(p[name] for name in ("family", "loss", "n", "d", "k", "problem_hash")):
+    if groups:
+        about |= {"groups": [list(group) for group in groups]}
+    known = problem_hash(A, [*y, *(weights or ())] if loss else [], about)
+    ours = ("regression" if loss else "css", loss, n, d, k, known, len(groups) or None)
+    if ours != tuple(p.get(name) for name in ("family", "loss", "n", "d", "k", "problem_hash", "groups")):
         return "another problem"
     if any(p.get(name) != value for name, value in flags.items()):
         return "another problem"
     model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
-    if len({*model, *must_have}) > k or {*model} & {*must_not}:
+    units = groups or [[j] for j in range(d)]
+    held = {g for g, group in enumerate(units) if {*model} & {*group}}
+    if len(held | {*must_have}) > k or held & {*must_not}:
         return "columns that are not allowed"
     lower, upper, bounded = F(p["lower"]), F(p["upper"]), p["scope"] != ""
     if not loss:
@@ -373,12 +334,12 @@ def check(
         selections = Selections(A, k)
         low = min(selections.bound(S, C) if w == 2 else F(0) for S, C, w in regions(p["tree"], d, k))
         return "" if low >= lower and selections.objective(set(model)) <= upper else f"only {float(low)!r} is proven"
-    r = Regression(A, y, k, loss, lam, delta, weights, level)
+    r = Regression(A, y, k, loss, lam, delta, weights, level, units)
     D = [F(v) for v in p["curvature"]]
     M = [[v - (D[i] - r.lam if i == j else 0) for j, v in enumerate(row)] for i, row in enumerate(r.G)] if D else []
     curvatures = ([D] if D and semidefinite(M) else []) + ([[r.lam] * d] if lam > 0 else [])
     low = upper
-    for S, C, w in regions(p["tree"], d, k, must_have, must_not):
+    for S, C, w in regions(p["tree"], len(units), k, must_have, must_not):
         number, dual = divmod(w - 3, 2)
         bound = F(0)
         if w == 1 and loss == "quadratic":

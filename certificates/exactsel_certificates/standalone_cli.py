@@ -28,7 +28,8 @@ def read_instance(path: str) -> dict[str, Any]:
             about = ast.literal_eval(raw[start : start + size].decode())
             body, kind = raw[start + size :], about["descr"]
             if kind.startswith("<U"):
-                values: Any = [body.decode("utf-32-le").rstrip("\0")]
+                text, width = body.decode("utf-32-le"), int(kind[2:])
+                values: Any = [text[i : i + width].rstrip("\0") for i in range(0, len(text), width)]
             else:
                 values = list(struct.unpack(f"<{len(body) // 8}{'d' if kind == '<f8' else 'q'}", body))
             if len(about["shape"]) == 2:
@@ -50,10 +51,14 @@ def main(arguments: list[str] | None = None) -> int:
     known: dict[str, Any] = {"loss": "quadratic", "y": [], "lam": 0.0, "delta": 1.0} | read_instance(options.instance)
     known |= {name: value for name, value in vars(options).items() if value is not None}
     loss = "" if options.problem == "css" else known["loss"]
+    held: dict[Any, list[int]] = {}
+    for j, label in enumerate(known.get("groups", ()) if loss else ()):
+        held.setdefault(label or j, []).append(j)
+    groups = list(held.values())
     try:
         with open(options.proof, "rb") as file:
             reason = check(
-                file.read(), known["A"], known["y"], known["k"], loss, known["lam"], known["delta"],
+                file.read(), known["A"], known["y"], known["k"], loss, known["lam"], known["delta"], groups=groups,
                 weights=known.get("weights"), level=bool(known.get("intercept", False)),
             )  # fmt: skip
     except (Malformed, Beyond, OSError) as error:

@@ -37,7 +37,7 @@ class Leaves(NamedTuple):
     """Closed regions: for each the state of every column (OUT, FREE or IN) and the witness of its bound."""
 
     states: NDArray[np.uint8]
-    """(B, d)"""
+    """(B, d), or one for each group"""
     witness: NDArray[np.int64]
     """(B,) the argument of the last USE."""
 

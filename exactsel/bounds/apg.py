@@ -55,7 +55,7 @@ class AcceleratedGradientBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
         if self.curvature and problem.is_quadratic and affordable(problem.d, options.seconds) is not None:
             hessian = problem.hessian
-            curvature = _curvature_of(problem, hessian, options)
+            curvature = curvature_of(problem, hessian, options)
             if curvature is not None:
                 return PreparedCurved(self, problem, options, hessian, curvature)
         if problem.lam == 0:
@@ -66,7 +66,7 @@ class AcceleratedGradientBound:
         return PreparedAcceleratedGradient(self, problem, options)
 
 
-def _curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -> FloatArray | None:
+def curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -> FloatArray | None:
     """D, computed once for all problems on the same data with the same lam."""
     key = ("curvature", problem.lam, affordable(problem.d, options.seconds))
     if key not in problem.shared:
@@ -77,6 +77,17 @@ def _curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) 
         problem.shared[key] = curvature
     known: FloatArray | None = problem.shared[key]
     return known
+
+
+def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) -> tuple[GramData, float]:
+    """The problem in the variables sqrt(D) x, where formula (3) is (2) with lam = 1, and its Lipschitz constant."""
+    root = np.sqrt(curvature)
+    M = (hessian - np.diag(curvature)) / np.outer(root, root)
+    gram = problem.gram
+    # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
+    norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
+    data = GramData(M, gram.b / root, gram.constant, gram.rows + 8, norms)
+    return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 
 class PreparedCurved:
@@ -94,12 +105,7 @@ class PreparedCurved:
         self.options = options
         self.curvature = curvature
         self._root = np.sqrt(curvature)
-        M = (hessian - np.diag(curvature)) / np.outer(self._root, self._root)
-        gram = problem.gram
-        # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
-        norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
-        self._data = GramData(M, gram.b / self._root, gram.constant, gram.rows + 8, norms)
-        lipschitz = max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
+        self._data, lipschitz = curved_data(problem, hessian, curvature)
         self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel._jit import loss_session
+from exactsel.grouped import GroupedProblem
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.node import IN, OUT, node_columns
 from exactsel.problem import Problem
@@ -32,10 +33,15 @@ def bound_at_model(problem: Problem, state: StateArray, x: FloatArray) -> float:
 
 def solved_from_data(problem: SubsetProblem, state: StateArray) -> tuple[float, ModelPoint] | None:
     """A sharper bound of a convex region, with its proof, where the data say more than the kernels' Gram matrix."""
-    if not isinstance(problem, Problem) or problem.lam == 0:
+    data = problem.inner if isinstance(problem, GroupedProblem) else problem
+    if not isinstance(data, Problem) or data.lam == 0:
         return None
-    fit = problem.fit(allowed_columns(state, problem.k))
-    return bound_at_model(problem, state, fit.coef), ModelPoint.from_dense(fit.coef)
+    allowed = allowed_columns(state, problem.k)
+    fit = problem.fit(allowed)
+    if isinstance(problem, GroupedProblem):
+        state = np.full(data.d, OUT, dtype=np.int8)
+        state[problem.columns_of(allowed)] = IN
+    return bound_at_model(data, state, fit.coef), ModelPoint.from_dense(fit.coef)
 
 
 def allowed_columns(state: StateArray, k: int) -> IntArray:

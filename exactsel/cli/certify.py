@@ -37,7 +37,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     from exactsel.errors import InputError
     from exactsel.files import read_vector
     from exactsel.incumbents import given_support
-    from exactsel.report.model import model_table
+    from exactsel.report.model import result_table
 
     if (support is None) == (coef is None):
         raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")
@@ -63,5 +63,5 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
         click.echo(str(certified))
         if certified.result.proof is not None:
             click.echo(f"check it     {verify_text(certified.result.proof)}")
-        click.echo(model_table(certified.result))
+        click.echo(result_table(certified.result))
     return exit_code(certified.reached, certified.result.termination)

@@ -30,7 +30,7 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     gap is left.
     """
     from exactsel import heuristics
-    from exactsel.report.model import model_table
+    from exactsel.report.model import result_table
 
     made = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
@@ -38,7 +38,7 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
     if not quiet:
         click.echo(str(result), err=True)
-    click.echo(result.to_json() if as_json else model_table(result))
+    click.echo(result.to_json() if as_json else result_table(result))
     return exit_code(result.reached, result.termination)
 
 

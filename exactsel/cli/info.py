@@ -27,7 +27,7 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
     from exactsel.report.columns import column_table
-    from exactsel.report.facts import instance_facts, root_facts
+    from exactsel.report.facts import group_facts, instance_facts, root_facts
 
     def show_columns() -> None:
         columns = None if as_json else read_columns(arguments["instance"])
@@ -42,8 +42,10 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     except InputError:
         show_columns()
         raise
-    if root and facts["problem_hash"] is not None:
-        facts |= root_facts(read_problem(arguments, quiet=True))
+    grouped = arguments["groups"] is not None or instance.groups is not None
+    if (root or grouped) and facts["problem_hash"] is not None:
+        problem = read_problem(arguments, quiet=True)
+        facts |= {**(group_facts(problem) if grouped else {}), **(root_facts(problem) if root else {})}
     if as_json:
         click.echo(json.dumps(facts, allow_nan=False))
         return

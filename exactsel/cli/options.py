@@ -43,6 +43,16 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--target", help="Column to predict (name, or number from 0), or a file that holds it."),
             click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
             click.option(
+                "--one-hot",
+                multiple=True,
+                metavar="COLUMNS",
+                help="Columns to replace by a group of 0/1 columns, one for each value.",
+            ),
+            click.option(
+                "--groups",
+                help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
+            ),
+            click.option(
                 "--problem",
                 type=click.Choice(["regression", "css"]),
                 default="regression",
@@ -88,7 +98,7 @@ def search_options(function: Decorated) -> Decorated:
                 "--bound",
                 default="auto",
                 show_default=True,
-                help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css.",
+                help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.",
             ),
             click.option("--branching", default="auto", show_default=True, help="half, largest or costliest."),
             click.option("--frontier", default="best-first", show_default=True, help="Also depth-first, weighted."),
@@ -144,8 +154,11 @@ def read_file(arguments: dict[str, Any]) -> Instance:
     """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them."""
     from exactsel.data import read_data
 
-    dropped = [name.strip() for text in arguments["drop"] for name in text.split(",") if name.strip()]
-    return read_data(arguments["instance"], target=arguments["target"], drop=dropped)
+    dropped, encoded = (
+        [name.strip() for text in arguments[option] for name in text.split(",") if name.strip()]
+        for option in ("drop", "one_hot")
+    )
+    return read_data(arguments["instance"], target=arguments["target"], drop=dropped, one_hot=encoded)
 
 
 def given_data(arguments: dict[str, Any]) -> tuple[Any, Any]:
@@ -170,18 +183,32 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
     with warnings_as_lines(quiet):
         instance = read_file(arguments)
         if arguments["problem"] == "regression":
-            return with_labels(instance, arguments["loss"]).problem(
-                **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
+            labelled = with_labels(instance, arguments["loss"])
+            state: Any = labelled.problem
+            chosen: dict[str, Any] = {}
+            if arguments["groups"] is not None or labelled.groups is not None:
+                state, chosen = labelled.grouped_problem, {"groups": _groups(arguments["groups"], labelled)}
+            return state(
+                **chosen, **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
                 weights=read_weights(arguments["weights"]),
             )  # fmt: skip
-        regression = ("loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
+        regression = ("groups", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
         given = [name for name in regression if arguments[name] not in (None, False)]
         if given:
             option = given[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=arguments["k"])
+
+
+def _groups(text: str | None, instance: Instance) -> Any:
+    """The groups --groups names, None where it is not given."""
+    if text is None:
+        return None
+    from exactsel.data.encoding import read_groups
+
+    return read_groups(text, instance.feature_names, instance.A.shape[1])
 
 
 def read_weights(path: str | None) -> Any:
@@ -256,6 +283,8 @@ PROBLEM = (
     "must_not",
     "target",
     "drop",
+    "one_hot",
+    "groups",
     "intercept",
     "scale",
     "weights",

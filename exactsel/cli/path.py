@@ -82,8 +82,10 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     from exactsel.crossval import random_folds
     from exactsel.errors import InputError
 
-    if problem.family != "regression":
+    if problem.family == "css":
         raise InputError("column subset selection has no target to predict; leave --cv out.")
+    if problem.family == "grouped":
+        raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
     A, y, made = problem.A, problem.y, problem.preparation
     prepared: dict[str, Any] = {}
     if made is not None:

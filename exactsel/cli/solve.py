@@ -36,7 +36,7 @@ def command(report: str | None, **arguments: Any) -> int:
     the tolerance is proven, 1 that a gap is left.
     """
     from exactsel.files import check_target
-    from exactsel.report.model import model_table
+    from exactsel.report.model import result_table
     from exactsel.solving import solve
 
     check_target(report)
@@ -57,5 +57,5 @@ def command(report: str | None, **arguments: Any) -> int:
     if arguments["as_json"]:
         click.echo(result.to_json())
     else:
-        click.echo(model_table(result))
+        click.echo(result_table(result))
     return exit_code(result.reached, result.termination)

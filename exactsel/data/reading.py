@@ -32,6 +32,7 @@ from exactsel.data.tables import Choice, choose_columns, instance_from, with_lab
 from exactsel.data.text import read_text_table
 from exactsel.errors import ExactselError, InputError, UnsupportedError
 from exactsel.frames import Column, frame_columns, is_frame
+from exactsel.grouped import GroupedProblem, GroupSpec
 from exactsel.instance import MAX_ARRAY_BYTES, Instance, read_instance
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
@@ -49,7 +50,9 @@ def load(
     lam: float | None = None,
     loss: str | Loss | None = None,
     delta: float | None = None,
-) -> Problem:
+    groups: GroupSpec | None = None,
+    one_hot: Sequence[Choice] = (),
+) -> Problem | GroupedProblem:
     """Read a file, or a data frame, as a problem.
 
     Parameters
@@ -64,27 +67,40 @@ def load(
         Take precedence over the file, see :meth:`exactsel.instance.Instance.problem`. Logistic loss reads a target of
         0 and 1 as -1 and +1, with a warning.
 
+    groups : mapping or sequence of labels, optional
+        Columns that count as one, see :class:`exactsel.grouped.GroupedProblem`; takes precedence over the file's.
+    one_hot : sequence of str or int
+        Columns to replace by a group of 0/1 columns, one for each value.
+
     Returns
     -------
-    Problem
+    Problem, or GroupedProblem where there are groups
 
     Raises
     ------
     InputError
         When the file cannot be read or states no usable problem.
     """
-    known = instance_from(source, target=target, drop=drop) if is_frame(source) else None
-    instance = read_data(source, target=target, drop=drop) if known is None else known
-    return with_labels(instance, loss).problem(k=k, lam=lam, loss=loss, delta=delta)
+    reader = instance_from if is_frame(source) else read_data
+    instance = with_labels(reader(source, target=target, drop=drop, one_hot=one_hot), loss)
+    if groups is not None or instance.groups is not None:
+        return instance.grouped_problem(groups=groups, k=k, lam=lam, loss=loss, delta=delta)
+    return instance.problem(k=k, lam=lam, loss=loss, delta=delta)
 
 
-def read_data(path: str | os.PathLike[str], *, target: Choice | None = None, drop: Sequence[Choice] = ()) -> Instance:
+def read_data(
+    path: str | os.PathLike[str],
+    *,
+    target: Choice | None = None,
+    drop: Sequence[Choice] = (),
+    one_hot: Sequence[Choice] = (),
+) -> Instance:
     """Read a file of one of the :data:`FORMATS` as an instance.
 
     Parameters
     ----------
     path : path
-    target, drop
+    target, drop, one_hot
         See :func:`load`.
 
     Returns
@@ -100,6 +116,7 @@ def read_data(path: str | os.PathLike[str], *, target: Choice | None = None, dro
     file = Path(path)
     ending = _ending(file)
     if ending == ".npz" and not _is_sparse_archive(file):
+        _refuse_encoding(one_hot, file)
         return choose_columns(read_instance(file), target=target, drop=drop, where=str(file))
     if not file.is_file():
         if file.is_dir():
@@ -110,8 +127,17 @@ def read_data(path: str | os.PathLike[str], *, target: Choice | None = None, dro
     with _refusing_damage(file):
         found = _READERS[ending](file)
     if isinstance(found, Instance):
+        _refuse_encoding(one_hot, file)
         return choose_columns(found, target=target, drop=drop, where=str(file))
-    return instance_from(found, target=target, drop=drop, where=str(file))
+    return instance_from(found, target=target, drop=drop, one_hot=one_hot, where=str(file))
+
+
+def _refuse_encoding(one_hot: Sequence[Choice], file: Path) -> None:
+    if one_hot:
+        raise InputError(
+            f"--one-hot {one_hot[0]} is for tables with named columns, but {file} holds numbers only; encode the "
+            f"column yourself and name its columns with --groups."
+        )
 
 
 def read_columns(path: str | os.PathLike[str]) -> list[Column] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.data.encoding import encode
 from exactsel.errors import InputError
 from exactsel.files import read_vector
 from exactsel.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
@@ -24,7 +25,12 @@ Choice = str | int
 
 
 def instance_from(
-    data: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), where: str = "the data frame"
+    data: Any,
+    *,
+    target: Choice | None = None,
+    drop: Sequence[Choice] = (),
+    one_hot: Sequence[Choice] = (),
+    where: str = "the data frame",
 ) -> Instance:
     """An instance from a data frame, or from a list of :class:`exactsel.frames.Column`.
 
@@ -36,7 +42,9 @@ def instance_from(
         The column to predict, by name or number from 0, or a file that holds it; a column called ``y`` by default.
         A target of two texts becomes -1 and +1, in alphabetical order, with a warning.
     drop : sequence of str or int
-        Columns to leave out.
+        Columns to leave out; of a block of ``one_hot`` also single ones, ``column=value``.
+    one_hot : sequence of str or int
+        Columns to replace by a group of 0/1 columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
     where : str
         What the messages call the data.
 
@@ -52,15 +60,23 @@ def instance_from(
     """
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
-    left_out = {place_of(names, name, where) for name in drop}
+    encoded = {place_of(names, name, where) for name in one_hot}
+    # What is no column yet may be one of a block: COLUMN=VALUE.
+    blocks = tuple(f"{names[j]}=" for j in encoded)
+    levels = [name for name in drop if isinstance(name, str) and name not in names and name.startswith(blocks)]
+    left_out = {place_of(names, name, where) for name in drop if name not in levels}
     place, file = _target_place(names, target, where)
     y = None if file is None else read_vector(file)
     if place is not None:
         y = _target_values(columns[place], where)
-    kept = [column for j, column in enumerate(columns) if j not in left_out and j != place]
+    kept, labels = encode(
+        [(column, j in encoded) for j, column in enumerate(columns) if j not in left_out and j != place]
+    )
     if not kept:
         raise InputError(f"{where} has no columns left beside the target; drop fewer.")
-    return Instance(numeric_matrix(kept, where), y, feature_names=tuple(column.name for column in kept))
+    matrix, feature_names = numeric_matrix(kept, where), tuple(column.name for column in kept)
+    instance = Instance(matrix, y, feature_names=feature_names, groups=labels if encoded else None)
+    return choose_columns(instance, drop=levels, where=where)
 
 
 def choose_columns(
@@ -86,7 +102,8 @@ def choose_columns(
     if not kept:
         raise InputError(f"{where} has no columns left; drop fewer.")
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
-    return replace(instance, A=instance.A[:, kept], y=y, feature_names=known)
+    labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
+    return replace(instance, A=instance.A[:, kept], y=y, feature_names=known, groups=labels)
 
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:

@@ -75,13 +75,14 @@ class Rules(NamedTuple):
 
 
 @njit
-def _extrapolate(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: float) -> None:
+def extrapolate(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: float) -> None:
+    """ahead = new + momentum * (new - old)."""
     for i in range(new.size):
         ahead[i] = new[i] + momentum * (new[i] - old[i])
 
 
 @njit
-def _turns_back(w: FloatArray, new: FloatArray, old: FloatArray) -> bool:
+def turns_back(w: FloatArray, new: FloatArray, old: FloatArray) -> bool:
     """Whether the last step points against the momentum (time to restart)."""
     total = 0.0
     for i in range(w.size):
@@ -90,7 +91,7 @@ def _turns_back(w: FloatArray, new: FloatArray, old: FloatArray) -> bool:
 
 
 @njit
-def _overshoots(rise: float, w: FloatArray, new: FloatArray, slope: FloatArray, step: float) -> bool:
+def overshoots(rise: float, w: FloatArray, new: FloatArray, slope: FloatArray, step: float) -> bool:
     """Whether the loss rose, from w to ``new``, by more than the parabola allows that the step was made with."""
     linear, square = 0.0, 0.0
     for i in range(w.size):
@@ -101,7 +102,7 @@ def _overshoots(rise: float, w: FloatArray, new: FloatArray, slope: FloatArray, 
 
 
 @njit
-def _settled(best: float, relaxation: float, cutoff: float, known: float, rules: Rules) -> bool:
+def settled(best: float, relaxation: float, cutoff: float, known: float, rules: Rules) -> bool:
     """Whether more iterations cannot pay: solved, or the node will not be closed and its bound is good enough.
 
     ``best`` <= optimum of the relaxation <= ``relaxation``; ``known`` is the bound the node came with.
@@ -158,7 +159,7 @@ def gram_node(
             best, point_base = bound, base
             point[:] = x
             point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or _settled(best, relaxation, cutoff, known, rules):
+        if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
             break
         if stop[0]:
             finished = False
@@ -169,14 +170,14 @@ def gram_node(
         norm, level = prox_k_support(u, fixed, places, step * lam, level, new)
         symmetric_times_sparse(G, new, Gnew)
         relaxation = min(relaxation, data.constant + 0.5 * dot(new, Gnew) - dot(new, b) + 0.5 * lam * norm)
-        if _turns_back(w, new, x):
+        if turns_back(w, new, x):
             t = 1.0
             w[:] = new
             Gw[:] = Gnew
         else:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-            _extrapolate(w, new, x, (t - 1.0) / following)
-            _extrapolate(Gw, Gnew, Gx, (t - 1.0) / following)
+            extrapolate(w, new, x, (t - 1.0) / following)
+            extrapolate(Gw, Gnew, Gx, (t - 1.0) / following)
             t = following
         x[:] = new
         Gx[:] = Gnew
@@ -224,7 +225,7 @@ def data_node(
             best, point_base = bound, base
             point[:] = w
             point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or _settled(best, relaxation, cutoff, known, rules):
+        if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
             break
         if stop[0]:
             finished = False
@@ -237,18 +238,18 @@ def data_node(
             norm, level = prox_k_support(u, fixed, places, step * lam, level, new)
             predict(data.AT, columns, new, znew)
             there = total_value(loss, znew, data.y, values, slopes)
-            if step * rules.lipschitz <= 1.0 or not _overshoots(there - here, w, new, v, step):
+            if step * rules.lipschitz <= 1.0 or not overshoots(there - here, w, new, v, step):
                 break
             step = max(0.5 * step, 1.0 / rules.lipschitz)
         relaxation = min(relaxation, there + 0.5 * lam * norm)
-        if _turns_back(w, new, x):
+        if turns_back(w, new, x):
             t = 1.0
             w[:] = new
             zw[:] = znew
         else:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-            _extrapolate(w, new, x, (t - 1.0) / following)
-            _extrapolate(zw, znew, zx, (t - 1.0) / following)
+            extrapolate(w, new, x, (t - 1.0) / following)
+            extrapolate(zw, znew, zx, (t - 1.0) / following)
             t = following
         x[:] = new
         zx[:] = znew

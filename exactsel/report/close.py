@@ -66,46 +66,50 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
     return Close(None, NEAR, why)
 
 
-def close_section(close: Close, around: Neighbourhood | None, k: int, names: Sequence[str] | None) -> str:
-    """How often each column occurs: in a complete list, or among the models that happened to be looked at."""
+def close_section(
+    close: Close, around: Neighbourhood | None, k: int, names: Sequence[str] | None, noun: str = "column"
+) -> str:
+    """How often each column (or other ``noun``) occurs: in a complete list, or among the models that happened to be looked at."""
     if close.near is not None:
-        return _complete(close.near, close.share, k, names)
+        return _complete(close.near, close.share, k, names, noun)
     missing = paragraph(f"A complete list of the models that come close was not made: {close.why_not}.", "quiet")
     if around is None:
         return section("Models that come close", missing)
     if around.near_optimal < 2:
         none = paragraph(
             f"No other model that was looked at comes within {100 * NEAR:g} % of the objective (models met in the "
-            "search, and all that differ from the answer in one column)."
+            f"search, and all that differ from the answer in one {noun})."
         )
         return section("Models that come close", missing, none)
     caption = (
-        f"Columns in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those met in the "
-        "search and those that differ from the answer in one column (not a complete list)"
+        f"{noun.capitalize()}s in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those "
+        f"met in the search and those that differ from the answer in one {noun} (not a complete list)"
     )
-    return section("Models that come close", missing, _shares(around.inclusion, around.near_optimal, caption, names))
+    return section(
+        "Models that come close", missing, _shares(around.inclusion, around.near_optimal, caption, names, noun)
+    )
 
 
-def _complete(near: NearOptimal, share: float, k: int, names: Sequence[str] | None) -> str:
+def _complete(near: NearOptimal, share: float, k: int, names: Sequence[str] | None, noun: str) -> str:
     count, reach = len(near.models), f"within {100 * share:g} % of the best objective"
     if not near.models:
         return ""
     if count == 1:
-        only = f"No other set of {k} columns comes {reach}; this is proven."
+        only = f"No other set of {k} {noun}s comes {reach}; this is proven."
         return section("Models that come close", paragraph(only))
     every = ", ".join(label(j, names) for j in near.in_every or ()) or "none"
     intro = paragraph(
-        f"Exactly {count:,} sets of {k} columns come {reach}; the list is complete, which is proven like the answer "
-        f"itself. Columns in all of them: {every}."
+        f"Exactly {count:,} sets of {k} {noun}s come {reach}; the list is complete, which is proven like the answer "
+        f"itself. {noun.capitalize()}s in all of them: {every}."
     )
     used = Counter(j for model in near.models for j in model.support)
-    caption = f"How many of the {count:,} sets have the column; columns that are not listed are in none"
+    caption = f"How many of the {count:,} sets have the {noun}; {noun}s that are not listed are in none"
     if len(used) > MOST_ROWS:
-        caption = f"How many of the {count:,} sets have the column: the first {MOST_ROWS} of {len(used)} columns"
-    return section("Models that come close", intro, _shares(dict(used), count, caption, names))
+        caption = f"How many of the {count:,} sets have the {noun}: the first {MOST_ROWS} of {len(used)} {noun}s"
+    return section("Models that come close", intro, _shares(dict(used), count, caption, names, noun))
 
 
-def _shares(counts: dict[int, int], total: int, caption: str, names: Sequence[str] | None) -> str:
+def _shares(counts: dict[int, int], total: int, caption: str, names: Sequence[str] | None, noun: str) -> str:
     first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_ROWS]
     rows: list[list[Cell]] = [[label(j, names), count, round(100 * count / total)] for j, count in first]
-    return table(caption, ["column", "models", "per cent"], rows)
+    return table(caption, [noun, "models", "per cent"], rows)

@@ -32,7 +32,7 @@ def comparison_table(comparison: Comparison) -> str:
         f"claim     {result.claim.value}: {result.claim.sentence}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
         + (f"; for {result.scope}" if result.scope else ""),
-        "shared    columns in common with the best model known (the last line's)",
+        f"shared    {result.noun}s in common with the best model known (the last line's)",
     ]
     demands = demands_text(result.problem)
     lines += [f"demands   {demands}"] if demands else []

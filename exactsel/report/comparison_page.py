@@ -21,7 +21,7 @@ CURVES, STYLES = 2, ("other", "more")
 def comparison_page(comparison: Comparison, *, command: str | None = None) -> str:
     """The page as HTML text; ``command`` is what repeats it."""
     result = comparison.result
-    title = f"Exact against approximate: {len(result.support)} of {result.problem['d']} columns"
+    title = f"Exact against approximate: {len(result.support)} of {result.problem['d']} {result.noun}s"
     parts = [
         f"<h1>{escape(title)}</h1>",
         paragraph(answer_text(result), "lead good" if result.reached else "lead warn"),
@@ -76,7 +76,16 @@ def _methods(comparison: Comparison) -> str:
                 f"{row.shared} of {len(result.support)}", f"{row.evaluations:,} evaluations", f"{row.time:.3f}",
             ]
         )  # fmt: skip
-    header = ["method", "objective", "above the best", "drawn", "certified gap", "shared columns", "work", "seconds"]
+    header = [
+        "method",
+        "objective",
+        "above the best",
+        "drawn",
+        "certified gap",
+        f"shared {result.noun}s",
+        "work",
+        "seconds",
+    ]
     note = (
         f"The certified gap of every method is its objective less {result.lower:.8g}, the lower bound of the exact "
         "search; no model can be better than that."
@@ -99,10 +108,10 @@ def _supports(comparison: Comparison) -> str:
         for method, support in chosen
     ]
     more = len(counts) - len(columns)
-    note = f"{more} further columns were chosen by some method." if more else ""
+    note = f"{more} further {result.noun}s were chosen by some method." if more else ""
     return section(
         "Supports side by side",
-        table("Columns of the best model come first", header, rows, best=[0]),
+        table(f"{result.noun.capitalize()}s of the best model come first", header, rows, best=[0]),
         paragraph(note, "quiet") if note else "",
     )
 

@@ -11,6 +11,7 @@ from exactsel import registry
 from exactsel.bounds.base import BoundOptions
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
+from exactsel.grouped import GroupedProblem
 from exactsel.instance import Instance
 from exactsel.problem import Problem
 from exactsel.result import finite
@@ -45,6 +46,15 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
         **_target_facts(problem),
         "feature_names": problem.feature_names is not None,
         "problem_hash": _hash(problem, instance, given),
+    }  # fmt: skip
+
+
+def group_facts(problem: GroupedProblem) -> dict[str, Any]:
+    """How many groups there are to choose from; what is said of single columns elsewhere is replaced."""
+    largest = max(len(columns) for columns in problem.groups)
+    return {
+        "groups": problem.d, "largest_group": largest, "k": problem.k, **_choice_facts(problem, problem.k),
+        "problem_hash": problem.hash,
     }  # fmt: skip
 
 

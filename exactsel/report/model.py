@@ -25,3 +25,14 @@ def model_table(result: Result) -> str:
     if model is not None and model.intercept is not None:
         lines.append(f"intercept {model.intercept:.10g}")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def result_table(result: Result) -> str:
+    """The model of a result, see :func:`model_table`; with groups the chosen groups first, then their columns."""
+    if not result.problem.get("groups"):
+        return model_table(result)
+    names, groups = result.problem["feature_names"], result.problem["groups"]
+    lines = [f"{'group':>6}  columns"]
+    for g in result.support:
+        lines.append(f"{g:>6}  {names[g]}: {', '.join(map(str, groups[g]))}")
+    return "\n".join([*lines, "", model_table(result)])

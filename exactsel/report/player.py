@@ -37,7 +37,7 @@ MOST_NODES, MOST_COLUMNS = 400, 60
 MOST_SUPPORTS = 3000
 """The best model of every size is found by trying all supports, where there are no more than this."""
 
-GREEDY = {"regression": "forward", "css": "greedy-css"}
+GREEDY = {"regression": "forward", "css": "greedy-css", "grouped": "forward"}
 
 Step = dict[str, Any]
 
@@ -61,7 +61,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
     chosen = ", ".join(names[j] for j in result.support) or "no column"
-    title = f"Step by step: the best {problem.k} of {problem.d} columns"
+    title = f"Step by step: the best {problem.k} of {problem.d} {result.noun}s"
     body = "\n".join(
         [
             f"<h1>{escape(title)}</h1>",

@@ -81,21 +81,23 @@ def write_report(
 
 def headline(result: Result) -> str:
     """The answer in one line."""
-    chosen = f"The best {len(result.support)} of {result.problem['d']} columns"
+    chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
     match result.claim:
         case Claim.OPTIMAL:
             return f"{chosen}, proven optimal"
         case Claim.WITHIN_EPS:
             return f"{chosen}, proven within the tolerance"
         case Claim.BOUNDED:
-            return f"A model with {len(result.support)} of {result.problem['d']} columns, and how good it must be"
+            return (
+                f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s, and how good it must be"
+            )
         case _:
-            return f"A model with {len(result.support)} of {result.problem['d']} columns; nothing is proven yet"
+            return f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s; nothing is proven yet"
 
 
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
-    d, k = result.problem["d"], result.problem["k"]
+    d, k, noun = result.problem["d"], result.problem["k"], result.noun
     inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
     count = _supports(d - len(inside) - len(outside), k - len(inside))
     demanded = " that the demands allow" if inside or outside else ""
@@ -104,17 +106,17 @@ def answer_text(result: Result) -> str:
     match result.claim:
         case Claim.OPTIMAL:
             text = (
-                f"Among all models{demanded} with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
                 f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
             )
         case Claim.WITHIN_EPS:
             text = (
-                f"Among all models{demanded} with at most {k} of the {d} columns ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
                 f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
             )
         case Claim.BOUNDED:
             text = (
-                f"No model{demanded} with at most {k} of the {d} columns has an objective below {result.lower:.8g}. "
+                f"No model{demanded} with at most {k} of the {d} {noun}s has an objective below {result.lower:.8g}. "
                 f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
             )
         case _:
@@ -147,7 +149,7 @@ def _answer(result: Result) -> str:
 
 
 def _model(result: Result) -> str:
-    names, model = result.problem["feature_names"], result.model
+    names, model = result.column_names, result.model
     if not result.shown:
         return section("The model", paragraph("It uses no column."))
     if model is None:
@@ -159,7 +161,7 @@ def _model(result: Result) -> str:
     body: list[list[Cell]] = []
     for j in result.shown:
         value = float(model.coef[j])
-        drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.support else FORCED
+        drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.columns else FORCED
         body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
     if model.intercept is not None:
         body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
@@ -169,7 +171,18 @@ def _model(result: Result) -> str:
         done = demands_text({**result.problem, "must_have": (), "must_not": ()})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
-    return section("The model", shown, *notes)
+    return section("The model", _groups(result), shown, *notes)
+
+
+def _groups(result: Result) -> str:
+    """The chosen groups with their columns; nothing where columns are chosen one by one."""
+    if not result.problem.get("groups"):
+        return ""
+    names, groups, columns = result.problem["feature_names"], result.problem["groups"], result.column_names
+    rows: list[list[Cell]] = [
+        [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
+    ]
+    return table("The chosen groups, counted from 0", ["group", "name", "its columns"], rows, words=3)
 
 
 def _progress(result: Result, history: History) -> str:
@@ -194,7 +207,7 @@ def _progress(result: Result, history: History) -> str:
     ]
     found = table(
         "Where the models came from",
-        ["seconds", "nodes", "objective", "found by", "columns in (+) and out (−)"],
+        ["seconds", "nodes", "objective", "found by", f"{result.noun}s in (+) and out (−)"],
         rows,
         best=[len(rows) - 1],
     )
@@ -209,14 +222,15 @@ def _change(before: Incumbent | None, now: Incumbent) -> str:
 
 
 def _discarded(result: Result, history: History) -> str:
+    noun = result.noun
     rows: list[list[Cell]] = [
         ["regions discarded: " + reason, REASONS.get(reason, reason), count]
         for reason, count in sorted(history.closed.items())
     ]
     counted = [
-        ("columns put in for good", "leaving the column out was shown to be too costly", history.put_in),
-        ("columns left out for good", "putting the column in was shown not to pay", history.left_out),
-        ("nodes split", "neither could be discarded, so a column was chosen to branch on", history.splits),
+        (f"{noun}s put in for good", f"leaving the {noun} out was shown to be too costly", history.put_in),
+        (f"{noun}s left out for good", f"putting the {noun} in was shown not to pay", history.left_out),
+        ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
         ("subtrees walked whole", f"by the closed-form kernel, {history.decisions:,} decisions", history.walks),
         ("searches below a node", f"inside the kernel, {history.searched_nodes:,} nodes", history.searches),
     ]
@@ -226,7 +240,7 @@ def _discarded(result: Result, history: History) -> str:
     if not rows:
         return ""
     intro = paragraph(
-        "A region is a set of models: some columns are in, some are out, the rest is undecided. It is discarded when "
+        f"A region is a set of models: some {noun}s are in, some are out, the rest is undecided. It is discarded when "
         "a lower bound shows that no model in it is better than the best one found, up to the tolerance."
     )
     return section(
@@ -239,8 +253,8 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None, 
         return ""
     met = [(i.value, i.support) for i in history.incumbents]
     around = neighbourhood(problem, result.support, result.upper, met)
-    names = result.problem["feature_names"]
-    close = close_section(close_models(problem, result, signals), around, problem.k, names)
+    names, noun = result.problem["feature_names"], result.noun
+    close = close_section(close_models(problem, result, signals), around, problem.k, names, noun)
     if around is None:
         return close
     rows: list[list[Cell]] = []
@@ -255,27 +269,29 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None, 
             ]
         )
     intro = paragraph(
-        "How much the objective rises when one column is taken out of the model and the others are fitted anew, and "
-        "how much when the best other column takes its place. A small rise in the last column means that the data "
+        f"How much the objective rises when one {noun} is taken out of the model and the others are fitted anew, and "
+        f"how much when the best other {noun} takes its place. A small rise in the last column means that the data "
         "hardly tell the two apart."
     )
-    header = ["column", "rise without it", "best replacement", "rise with that"]
-    shown = section("How much hangs on each column", intro, table("One column exchanged", header, rows))
+    header = [noun, "rise without it", "best replacement", "rise with that"]
+    shown = section(f"How much hangs on each {noun}", intro, table(f"One {noun} exchanged", header, rows))
     return f"{shown}\n{close}"
 
 
 def _settings(result: Result) -> str:
-    facts = result.problem
+    facts, noun = result.problem, result.noun
     parameters = ", ".join(f"{name} = {value:.6g}" for name, value in facts.get("loss_parameters", {}).items())
     if facts["problem"] == "css":
         objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
     else:
-        objective = "P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over at most k non-zero coefficients"
+        limit = f"at most k {result.noun}s" if facts.get("groups") else "at most k non-zero coefficients"
+        objective = f"P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over {limit}"
     rows: list[list[Cell] | None] = [
         ["objective, minimised", objective],
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
-        ["rows n, columns d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
+        [f"rows n, {noun}s d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
+        ["columns in all groups", f"{facts['columns']:,}"] if facts.get("groups") else None,
         ["demands", demands_text(facts)] if demands_text(facts) else None,
         ["scope of the lower bound", result.scope or "all models"],
         ["gap", "upper − lower; relative to max(1e-12, |upper|)"],

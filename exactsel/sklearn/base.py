@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from exactsel.checks import default_delta
 from exactsel.errors import InputError
+from exactsel.grouped import GroupedProblem
 from exactsel.preparing import checked_weights, wants_intercept
 from exactsel.problem import Problem
 from exactsel.result import Result
@@ -29,7 +30,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     coef_, intercept_
         The model, for the columns as given.
     support_ : array of int
-        The chosen columns; :meth:`get_support` gives a mask.
+        The chosen columns; :meth:`get_support` gives a mask. With ``groups`` all columns of the chosen groups, whose
+        names are ``result_.feature_names``.
     objective_, lower_bound_, gap_ : float
         L(Ax + c) + (lam/2)||x||² of the model (a weighted sum over rows, on scaled columns), what no model of at most k
         columns is below, and the difference.
@@ -48,6 +50,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     standardize: bool
     rel_eps: float
     time_limit: float | None
+    groups: Any = None
     solver_options: dict[str, Any] | None
 
     def get_support(self, indices: bool = False) -> BoolArray | IntArray:
@@ -89,13 +92,20 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             intercept=wants_intercept(self.fit_intercept, loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        result = solve(problem, **self._options())
+        result = solve(self._grouped(problem), **self._options())
         self._note(result)
         return problem.as_given(result.coef)
 
+    def _grouped(self, problem: Problem) -> Problem | GroupedProblem:
+        """The problem over groups of columns, if there are any; more groups than there are count as all."""
+        if self.groups is None:
+            return problem
+        grouped = GroupedProblem(problem.replace(k=0), self.groups)
+        return grouped.replace(k=min(problem.k, grouped.d))
+
     def _note(self, result: Result) -> None:
         self.result_ = result
-        self.support_ = np.array(result.support, dtype=np.int64)
+        self.support_ = np.array(result.columns, dtype=np.int64)
         self.objective_, self.lower_bound_, self.gap_ = result.upper, result.lower, result.gap
         self.claim_, self.termination_ = result.claim.value, result.termination.value
         self.nodes_, self.n_iter_ = result.nodes, max(1, result.iterations)

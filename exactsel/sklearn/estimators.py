@@ -34,6 +34,9 @@ class BestSubsetRegressor(LinearRegressor):
         Solve for columns of mean square 1; ``lam`` then weighs their coefficients. Undone in ``coef_``.
     rel_eps, time_limit
         Relative gap to stop at, and seconds.
+    groups : mapping or sequence of labels, optional
+        Columns that count as one, such as one-hot blocks: names of groups with their columns (numbers, or names where
+        X has some), or one label per column, None for a column on its own. k then counts groups.
     solver_options : dict, optional
         Further options of :func:`exactsel.solve`.
 
@@ -53,6 +56,7 @@ class BestSubsetRegressor(LinearRegressor):
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -63,6 +67,7 @@ class BestSubsetRegressor(LinearRegressor):
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRegressor:
@@ -93,7 +98,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, solver_options
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -111,6 +116,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -120,6 +126,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HuberBestSubsetRegressor:
@@ -153,7 +160,7 @@ class BestSubsetClassifier(LinearClassifier):
         Largest number of columns; more than there are counts as all.
     lam : float, optional
         Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
-    fit_intercept, standardize, rel_eps, time_limit, solver_options
+    fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -172,6 +179,7 @@ class BestSubsetClassifier(LinearClassifier):
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -180,6 +188,7 @@ class BestSubsetClassifier(LinearClassifier):
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetClassifier:
@@ -209,7 +218,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, solver_options
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` for labels of two classes.
@@ -230,6 +239,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
+        groups: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
@@ -240,6 +250,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         self.standardize = standardize
         self.rel_eps = rel_eps
         self.time_limit = time_limit
+        self.groups = groups
         self.solver_options = solver_options
 
     def __sklearn_tags__(self) -> Any:

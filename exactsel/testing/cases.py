@@ -11,6 +11,7 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.column_subset import ColumnSubsetProblem
+from exactsel.grouped import GroupedProblem
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem import Problem
 from exactsel.subset import SubsetProblem
@@ -36,6 +37,10 @@ def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
             yield f"huber loss, {size}", Problem(A, y, k, loss="huber", lam=0.1, delta=0.5)
             yield f"logistic loss, {size}", Problem(A, labels, k, loss="logistic", lam=0.1)
             yield f"column subset selection, {size}", ColumnSubsetProblem(A, k)
+            for loss, target in (("quadratic", y), ("logistic", labels)):
+                groups = [j // 2 for j in range(d)]
+                plain = Problem(A, target, min(k, max(groups) + 1), loss=loss, lam=0.1)
+                yield f"{loss} loss, columns in pairs, {size}", GroupedProblem(plain, groups)
 
 
 def small_problems(family: str = "regression") -> Iterator[tuple[str, SubsetProblem]]:

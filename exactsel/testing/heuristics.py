@@ -9,6 +9,7 @@ import numpy as np
 from exactsel import registry
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import UnsupportedError
+from exactsel.grouped import GroupedProblem
 from exactsel.heuristics import run
 from exactsel.problem import Problem
 from exactsel.subset import SubsetProblem
@@ -97,5 +98,7 @@ def _rehashed(problem: SubsetProblem) -> str:
     """The hash of the data as they are now; the problem's own is cached."""
     if isinstance(problem, Problem):
         return Problem(problem.A, problem.y, problem.k, loss=problem.loss, lam=problem.lam).hash
+    if isinstance(problem, GroupedProblem):
+        return problem.replace().hash
     assert isinstance(problem, ColumnSubsetProblem)
     return ColumnSubsetProblem(problem.A, problem.k).hash

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.grouped import GroupedProblem
     from exactsel.problem import Problem
 
-    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
+    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | GroupedProblem
 
 
 def never() -> bool:
@@ -120,9 +121,9 @@ class Heuristic(Protocol):
 
         Parameters
         ----------
-        problem : Problem or ColumnSubsetProblem
+        problem : Problem, ColumnSubsetProblem or GroupedProblem
             The instance; read, never changed. Call :func:`regression` or :func:`column_subset` first when only one
-            of the two families is served.
+            of the families is served.
         context : Context
             Seed, start and stopping signal.
 
@@ -145,7 +146,12 @@ def at_least(method: str, option: str, value: float, least: int) -> None:
 
 
 def regression(problem: AnyProblem, method: str) -> Problem:
-    """The problem, if it has a target to predict; :class:`WrongFamilyError` otherwise."""
+    """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
+    if problem.family == "grouped":
+        raise WrongFamilyError(
+            f"the method '{method}' chooses single columns, but the columns of this problem are in groups; use forward "
+            f"or swap."
+        )
     if problem.family != "regression":
         raise WrongFamilyError(
             f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "

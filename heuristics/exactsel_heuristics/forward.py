@@ -9,6 +9,7 @@ import numpy as np
 
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
+from exactsel_heuristics._grouped import forward_groups
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
@@ -48,11 +49,12 @@ class ForwardSelection:
         at_least(self.name, "exhaustive", self.exhaustive, 0)
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, or groups.
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or GroupedProblem
+            With groups every group is tried by a refit in every step.
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -61,6 +63,8 @@ class ForwardSelection:
         Proposal
             Fewer than k columns when no further column lowers the objective.
         """
+        if problem.family == "grouped":
+            return forward_groups(problem, context)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
         return _by_elimination(problem, context) if problem.is_quadratic else self._by_refits(problem, context)
 

@@ -10,6 +10,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
+from exactsel_heuristics._grouped import swap_groups
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
@@ -73,7 +74,8 @@ class SwapLocalSearch:
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or GroupedProblem
+            With groups every exchange of one group for another is tried by a refit in every pass.
         context : Context
             ``start`` and ``should_stop`` are used; the method is deterministic.
 
@@ -87,6 +89,8 @@ class SwapLocalSearch:
         InputError
             When the start has more than k columns, or a column the problem does not have.
         """
+        if problem.family == "grouped":
+            return swap_groups(problem, context, self.max_passes)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
         start = _start(problem, context)
         support, evaluations = start.support, start.evaluations + 1

@@ -1,0 +1,121 @@
+"""Groups of columns as people write them down, and categories turned into groups of 0/1 columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.frames import Column
+
+MOST_LEVELS = 100
+"""A column of more different values than this is hardly a category."""
+
+HOW = "write NAME=COLUMN,COLUMN;NAME=PATTERN* or name a .json or .csv file"
+
+
+def encode(columns: Sequence[tuple[Column, bool]]) -> tuple[list[Column], tuple[str, ...]]:
+    """The columns with those marked replaced by blocks of 0/1 columns, and for each the name of its group, or empty."""
+    kept: list[Column] = []
+    labels: list[str] = []
+    for column, wanted in columns:
+        block = one_hot_block(column) if wanted else [column]
+        kept += block
+        labels += [column.name if wanted else ""] * len(block)
+    return kept, tuple(labels)
+
+
+def one_hot_block(column: Column) -> list[Column]:
+    """One 0/1 column for each value of a column, called ``name=value``, values in order; no value is left out.
+
+    Raises
+    ------
+    InputError
+        For dates, missing values, and more than :data:`MOST_LEVELS` values.
+    """
+    if column.missing or column.kind == "dates":
+        held = f"{column.missing} missing values" if column.missing else "dates"
+        raise InputError(f"column {column.name} holds {held} and cannot be encoded; fill them in, or leave it out.")
+    entries: Any = np.array(column.texts) if column.values is None else column.values
+    levels = np.unique(entries).tolist()
+    if len(levels) > MOST_LEVELS:
+        raise InputError(
+            f"column {column.name} has {len(levels)} different values, but --one-hot is for categories of at most "
+            f"{MOST_LEVELS}; merge values, or leave the column out."
+        )
+    return [Column(f"{column.name}={_text(level)}", (entries == level).astype(np.float64)) for level in levels]
+
+
+def _text(level: str | float) -> str:
+    return level if isinstance(level, str) else str(int(level)) if level == int(level) else repr(level)
+
+
+def read_groups(text: str, names: Sequence[str] | None, d: int) -> dict[str, list[int | str]]:
+    """Groups from a text ``NAME=COLUMN,COLUMN;NAME=PATTERN*``, or from the file it names.
+
+    Columns are numbers, names or patterns of names (``*``, ``?``). A .json file holds one object, name to list of
+    columns; a .csv file lines ``column,group``.
+
+    Raises
+    ------
+    InputError
+        When that is no list of groups, or a pattern matches no column.
+    """
+    file = Path(text)
+    is_file = file.suffix.lower() in (".json", ".csv") and "=" not in text
+    named = _from_file(file) if is_file else _from_text(text)
+    return {name: [j for entry in held for j in _meant(entry, name, names, d)] for name, held in named.items()}
+
+
+def _from_text(text: str) -> dict[str, list[int | str]]:
+    named: dict[str, list[int | str]] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, columns = part.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--groups holds '{part}', which is no group; {HOW}.")
+        named.setdefault(name.strip(), []).extend(entry.strip() for entry in columns.split(",") if entry.strip())
+    if not named:
+        raise InputError(f"--groups names no group; {HOW}.")
+    return named
+
+
+def _from_file(file: Path) -> dict[str, list[int | str]]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the groups cannot be read from {file} ({error}); {HOW}.") from None
+    if file.suffix.lower() == ".csv":
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+        if not rows or any(len(row) != 2 or not row[1] for row in rows):
+            raise InputError(f"{file} does not hold two cells in every line; write lines of column,group.")
+        named: dict[str, list[int | str]] = {}
+        for column, group in rows[1:] if rows[0] == ["column", "group"] else rows:
+            named.setdefault(group, []).append(column)
+        return named
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(held, list) for held in found.values()):
+        raise InputError(f'{file} is no JSON object of lists; write {{"group": ["column", "column"]}}.')
+    return found
+
+
+def _meant(entry: int | str, group: str, names: Sequence[str] | None, d: int) -> list[int | str]:
+    """The columns a name, number or pattern stands for."""
+    if not isinstance(entry, str) or (names is not None and entry in names):
+        return [entry]
+    if entry.isdigit():
+        return [int(entry)]
+    if "*" in entry or "?" in entry:
+        found: list[int | str] = [j for j in range(d) if names is not None and fnmatchcase(names[j], entry)]
+        if not found:
+            raise InputError(f"the pattern '{entry}' of the group '{group}' matches no column; correct it.")
+        return found
+    return [entry]
