@@ -1,4 +1,4 @@
-"""Solve one instance with exactsel in a process of its own and print one line of JSON, in the form of peers.py.
+"""Solve one instance with exactsel in a process of its own and print one line of JSON, in the form of peers/.
 
 python -m benchmarks.speed.ours MODE FILE --time-limit 60 --rel-gap 1e-6
 """
