@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.linalg import dot
+from exactsel.kernels.linalg import correlate, dot
 from exactsel.kernels.loss import point_conjugate
 from exactsel.kernels.rows import row_values
 from exactsel.kernels.selection import top_sum
@@ -31,8 +31,8 @@ UNIT = 2.0**-53
 def _squares(AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, q: FloatArray, v: FloatArray) -> None:
     """Correlations v of the listed columns with b, and upper estimates q of their squares."""
     rounding = (b.size + 16) * UNIT * 1.01 * np.sqrt(dot(b, b))
+    correlate(AT, columns, b, v)
     for i in range(columns.size):
-        v[i] = dot(AT[columns[i]], b)
         upper = abs(v[i]) + rounding * norms[columns[i]]
         q[i] = upper * upper * (1.0 + 8 * UNIT)
 

@@ -25,7 +25,9 @@ _FARTHEST = 708.0
 @njit
 def _exp_near_zero(r: float) -> float:
     """Taylor's series of exp, written out: on |r| <= ln(2)/2 the remainder is below the rounding."""
-    high = 1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r / 6227020800))))
+    high = 1 / 40320 + r * (
+        1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800))))
+    )
     low = 1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * high))))
     return 1.0 + r * (1.0 + r * (0.5 + r * low))
 
@@ -33,7 +35,7 @@ def _exp_near_zero(r: float) -> float:
 @njit
 def _artanh_over_s(q: float) -> float:
     """artanh(s)/s as a series in q = s^2 <= 1/9, written out as far as it counts."""
-    high = 1 / 21 + q * (1 / 23 + q * (1 / 25 + q * (1 / 27 + q * (1 / 29 + q * (1 / 31 + q / 33)))))
+    high = 1 / 21 + q * (1 / 23 + q * (1 / 25 + q * (1 / 27 + q * (1 / 29 + q * (1 / 31 + q * (1 / 33))))))
     low = 1 / 9 + q * (1 / 11 + q * (1 / 13 + q * (1 / 15 + q * (1 / 17 + q * (1 / 19 + q * high)))))
     return 1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * low)))
 
