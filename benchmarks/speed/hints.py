@@ -13,8 +13,14 @@ from exactsel import solve
 from exactsel.fit import Fit
 from exactsel.problem import Problem
 
-NODES = 2_000
-"""Nodes a search may take; its model need not be proven to be the best."""
+NODES = 100_000
+"""Nodes a search for k columns may take: with the best model, that there is no price is certain."""
+
+NEIGHBOUR_NODES = 2_000
+"""The same for other sizes, where a worse model makes the range of prices wider than it is, never narrower."""
+
+SECONDS = 10.0
+"""Seconds on the clock any search may take."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +40,19 @@ class Hints:
 
 def hints(problem: Problem, priced: bool) -> Hints:
     """What short searches tell; the price only if asked for, since it takes one for each size up to k + 3."""
-    best = found(problem, problem.k)
+    best = found(problem, problem.k, NODES)
     if not priced:
         return Hints(best.value, best.support)
     sizes = range(min(problem.d, problem.k + 3) + 1)
-    objectives = [best.value if size == problem.k else found(problem, size).value for size in sizes]
+    objectives = [best.value if size == problem.k else found(problem, size, NEIGHBOUR_NODES).value for size in sizes]
     return Hints(best.value, best.support, price(objectives, problem.k))
 
 
-def found(problem: Problem, size: int) -> Fit:
+def found(problem: Problem, size: int, nodes: int) -> Fit:
     """The best model of ``size`` columns that a short search finds."""
     if size == 0:
         return problem.fit(())
-    return problem.fit(solve(problem.replace(k=size), threads=1, node_limit=NODES).support)
+    return problem.fit(solve(problem.replace(k=size), threads=1, node_limit=nodes, time_limit=SECONDS).support)
 
 
 def price(objectives: Sequence[float], k: int) -> float | None:
