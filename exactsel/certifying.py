@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError
 from exactsel.incumbents import given_support
+from exactsel.model import Model, demands_text
 from exactsel.problem import Problem
-from exactsel.result import Claim, Result, claim_of, finite
+from exactsel.result import Claim, Readable, Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
 from exactsel.solving import solve
 from exactsel.subset import SubsetProblem
@@ -24,7 +25,7 @@ from exactsel.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Certified:
+class Certified(Readable):
     """A candidate model, and how far from optimal it is proven to be.
 
     The candidate's objective lies at least ``excess`` and at most ``gap`` above the optimum. ``result`` is the search
@@ -40,6 +41,8 @@ class Certified:
     claim: Claim
     """What is proven of the candidate itself."""
     result: Result
+    model: Model | None = field(default=None, repr=False)
+    """The candidate for the data as they were given."""
 
     @property
     def lower(self) -> float:
@@ -72,10 +75,11 @@ class Certified:
         return self.claim in (Claim.OPTIMAL, Claim.WITHIN_EPS)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data: the JSON object of the command line."""
+        """Plain data: the JSON object of the command line; coefficients are for the data as they were given."""
+        model = self.model
         candidate = {
-            "support": list(self.support),
-            "coef": [float(v) for v in self.coef] if self.coef.size else None, "value": finite(self.value),
+            "support": list(self.support), "coef": None if model is None else model.coef.tolist(),
+            "intercept": None if model is None else model.intercept, "value": finite(self.value),
             "refitted": self.refitted, "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
             "excess": finite(self.excess), "improved": self.improved, "claim": self.claim.value,
         }  # fmt: skip
@@ -89,9 +93,10 @@ class Certified:
         how = "best coefficients on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
         k = self.result.problem["k"]
+        allowed = " that meet the demands" if demands_text(self.result.problem) else ""
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
-            f"compared     with all models of at most k = {k} columns (the candidate has {len(self.support)})",
+            f"compared     with all models of at most k = {k} columns{allowed} (the candidate has {len(self.support)})",
             f"claim        {self.claim.value}: {self.claim.sentence}",
             f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
         ]
@@ -150,7 +155,7 @@ def certify(
     if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
         result = _search_on(problem, result, left, options)
     claim = claim_of(value, result.lower, tolerance)
-    return Certified(columns, vector, value, coef is None, claim, result)
+    return Certified(columns, vector, value, coef is None, claim, result, Model.of(problem, vector))
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:
@@ -183,19 +188,23 @@ def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[
 
 
 def _column_number(problem: SubsetProblem, name: int | str) -> int:
-    """A number as it is, else the column of that name; what reads as a number is one."""
-    try:
-        return int(name) if isinstance(name, str) else operator.index(name)
-    except (TypeError, ValueError):
-        pass
+    """A number as it is, else the column of that name; a text that is no name but reads as a number is one."""
+    if not isinstance(name, str):
+        try:
+            return operator.index(name)
+        except TypeError:
+            pass
     found = [j for j, known in enumerate(problem.feature_names or ()) if known == name]
-    if not found:
-        raise InputError(
-            f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
-        )
     if len(found) > 1:
         raise InputError(f"{len(found)} columns are called '{name}'; give the column's number, from 0.")
-    return found[0]
+    if found:
+        return found[0]
+    try:
+        return int(name if isinstance(name, str) else "")
+    except ValueError:
+        raise InputError(
+            f"there is no column called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
+        ) from None
 
 
 def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:

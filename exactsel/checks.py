@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from exactsel import registry
 from exactsel.errors import InputError
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.preparing import weighted_median
 from exactsel.types import FloatArray
 
 LARGEST_ENTRY = 1e60
@@ -171,14 +172,17 @@ def checked_demands(
 
 
 def _column(entry: int | str, names: tuple[str, ...] | None, d: int, which: str) -> int:
-    """The number of a column given by number or name."""
+    """The number of a column given by number or name; a text that is no name but reads as a number is one."""
+    single = _single(entry)
     if isinstance(entry, str):
         found = [j for j, name in enumerate(names or ()) if name == entry]
-        if len(found) != 1:
+        if len(found) == 1:
+            return found[0]
+        if found or not entry.lstrip("-").isdecimal():
             what = "no column is" if not found else f"{len(found)} columns are"
-            raise InputError(f"{which} names {entry!r}, but {what} called that; give the column's number.")
-        return found[0]
-    single = _single(entry)
+            advice = "give the column's number" + (" (in Python)" if entry.lstrip("-").isdecimal() else "")
+            raise InputError(f"{which} names {entry!r}, but {what} called that; {advice}.")
+        single = int(entry)
     if isinstance(single, bool) or not isinstance(single, int) or not 0 <= single < d:
         raise InputError(f"{which} names column {_shown(single)}, but the columns are numbered 0 to {d - 1}.")
     return single
@@ -203,9 +207,9 @@ def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
     return made
 
 
-def default_delta(y: FloatArray) -> float:
-    """1.345 times the robust scale of y (median absolute deviation / 0.6745)."""
-    scale = float(np.median(np.abs(y - np.median(y)))) / 0.6745
+def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
+    """1.345 times the robust scale of y (median absolute deviation / 0.6745); ``weights`` (n,) count as repeats."""
+    scale = weighted_median(np.abs(y - weighted_median(y, weights)), weights) / 0.6745
     if scale == 0.0:
         raise InputError(
             "more than half of y has the same value, so the default Huber threshold would be 0; give delta (--delta)."

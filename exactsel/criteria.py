@@ -57,12 +57,13 @@ class Compared:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
-        results = [{**result.as_dict(), **self.row(result)} for result in self.path.results]
+        along = self.path.as_dict()
+        results = [plain | self.row(result) for plain, result in zip(along["results"], self.path.results, strict=True)]
         best = {
             name: {"k": result.problem["k"], "lam": result.problem.get("lam"), "support": list(result.support)}
             for name, result in self.best.items()
         }
-        return {"results": results, "best": best, "time": self.path.time}
+        return {**along, "results": results, "best": best}
 
     def to_json(self, **options: Any) -> str:
         """One strict JSON object; ``options`` go to :func:`json.dumps`."""

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel._jit import loss_session
 from exactsel.errors import InputError
-from exactsel.kernels.loss import loss_value
+from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.path import solve_path
-from exactsel.preparing import Preparation
+from exactsel.preparing import checked_weights
 from exactsel.problem import Problem
 from exactsel.types import FloatArray, IntArray
 
@@ -74,8 +75,11 @@ def cross_validate(
     *,
     loss: str | Loss = "quadratic",
     delta: float | None = None,
-    centre: bool = False,
+    intercept: bool = False,
     scale: bool = False,
+    weights: ArrayLike | None = None,
+    must_have: Sequence[int | str] = (),
+    must_not: Sequence[int | str] = (),
     **options: Any,
 ) -> ValidationErrors:
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -89,8 +93,13 @@ def cross_validate(
         Sizes and ridge weights to try.
     loss, delta
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
-    centre, scale : bool
-        Prepare each fold's columns by what its training rows are like (:mod:`exactsel.preparing`).
+    intercept, scale : bool
+        Intercept, scaled columns: each fold's columns are prepared by what its training rows are like
+        (:mod:`exactsel.preparing`), and its models measured on the held-out rows as they are.
+    weights : array (n,), optional
+        Row weights; a fold's error is then the weighted mean over its held-out rows.
+    must_have, must_not
+        As for :class:`exactsel.Problem`.
     **options
         As for :func:`exactsel.solve`.
 
@@ -98,23 +107,35 @@ def cross_validate(
     -------
     ValidationErrors
     """
-    whole = Problem(A, y, 0, loss=loss, lam=max(lams), delta=delta)
-    sizes, weights = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
+    whole = Problem.prepared(A, y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
+    sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
+    known = None if weights is None else checked_weights(weights, len(y), whole.loss.name)
     errors, proven = [], True
     for train, held_out in folds:
-        made = Preparation.of(A[train], y[train], centre=centre, scale=scale)
-        problem = Problem(made.columns(A[train]), y[train] - made.target, sizes[-1], loss=whole.loss, lam=weights[0])
-        path = solve_path(problem, sizes, weights, **options)
-        if path.results[-1].termination == "interrupted":
+        problem = Problem.prepared(
+            A[train], y[train], sizes[-1], loss=whole.loss, lam=ridges[0], intercept=intercept, scale=scale,
+            weights=None if known is None else known[train], must_have=must_have, must_not=must_not,
+        )  # fmt: skip
+        path = solve_path(problem, sizes, ridges, **options)
+        if path.interrupted:
             raise KeyboardInterrupt
         proven &= path.reached
-        values = []
-        with loss_session(whole.loss):
-            for result in path.results:
-                coef, intercept = made.undo(result.coef)
-                fitted = A[held_out] @ coef + intercept
-                values.append(float(loss_value(whole.loss, fitted, y[held_out])) / len(held_out))
-        errors.append(np.reshape(values, (len(weights), len(sizes))))
+        counts = np.ones(len(held_out)) if known is None else known[held_out]
+        if not counts.any():
+            raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
+        models = [result.model for result in path.results]
+        fitted = [model.predict(A[held_out]) for model in models if model is not None]
+        values = [_mean_loss(whole.loss, predicted, y[held_out], counts) for predicted in fitted]
+        errors.append(np.reshape(values, (len(ridges), len(sizes))))
     if not errors:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
-    return ValidationErrors(sizes, weights, np.array(errors), proven)
+    return ValidationErrors(sizes, ridges, np.array(errors), proven)
+
+
+def _mean_loss(loss: Loss, fitted: FloatArray, y: FloatArray, counts: FloatArray) -> float:
+    """The mean loss over rows that count as often as ``counts`` says."""
+    with loss_session(loss):
+        if np.all(counts == 1.0):
+            return float(loss_value(loss, fitted, y)) / len(y)
+        each = [float(loss_value(loss, fitted[i : i + 1], y[i : i + 1])) for i in range(len(y))]
+    return float(counts @ each / counts.sum())

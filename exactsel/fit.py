@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactsel._jit import loss_session
-from exactsel.kernels.loss import loss_curvature, loss_gradient
 from exactsel.kernels.refit import newton_refit
+from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def fit_support(problem: Problem, columns: IntArray) -> Fit:
     tolerance = 0.1 * GRADIENT_TOLERANCE * problem.gradient_scale
     compact, z = np.zeros(columns.size), np.zeros(problem.n)
     with loss_session(problem.loss):
-        newton_refit(problem.loss, problem.AT, problem.y, problem.lam, columns, tolerance, compact, z)
+        newton_refit(problem.row_loss, problem.AT, problem.y, problem.lam, columns, tolerance, compact, z)
     best = _as_fit(problem, columns, compact)
     if best.gradient_norm > 10.0 * tolerance:
         for candidate in (_orthogonal_fit(problem, columns), _robust_newton(problem, columns, compact)):
@@ -101,10 +101,11 @@ def _robust_newton(problem: Problem, columns: IntArray, start: FloatArray) -> Fi
     b, weights = np.empty(problem.n), np.empty(problem.n)
     for _ in range(50):
         z = A @ best.coef[columns]
-        loss_gradient(problem.loss, z, problem.y, b)
-        loss_curvature(problem.loss, z, problem.y, weights)
+        loss_gradient(problem.row_loss, z, problem.y, b)
+        loss_curvature(problem.row_loss, z, problem.y, weights)
         gradient = A.T @ b + problem.lam * best.coef[columns]
-        hessian = (A.T * weights) @ A + problem.lam * np.eye(columns.size)
+        middle = np.average(A, axis=0, weights=weights) if problem.intercept and np.any(weights) else 0.0
+        hessian = ((A - middle).T * weights) @ (A - middle) + problem.lam * np.eye(columns.size)
         scale = np.sqrt(np.diag(hessian))
         step = np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=None)[0] / scale
         trials = (_as_fit(problem, columns, best.coef[columns] - 0.5**halvings * step) for halvings in range(30))

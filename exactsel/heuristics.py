@@ -21,6 +21,7 @@ from exactsel import registry
 from exactsel.errors import InputError
 from exactsel.fit import Fit
 from exactsel.incumbents import admissible, checked_support, given_support
+from exactsel.model import Model
 from exactsel.result import Result, claim_of, finite
 from exactsel.search.tolerance import RESOLUTION, Tolerance
 from exactsel.search.watch import Watch
@@ -193,7 +194,7 @@ def run(
     seconds = time.perf_counter() - began
     bound = _bounded(problem, support, settings, began, interrupted, signals)
     fit = problem.fit(support)
-    return _as_method_result(fit, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
+    return _as_method_result(problem, fit, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
 
 
 def _options_of(heuristic: Heuristic, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,7 +234,7 @@ def _bounded(
 
 
 def _as_method_result(
-    fit: Fit, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
+    problem: SubsetProblem, fit: Fit, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
     seconds: float, total: float,
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
@@ -245,6 +246,7 @@ def _as_method_result(
             "upper": fit.value,
             "support": fit.support,
             "coef": fit.coef,
+            "model": Model.of(problem, fit.coef),
             "claim": claim_of(fit.value, min(bound.lower, fit.value), tolerance),
             "lower": min(bound.lower, fit.value),
             "source": heuristic.name,

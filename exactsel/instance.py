@@ -10,6 +10,8 @@ lam            one number          ridge weight
 loss           one text            name of the loss
 delta          one number          Huber threshold
 feature_names  (d,) texts          names of the columns
+weights        (n,)                weights of the rows
+intercept      one number          1 for an unpenalised intercept, 0 for none
 ============== =================== ==========================================================
 
 Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
@@ -42,7 +44,7 @@ from exactsel.problem import Problem
 MAX_ARRAY_BYTES = 16 * 2**30
 """An array that unpacks to more than this is refused unread."""
 
-_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names")
+_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept")
 _ZIP_START = b"PK"
 _HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -70,6 +72,10 @@ class Instance:
         Huber threshold; it has no meaning for another loss.
     feature_names : sequence of str (d,), optional
         Names of the columns.
+    weights : array (n,), optional
+        Weights of the rows.
+    intercept : bool, optional
+        Whether models have an unpenalised intercept.
 
     Raises
     ------
@@ -84,6 +90,8 @@ class Instance:
     loss: str | None = None
     delta: float | None = None
     feature_names: tuple[str, ...] | None = None
+    weights: NDArray[Any] | None = None
+    intercept: bool | None = None
 
     def __post_init__(self) -> None:
         matrix, names = frame_matrix(self.A, self.feature_names)
@@ -97,6 +105,8 @@ class Instance:
             "loss": one_text,
             "delta": one_number,
             "feature_names": list_of_texts,
+            "weights": _array,
+            "intercept": _yes_or_no,
         }
         for name, check in checks.items():
             value = getattr(self, name)
@@ -117,7 +127,7 @@ class Instance:
         delta: float | None = None,
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
-        intercept: bool = False,
+        intercept: bool | None = None,
         scale: bool = False,
         weights: ArrayLike | None = None,
     ) -> Problem:
@@ -162,9 +172,9 @@ class Instance:
             feature_names=self.feature_names,
             must_have=must_have,
             must_not=must_not,
-            intercept=intercept,
+            intercept=bool(self.intercept if intercept is None else intercept),
             scale=scale,
-            weights=weights,
+            weights=self.weights if weights is None else weights,
         )
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
@@ -331,6 +341,13 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> No
     info.external_attr = 0o644 << 16
     with archive.open(info, "w", force_zip64=array.nbytes >= 2**30) as stream:
         np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def _yes_or_no(name: str, value: Any) -> bool:
+    number = float(value) if isinstance(value, bool | np.bool_) else one_number(name, value)
+    if number not in (0.0, 1.0):
+        raise InputError(f"{name} is {number:g}, but 1 (yes) or 0 (no) was expected; store one of them.")
+    return bool(number)
 
 
 def _storable(name: str, value: Any) -> NDArray[Any]:

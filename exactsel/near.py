@@ -20,7 +20,8 @@ from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
-from exactsel.result import Result, finite
+from exactsel.model import demands_text
+from exactsel.result import Readable, Result, finite
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
@@ -45,7 +46,7 @@ class NearModel:
 
 
 @dataclass(frozen=True)
-class NearOptimal:
+class NearOptimal(Readable):
     """All sets of exactly k columns whose objective is at most ``threshold``, best first.
 
     When ``complete``, every other set of k columns has a larger objective; within the result's ``scope`` and to what
@@ -90,14 +91,25 @@ class NearOptimal:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
+        names = self.feature_names
         return {
-            "models": [{"support": list(model.support), "value": finite(model.value)} for model in self.models],
+            "models": [
+                {
+                    "support": list(model.support), "value": finite(model.value),
+                    "feature_names": None if names is None else [names[j] for j in model.support],
+                }
+                for model in self.models
+            ],
             "complete": self.complete, "termination": self.termination, "unique": self.unique,
             "threshold": finite(self.threshold), "tau": self.tau, "regions": self.regions,
             "in_every": None if self.in_every is None else list(self.in_every),
             "in_none": None if self.in_none is None else list(self.in_none),
             "optimum": self.result.as_dict(),
         }  # fmt: skip
+
+    def listed(self) -> dict[str, Any]:
+        """As :meth:`as_dict`, without the optimum itself."""
+        return {key: value for key, value in self.as_dict().items() if key != "optimum"}
 
     def to_json(self, **options: Any) -> str:
         """One strict JSON object; ``options`` go to :func:`json.dumps`."""
@@ -110,6 +122,9 @@ class NearOptimal:
         else:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} columns found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
+        demands = demands_text(self.result.problem)
+        if demands:
+            lines.append(f"demands      {demands}")
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
             lines.append(f"unique       {unique}")
@@ -156,16 +171,27 @@ def near_optimal(
     InputError
         For a tau or cap that is negative or no number.
     """
-    if not (np.isfinite(tau) and tau >= 0):
-        raise InputError(f"tau is {tau}, but it must be a number that is not negative; give --tau.")
-    if cap < 1:
-        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
+    check_near(tau, cap, "tau", "--tau")
     began = time.perf_counter()
     result = solve(problem, time_limit=time_limit, signals=signals, **options)
     rest = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - began))
     if result.termination == "interrupted":
         rest = 0.0
-    with Watch(rest, signals) as watch, threadpool_limits(1, "blas"):
+    return list_near(problem, result, tau, cap=cap, time_limit=rest, signals=signals, **options)
+
+
+def list_near(
+    problem: SubsetProblem,
+    result: Result,
+    tau: float,
+    *,
+    cap: int = 1000,
+    time_limit: float | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
+) -> NearOptimal:
+    """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
+    with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
         solver, branching = methods_for(problem, Settings(**options))
         bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
         listing = _Listing(problem, bound, branching, result.upper, tau, cap)
@@ -175,6 +201,14 @@ def near_optimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
         problem.feature_names,
     )  # fmt: skip
+
+
+def check_near(tau: float, cap: int, name: str = "near", option: str = "--near") -> None:
+    """:class:`InputError` for a tau (or a share, by its ``name``) that is negative or no number, or no room at all."""
+    if not (np.isfinite(tau) and tau >= 0):
+        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; give {option}.")
+    if cap < 1:
+        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
 
 
 class _Listing:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
+from exactsel.near import NearOptimal, check_near, list_near
 from exactsel.problem import Problem
-from exactsel.result import Result
+from exactsel.result import Result, Termination
+from exactsel.settings import Settings
 from exactsel.solving import solve
 
 QUICK_HEURISTICS = {"regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css")}
@@ -23,6 +25,10 @@ class SolutionPath:
     """The results along a path, in the order solved: lam descending, and k ascending for each lam."""
 
     results: tuple[Result, ...]
+    near: tuple[NearOptimal, ...] | None = None
+    """For each result the models close to it, when they were asked for."""
+    near_share: float | None = None
+    """How close: their objectives exceed the result's by at most this share of it."""
 
     @property
     def reached(self) -> bool:
@@ -30,13 +36,31 @@ class SolutionPath:
         return all(result.reached for result in self.results)
 
     @property
+    def complete(self) -> bool:
+        """Whether every list of near-optimal models that was asked for is complete."""
+        return self.near is None or (len(self.near) == len(self.results) and all(n.complete for n in self.near))
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the path ended early because somebody said so."""
+        listed = any(near.termination == "interrupted" for near in self.near or ())
+        return listed or self.results[-1].termination is Termination.INTERRUPTED
+
+    @property
     def time(self) -> float:
-        """Total seconds."""
+        """Total seconds, listings not counted."""
         return sum(result.time for result in self.results)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
-        return {"results": [result.as_dict() for result in self.results], "time": self.time}
+        results = [{**result.as_dict(), **self.alternatives(i)} for i, result in enumerate(self.results)]
+        return {"results": results, "near_share": self.near_share, "time": self.time}
+
+    def alternatives(self, place: int) -> dict[str, Any]:
+        """What the JSON object says of the models close to one result, under ``near``; nothing if nobody asked."""
+        if self.near is None:
+            return {}
+        return {"near": self.near[place].listed() if place < len(self.near) else None}
 
     def to_json(self, **options: Any) -> str:
         """One strict JSON object; ``options`` go to :func:`json.dumps`."""
@@ -48,6 +72,8 @@ def solve_path(
     ks: Iterable[int] | None = None,
     lams: Iterable[float] | None = None,
     *,
+    near: float | None = None,
+    cap: int = 1000,
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> SolutionPath:
@@ -64,10 +90,15 @@ def solve_path(
         Sizes; 1 to k by default. More than d counts as d.
     lams : iterable of float, optional
         Ridge weights (regression only); the problem's own by default.
+    near : float, optional
+        Also list, for every problem, the sets of exactly k columns whose objective exceeds the best by at most this
+        share of it (see :func:`exactsel.near_optimal`).
+    cap : int
+        With more models than this a list is cut short, and says so.
     signals : sequence of int
         Signals that end the path after the problem at hand, with what there is (main thread only).
     **options
-        As for :func:`exactsel.solve`; limits hold for each problem.
+        As for :func:`exactsel.solve`; limits hold for each problem, and the time limit for each listing as well.
 
     Returns
     -------
@@ -80,6 +111,8 @@ def solve_path(
     """
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
+    if near is not None:
+        check_near(near, cap)
     smallest = max(1, len(getattr(problem, "must_have", ())))
     sizes = sorted({min(k, problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
@@ -89,19 +122,32 @@ def solve_path(
         if not isinstance(problem, Problem):
             raise InputError("column subset selection has no lam; leave lams out.")
         weights = [*sorted({*lams}, reverse=True)] or [None]
-    results: list[Result] = []
+    made = SolutionPath((), None if near is None else (), near)
     before: dict[int, tuple[int, ...]] = {}
     for lam in weights:
         smaller: tuple[int, ...] = ()
         for k in sizes:
             changes: dict[str, Any] = {"k": k} if lam is None else {"k": k, "lam": lam}
             start = before.get(k, smaller)
-            arguments = options if not results else {"heuristics": QUICK_HEURISTICS[problem.family], **options}
+            arguments = {"heuristics": QUICK_HEURISTICS[problem.family], **options} if made.results else options
             # From the last one, which knows all that has been worked out from the data.
             problem = problem.replace(**changes)
             result = solve(problem, start=start, signals=signals, **arguments)
-            results.append(result)
+            made = replace(made, results=(*made.results, result))
+            if near is not None and not made.interrupted:
+                listing = _listing(problem, result, near, cap, signals, options)
+                made = replace(made, near=(*(made.near or ()), listing))
             before[k] = smaller = result.support
-            if result.termination == "interrupted":
-                return SolutionPath(tuple(results))
-    return SolutionPath(tuple(results))
+            if made.interrupted:
+                return made
+    return made
+
+
+def _listing(
+    problem: Problem | ColumnSubsetProblem, result: Result, share: float, cap: int, signals: Sequence[int],
+    options: dict[str, Any],
+) -> NearOptimal:  # fmt: skip
+    """The models close to a result; of the options those that are settings."""
+    settings = {field.name for field in fields(Settings)}
+    kept = {name: value for name, value in options.items() if name in settings}
+    return list_near(problem, result, share * abs(result.upper), cap=cap, signals=signals, **kept)

@@ -25,19 +25,22 @@ from exactsel.checks import (
     checked_matrix,
     checked_names,
     checked_vector,
+    default_delta,
     make_loss,
 )
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
 from exactsel.frames import frame_matrix
 from exactsel.kernels.apg import GramData, RawData
-from exactsel.kernels.loss import loss_gradient, loss_value
+from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.refit import gram_objectives, newton_objectives
+from exactsel.kernels.rows import loss_gradient, loss_value
+from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
-from exactsel.preparing import Preparation, checked_weights, wants_centring
+from exactsel.preparing import Preparation, check_two_classes, checked_weights, wants_intercept
 from exactsel.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -115,6 +118,10 @@ class Problem:
         """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
         self.preparation: Preparation | None = None
         """What was done to the data before, see :meth:`prepared`."""
+        self.weights: FloatArray | None = None
+        """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
+        self.intercept = False
+        """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
         self.AT.flags.writeable = False
         self.y.flags.writeable = False
         self._settle(checked_k(k, self.d), loss, lam, delta, feature_names, must_have, must_not)
@@ -134,29 +141,31 @@ class Problem:
     ) -> Problem:
         """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
 
-        What is solved, and certified, are the prepared data; :attr:`preparation` undoes it in the answer. Intercept and
-        weights are for quadratic loss, where both are exact (see :mod:`exactsel.preparing`).
+        What is solved, and certified, are the prepared data; :meth:`as_given` undoes it in the answer. Intercept and
+        weights are exact for quadratic, Huber and logistic loss (see :mod:`exactsel.preparing`). Weights count as
+        repeated rows, for the default Huber threshold too.
 
         Raises
         ------
         InputError
-            As for the class, and for weights that cannot be used.
+            As for the class, for weights that cannot be used, and for an intercept where all labels are equal.
         UnsupportedError
-            For an intercept or weights with another loss than the quadratic one.
+            For an intercept or weights with a loss that is not built in.
         """
         given, options["feature_names"] = frame_matrix(A, options.get("feature_names"))
         matrix, target = checked_matrix(given), checked_vector(y)
         name = loss if isinstance(loss, str) else loss.name
-        centre = wants_centring(intercept, name)
+        centre = wants_intercept(intercept, name)
         known = None if weights is None else checked_weights(weights, len(matrix), name)
-        if matrix.shape[0] != target.size:
-            return cls(matrix, target, k, loss=loss, **options)  # which says what is wrong
-        if not (centre or scale) and known is None:
-            return cls(matrix, target, k, loss=loss, **options)
-        made = Preparation.of(matrix, target, centre=centre, scale=scale, weights=known)
-        quadratic = name == "quadratic"
-        problem = cls(made.columns(matrix), made.targets(target) if quadratic else target, k, loss=loss, **options)
-        problem.__dict__["preparation"] = made
+        if matrix.shape[0] != target.size or not (centre or scale or known is not None):
+            return cls(matrix, target, k, loss=loss, **options)  # which says what is wrong, if anything
+        if loss == "huber" and known is not None and options.get("delta") is None:
+            options["delta"] = default_delta(target, known)
+        made = Preparation.of(matrix, target, centre=centre, scale=scale, weights=known, loss=name)
+        problem = cls(made.columns(matrix), made.targets(target), k, loss=loss, **options)
+        if made.loss_intercept:
+            check_two_classes(problem.y, name)
+        problem.__dict__.update(preparation=made, weights=made.loss_weights, intercept=made.loss_intercept)
         return problem
 
     def _settle(
@@ -202,10 +211,19 @@ class Problem:
         """A number no objective is below, -inf if the loss knows none."""
         return float(self.loss.infimum)
 
+    @cached_property
+    def row_loss(self) -> Any:
+        """The loss as kernels take it: with the row weights and the intercept it has, if any."""
+        if self.weights is None and not self.intercept:
+            return self.loss
+        return adjusted(self.loss, self.weights, self.intercept, self.n)
+
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
-        return f"L(Ax) + (lam/2)||x||^2, L a sum over rows, {self.loss_text}, lam={self.lam:g}"
+        inside = "Ax + c" if self.intercept else "Ax"
+        over = "a sum over rows" if self.weights is None else "a weighted sum over rows"
+        return f"L({inside}) + (lam/2)||x||^2, L {over}, {self.loss_text}, lam={self.lam:g}"
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
@@ -239,11 +257,17 @@ class Problem:
         }  # fmt: skip
         if self.must_have or self.must_not:
             header |= {"must_have": self.must_have, "must_not": self.must_not}
+        if self.intercept:
+            header["intercept"] = True
+        if self.weights is not None:
+            header["weights"] = True
         digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
         rows = max(1, HASHED_AT_ONCE // self.d)
         for first in range(0, self.n, rows):
             digest.update(np.ascontiguousarray(self.AT[:, first : first + rows].T, dtype="<f8").data)
         digest.update(self.y.astype("<f8").tobytes())
+        if self.weights is not None:
+            digest.update(self.weights.astype("<f8").tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -282,18 +306,21 @@ class Problem:
 
     @cached_property
     def spectral_norm_squared(self) -> float:
-        """The largest eigenvalue of A'A, slightly enlarged."""
+        """The largest eigenvalue of A'A, or of A' diag(w) A where the loss has weights, slightly enlarged."""
         smaller = min(self.d, self.n)
+        AT = self.AT if self.weights is None else self.AT * np.sqrt(self.weights)
         if smaller > DENSE_UP_TO:
             largest = lanczos_largest(self._normal_product, self.d)
         elif self.d <= self.n:
-            largest = largest_eigenvalue(self.gram.G if self.is_quadratic else self.AT @ self.AT.T)
+            largest = largest_eigenvalue(self.gram.G if self.is_quadratic else AT @ AT.T)
         else:
-            largest = largest_eigenvalue(self.A @ self.AT)
+            largest = largest_eigenvalue(AT.T @ AT)
         return max(largest * (1.0 + 1e-9), 1e-300)
 
     def _normal_product(self, vector: FloatArray) -> FloatArray:
         """A'A times a vector; two products with A where nobody needs A'A itself, which may not fit into memory."""
+        if self.weights is not None:
+            return np.asarray(self.AT @ ((vector @ self.AT) * self.weights))
         return self.gram.G @ vector if "gram" in self.__dict__ else self.AT @ (vector @ self.AT)
 
     def objective(self, x: ArrayLike) -> float:
@@ -301,7 +328,7 @@ class Problem:
         coef = np.asarray(x, dtype=np.float64)
         used = np.flatnonzero(coef)
         with loss_session(self.loss):
-            value = loss_value(self.loss, coef[used] @ self.AT[used], self.y)
+            value = loss_value(self.row_loss, coef[used] @ self.AT[used], self.y)
         return float(value + 0.5 * self.lam * (coef[used] @ coef[used]))
 
     def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
@@ -310,10 +337,17 @@ class Problem:
         used = np.flatnonzero(coef)
         residual = np.empty(self.n)
         with loss_session(self.loss):
-            loss_gradient(self.loss, coef[used] @ self.AT[used], self.y, residual)
+            loss_gradient(self.row_loss, coef[used] @ self.AT[used], self.y, residual)
         if columns is None:
             return self.AT @ residual + self.lam * coef
         return self.AT[columns] @ residual + self.lam * coef[columns]
+
+    def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
+        """The model x (d,) for the data as they were given to :meth:`prepared`: coefficients and intercept."""
+        coef, level = np.asarray(x, dtype=np.float64), 0.0
+        if self.intercept:
+            level = float(find_level(self.row_loss, coef @ self.AT, self.y, np.empty(self.n), np.empty(self.n)))
+        return (coef, level) if self.preparation is None else self.preparation.undo(coef, level)
 
     @cached_property
     def gradient_scale(self) -> float:
@@ -331,7 +365,7 @@ class Problem:
         dependent; :meth:`fit` handles those.
         """
         values = np.full(len(supports), np.nan)
-        padded = np.ascontiguousarray(supports, dtype=np.int64)
+        padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
         if self.is_quadratic and len(padded) < WORTH_SHARING:
             threads = 1
         with loss_session(self.loss), parallel_section(threads or available_threads()):
@@ -340,7 +374,7 @@ class Problem:
                 gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)
             else:
                 tolerance = 1e-8 * self.gradient_scale
-                newton_objectives(self.loss, self.AT, self.y, self.lam, padded, tolerance, values)
+                newton_objectives(self.row_loss, self.AT, self.y, self.lam, padded, tolerance, values)
         return values
 
     def replace(self, **changes: Any) -> Problem:
@@ -356,7 +390,8 @@ class Problem:
             self.preparation.check_loss(arguments["loss"])
         arguments["k"] = checked_k(arguments["k"], self.d)
         # The data are the same and need not be checked again; what was worked out from them alone is the same too.
-        same = ("AT", "y", "n", "d", "shared", "preparation", *(name for name in _DATA_ONLY if name in self.__dict__))
+        kept = ("AT", "y", "n", "d", "shared", "preparation", "weights", "intercept")
+        same = (*kept, *(name for name in _DATA_ONLY if name in self.__dict__))
         replaced = Problem.__new__(Problem)
         replaced.__dict__.update({name: self.__dict__[name] for name in same})
         replaced._settle(**arguments)

@@ -74,6 +74,7 @@ def instance_of(problem: Any) -> AnyInstance:
     return Instance(
         np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta,
         problem.must_have, problem.must_not,
+        None if problem.weights is None else np.array(problem.weights), problem.intercept,
     )  # fmt: skip
 
 
@@ -194,11 +195,13 @@ class ProofWriter:
             shown = selection_objective_above(self._instance, np.flatnonzero(coef).tolist())
             size = problem.n + problem.d
             hair = HAIR * upper + 64 * size * 2.0**-53 * float(np.sqrt(upper * np.sum(self._instance.A**2)))
-            about = {"family": "css", "loss": ""}
+            about: dict[str, Any] = {"family": "css", "loss": ""}
         else:
             shown = model_objective(self._instance, coef)
             hair = HAIR * upper + 1e-13 * model_objective(self._instance, np.zeros(problem.d))
             about = {"family": "regression", "loss": self._instance.loss}
+            about |= {"intercept": True} if self._instance.intercept else {}
+            about |= {"weights": True} if self._instance.weights is not None else {}
         return {
             **about, "n": problem.n, "d": problem.d, "k": problem.k, "problem_hash": problem.hash,
             "lower": max(0.0, lower - hair).hex(), "upper": max(shown, upper).hex(),

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from exactsel.model import Model, demands_text
+from exactsel.preparing import Preparation
 from exactsel.search.tolerance import Tolerance
 from exactsel.types import FloatArray
 
@@ -77,8 +79,15 @@ def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
     return Claim.BOUNDED
 
 
+class Readable:
+    """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
 @dataclass(frozen=True)
-class Result:
+class Result(Readable):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and
@@ -90,8 +99,10 @@ class Result:
     lower: float
     """No model with at most k columns has a smaller objective (see ``scope``)."""
     support: tuple[int, ...]
+    """Columns with a coefficient that is not zero; one of ``must_have`` may come out as zero and is then not here."""
     coef: FloatArray = field(repr=False)
-    """(d,) coefficients; empty for column subset selection, which has none."""
+    """(d,) coefficients of the columns as they were searched, that is, centred and scaled where that was asked for;
+    ``model`` has them for the columns as given. Empty for column subset selection, which has none."""
     claim: Claim
     termination: Termination
     nodes: int
@@ -118,6 +129,10 @@ class Result:
     """Everything that happened, when recorded."""
     history: History | None = field(default=None, repr=False)
     """The bounds over time, who found what, and what was discarded."""
+    preparation: Preparation | None = field(default=None, repr=False)
+    """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
+    model: Model | None = field(default=None, repr=False)
+    """The model for the data as they were given; None for column subset selection, which has none."""
 
     @property
     def gap(self) -> float:
@@ -145,9 +160,19 @@ class Result:
         names = self.problem["feature_names"]
         return None if names is None else tuple(names[j] for j in self.support)
 
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The columns to show: the support, and the columns of ``must_have`` whose coefficient came out as zero."""
+        return tuple(sorted({*self.support, *self.problem.get("must_have", ())}))
+
     def as_dict(self) -> dict[str, Any]:
-        """Plain data: the JSON object of the command line. Infinities become null."""
-        problem = {key: value for key, value in self.problem.items() if key != "feature_names"}
+        """Plain data: the JSON object of the command line. Infinities become null.
+
+        ``coef``, ``intercept`` and ``model`` are about the data as they were given. Where the search worked on centred,
+        scaled or weighted data, ``prepared`` says so and holds the coefficients of those; else it is null.
+        """
+        problem = {key: value for key, value in self.problem.items() if key not in ("feature_names", "intercept")}
+        model, names = self.model, self.problem["feature_names"]
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
             "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
@@ -155,7 +180,19 @@ class Result:
             "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "coef": None if self.problem.get("problem") == "css" else [float(value) for value in self.coef],
+            "coef": None if model is None else model.coef.tolist(),
+            "intercept": None if model is None else model.intercept,
+            "model": [
+                {
+                    "column": j, "name": None if names is None else names[j],
+                    "coef": None if model is None else float(model.coef[j]),
+                    "must_have": j in self.problem.get("must_have", ()),
+                }
+                for j in self.shown
+            ],
+            "prepared": None if self.preparation is None else {
+                **{name: self.problem[name] for name in _PREPARED}, "coef": self.coef.tolist(),
+            },
             "nodes": self.nodes, "bound_calls": self.bound_calls, "iterations": self.iterations,
             "open_nodes": self.open_nodes, "source": self.source,
             "time": self.time, "times": self.times,
@@ -184,25 +221,35 @@ class Result:
         return plot_bounds(self.history, axes)
 
     def plot_coefficients(self, axes: Any = None) -> Figure:
-        """A matplotlib figure of the coefficients, on ``axes`` if given."""
+        """A matplotlib figure of the coefficients, for the data as they were given, on ``axes`` if given."""
         from exactsel.plotting import plot_coefficients
 
-        return plot_coefficients(self.support, self.coef, self.problem["feature_names"], axes)
+        coef = self.coef if self.model is None else self.model.coef
+        return plot_coefficients(self.shown, coef, self.problem["feature_names"], axes)
 
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"
+        demands = demands_text(self.problem)
+        zeros = ", ".join(str(j) for j in self.shown if j not in self.support)
+        also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
         lines = [
             f"claim        {self.claim.value}: {self.claim.sentence}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
             f"upper        {self.upper:.12g}   (found by: {self.source})",
             f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
             f"gap          {self.gap:.3g}   relative {self.rel_gap:.3g}   (relative to |upper|)",
-            f"support      {', '.join(map(str, self.support)) or 'none'}{names}",
+            f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}",
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
         ]
+        if demands:
+            lines.insert(2, f"demands      {demands}")
         if self.proof is not None:
             lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE)")
         return "\n".join(lines)
+
+
+_PREPARED = ("intercept", "scale", "weights")
+"""What may be done to the data before the search."""
 
 
 def finite(value: float) -> float | None:

@@ -28,6 +28,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
+from exactsel.model import Model
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
@@ -219,6 +220,8 @@ class Search:
             scope=state.scope,
             events=None if events is None else tuple(events),
             history=self.history,
+            preparation=getattr(problem, "preparation", None),
+            model=Model.of(problem, state.incumbent.coef),
         )
 
     def _choices(self) -> dict[str, Any]:
@@ -351,6 +354,11 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
         raise UnsupportedError(
             f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
             f"use --bound auto."
+        )
+    plain = not isinstance(problem, Problem) or problem.row_loss is problem.loss
+    if not plain and not getattr(solver, "adjusted_rows", False):
+        raise UnsupportedError(
+            f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
         )
     return solver
 

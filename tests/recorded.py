@@ -20,6 +20,7 @@ def instance_of(problem):
     return formula.Instance(
         np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta,
         problem.must_have, problem.must_not,
+        None if problem.weights is None else np.array(problem.weights), problem.intercept,
     )  # fmt: skip
 
 

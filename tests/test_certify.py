@@ -259,7 +259,8 @@ def test_names_that_do_not_say_which_column_are_refused():
     twice = Problem(A, y, 2, lam=0.1, feature_names=["f", "f", "3", "g"])
     with pytest.raises(InputError, match="2 columns are called 'f'; give the column's number"):
         certify(twice, support=["f"])
-    assert certify(twice, support=["3"]).support == (3,)
+    assert certify(twice, support=["3"]).support == (2,)
+    assert certify(twice, support=[3]).support == certify(twice, support=["g"]).support == (3,)
     with pytest.raises(InputError, match="line break or control character; rename the column"):
         Problem(A, y, 2, lam=0.1, feature_names=["a", "b\n", "c", "d"])
 

@@ -68,6 +68,38 @@ def test_they_find_the_planted_size(problem):
     np.testing.assert_allclose(validation.standard_error[0, 2], np.std(by_hand, ddof=1) / math.sqrt(5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_each_fold_is_prepared_by_its_training_rows(seed):
+    """Intercept, scaling, weights and demands, against a fit by hand on the rows of each training part."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((30, 4)) * [1, 10, 100, 1] + 5
+    y = A @ [1.0, 0.3, 0.01, 0] + 20 + rng.standard_normal(30)
+    weights = rng.choice([0.0, 1.0, 2.5], 30) if seed % 2 else None
+    folds, w = random_folds(30, 3, seed), np.ones(30) if weights is None else weights
+    found = cross_validate(
+        A, y, folds, [2], [0.7], centre=True, scale=True, weights=weights, must_have=[0], must_not=[1]
+    )
+    for (train, held), (error,) in zip(folds, found.errors[:, 0], strict=True):
+        means = np.average(A[train], axis=0, weights=w[train])
+        sizes = np.sqrt(np.average((A[train] - means) ** 2, axis=0, weights=w[train]))
+        tried = {}
+        for other in (2, 3):
+            X = ((A - means) / sizes)[:, [0, other]]
+            X = np.column_stack([X, np.ones(30)])
+            normal = X[train].T @ (w[train, None] * X[train]) + np.diag([0.7, 0.7, 0.0])
+            x = np.linalg.solve(normal, X[train].T @ (w[train] * y[train]))
+            value = w[train] @ (y[train] - X[train] @ x) ** 2 + 0.7 * x[:2] @ x[:2]
+            tried[value] = 0.5 * w[held] @ (y[held] - X[held] @ x) ** 2 / w[held].sum()
+        assert error == pytest.approx(tried[min(tried)], rel=1e-5)
+
+
+def test_a_fold_that_measures_nothing_is_refused():
+    A, y, weights = np.eye(6), np.arange(6.0), np.array([1.0, 1, 1, 1, 0, 0])
+    folds = [(np.arange(4), np.arange(4, 6))]
+    with pytest.raises(InputError, match="only rows of weight 0"):
+        cross_validate(A, y, folds, [1], [1.0], weights=weights)
+
+
 class TestCommandLine:
     def call(self, *arguments):
         return CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=False, standalone_mode=False)
@@ -94,11 +126,26 @@ class TestCommandLine:
         assert plain["best"]["cv_error"] == {"k": best["k"], "lam": best["lam"], "support": best["support"]}
         assert all(row["cv_standard_error"] > 0 for row in rows)
 
+    def test_preparations_and_demands_hold_in_the_folds(self, tmp_path):
+        rng = np.random.default_rng(1)
+        A = rng.standard_normal((40, 4)) * [1, 10, 100, 1] + 5
+        y, weights = A @ [1.0, 0.3, 0.01, 0] + rng.standard_normal(40), rng.uniform(0.5, 2, 40)
+        np.savez(tmp_path / "d.npz", A=A, y=y, lam=0.5, feature_names=np.array(list("abcd")))
+        np.savetxt(tmp_path / "w.txt", weights)
+        options = ["--intercept", "--scale", "--must-have", "d", "--weights", tmp_path / "w.txt", "--seed", 3]
+        run = self.call("path", tmp_path / "d.npz", "--k-max", 3, "--cv", 4, *options, "--json")
+        expected = cross_validate(
+            A, y, random_folds(40, 4, 3), [1, 2, 3], [0.5], centre=True, scale=True, weights=np.loadtxt(options[5]),
+            must_have=[3],
+        )  # fmt: skip
+        errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]
+        np.testing.assert_allclose(errors, expected.mean[0], rtol=1e-12)
+
     @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
     def test_plot(self, file, tmp_path, ending, magic):
         pytest.importorskip("matplotlib")
         picture = tmp_path / f"path.{ending}"
-        self.call("path", file, "--k-max", 3, "--cv", 3, "--lams", "1,10", "--plot", picture)
+        self.call("path", file, "--k-max", 3, "--cv", 3, "--lams", "1,10", "--near", 0.1, "--plot", picture)
         assert picture.read_bytes().startswith(magic)
 
     def test_what_is_wrong(self, file, tmp_path):

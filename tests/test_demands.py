@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from itertools import combinations
 
@@ -9,10 +10,14 @@ import numpy as np
 import pytest
 from instances_for_tests import LOSSES, random_case
 
-from exactsel import Problem, certify, near_optimal, solve, solve_path, verify
+from exactsel import ColumnSubsetProblem, Problem, ProgressLog, certify, near_optimal, solve, solve_path, verify
+from exactsel.comparing import compare
+from exactsel.criteria import Compared
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.heuristics import names, run
 from exactsel.incumbents import admissible
+from exactsel.report.comparison import comparison_table
+from exactsel.report.path import path_table
 from exactsel.search import subtrees
 
 
@@ -95,6 +100,50 @@ def test_columns_by_name_and_what_is_refused():
             Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, must_have=inside, must_not=outside)
 
 
+def test_a_column_whose_name_is_a_number():
+    """Names come first; a text that is no name but reads as a number is one; whole numbers are always numbers."""
+    A, y = np.eye(4), np.ones(4)
+    called = ["1", "2", "7", "7"]
+    for given, expected in ((["1"], (0,)), ([1], (1,)), (["3"], (3,)), (["0", "2"], (0, 1))):
+        assert Problem(A, y, 2, lam=1.0, feature_names=called, must_have=given).must_have == expected
+    for given, words in ((["7"], "2 columns are called that"), (["4"], "numbered 0 to 3"), (["-1"], "numbered 0 to 3")):
+        with pytest.raises(InputError, match=words):
+            Problem(A, y, 2, lam=1.0, feature_names=called, must_have=given)
+
+
+def test_no_supports_have_no_objectives():
+    for loss, lam in (("quadratic", 0.0), ("huber", 1.0)):
+        problem = Problem(np.eye(4), np.ones(4), 2, loss=loss, lam=lam, delta=1.0 if loss == "huber" else None)
+        for empty in ([], np.zeros((0, 2), dtype=np.int64)):
+            assert problem.objectives(np.array(empty)).shape == (0,)
+    assert ColumnSubsetProblem(np.eye(4), 2).objectives(np.zeros((0, 2), dtype=np.int64)).shape == (0,)
+
+
+def test_texts_name_the_demands():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((20, 4)) + 3.0
+    problem = Problem.prepared(
+        A, A[:, 0] + 9.0, 2, lam=0.1, intercept=True, scale=True, feature_names=list("abcd"), must_have=["d"],
+        must_not=["b"],
+    )  # fmt: skip
+    said = "in every model: d (3); in no model: b (1); intercept, not penalised; columns scaled"
+    result = solve(problem)
+    assert f"demands      {said}" in str(result)
+    certified = str(certify(problem, support=["a", "d"]))
+    assert said in certified
+    assert "columns that meet the demands (the candidate" in certified
+    assert "demands" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
+    assert f"demands      {said}" in str(near_optimal(problem, 0.0))
+    assert f"demands: {said}" in path_table(Compared(solve_path(problem)))
+    assert f"demands   {said}" in comparison_table(compare(problem, "omp"))
+    stream = io.StringIO()
+    ProgressLog(stream).begin(problem, "0", "")
+    assert f"demands  {said}\n" in stream.getvalue()
+    assert "no intercept" not in stream.getvalue()
+    ProgressLog(stream).begin(Problem(A, A[:, 0] + 9.0, 2, lam=0.1), "0", "")
+    assert "the model has no intercept" in stream.getvalue()
+
+
 def test_a_candidate_that_breaks_a_demand_is_refused():
     rng = np.random.default_rng(9)
     A = rng.standard_normal((30, 6))
@@ -131,7 +180,7 @@ def test_intercept_scale_and_weights_against_brute_force(seed):
     )
     assert result.upper == pytest.approx(best[0], rel=1e-7, abs=1e-9)
     if problem.preparation is not None:
-        coef, constant = problem.preparation.undo(result.coef)
+        coef, constant = problem.as_given(result.coef)
         expected = best[1] / sizes
         assert np.allclose(coef, expected, rtol=1e-5, atol=1e-7 * (1 + np.abs(expected).max()))
         assert constant == pytest.approx(best[2], rel=1e-5, abs=1e-6)
@@ -152,8 +201,6 @@ def free_fit(A, y, w, lam, columns, intercept):
 def test_what_would_not_be_exact_is_refused():
     A, y = np.eye(3), np.array([1.0, -1.0, 1.0])
     for options, words in (
-        ({"intercept": True, "loss": "logistic"}, "quadratic loss only"),
-        ({"weights": [1, 2, 3], "loss": "huber", "delta": 1.0}, "quadratic loss only"),
         ({"weights": [1, 2]}, "2 weights for 3 rows"),
         ({"weights": [1, -1, 1]}, "not negative"),
         ({"weights": ["a", "b", "c"]}, "not numeric"),
@@ -172,7 +219,7 @@ def test_prepared_frames_keep_their_names_and_their_loss():
     problem = Problem.prepared(frame, rng.standard_normal(20), 2, lam=0.1, intercept=True, must_have=["b"])
     assert problem.feature_names == ("a", "b", "c", "d")
     assert problem.must_have == (1,)
-    with pytest.raises(UnsupportedError, match="quadratic loss only"):
+    with pytest.raises(UnsupportedError, match="prepared for quadratic loss"):
         problem.replace(loss="huber", delta=1.0)
 
 

@@ -13,10 +13,16 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import exactsel
 from exactsel.cli.main import main as run_command_line
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["README.md", "docs/tutorial.md", *(f"docs/howto/{p.name}" for p in sorted((ROOT / "docs/howto").glob("*.md")))]
+PAGES = [
+    "README.md",
+    "docs/tutorial.md",
+    "docs/reference/json.md",
+    *(f"docs/howto/{p.name}" for p in sorted((ROOT / "docs/howto").glob("*.md"))),
+]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 # A block after the comment <!-- not run --> is left out.
 FENCE = re.compile(
@@ -79,7 +85,7 @@ def test_the_pages_of_the_readme_exist(folder, capsys):
     for kind, body in blocks(text):
         if kind == "bash" and "--report" in body:
             run_commands(body)
-    assert {path.name for path in folder.glob("*.html")} == {"run.html", "compare.html", "play.html"}
+    assert {path.name for path in folder.glob("*.html")} == {"houses.html", "run.html", "compare.html", "play.html"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -99,6 +105,16 @@ def test_stored_outputs_are_complete(path):
     cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     assert not [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"]
+
+
+def test_every_key_of_the_json_object_is_explained():
+    page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+    for problem in (exactsel.Problem(np.eye(3), np.ones(3), 1, lam=1.0), exactsel.ColumnSubsetProblem(np.eye(3), 1)):
+        plain = exactsel.solve(problem).as_dict()
+        near = exactsel.near_optimal(problem, 0.1).as_dict()
+        row = exactsel.heuristics.run("greedy-css" if problem.family == "css" else "forward", problem).as_dict()
+        for key in {*plain, *near, *row}:
+            assert f"`{key}`" in page, key
 
 
 def test_pictures_are_there():

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.kernels.loss import loss_conjugate, loss_gradient
+from exactsel.kernels.loss import loss_conjugate
+from exactsel.kernels.rows import loss_gradient
 from exactsel.losses import Huber
 from exactsel.problem import Problem
 from exactsel_heuristics import (

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactsel.errors import InputError
-from exactsel.kernels.loss import loss_conjugate, loss_curvature, loss_gradient, loss_prox, loss_value
+from exactsel.kernels.loss import loss_conjugate, loss_prox
+from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
 from exactsel.losses import Huber, Logistic, Loss, Quadratic
 
 LOSSES = (Quadratic(), Huber(0.7), Huber(3.0), Logistic())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from functools import cached_property
 from itertools import combinations
 
@@ -10,9 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from exactsel import ColumnSubsetProblem, Problem, solve, solve_path
+from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
 from exactsel.cli.main import cli
+from exactsel.criteria import Compared
 from exactsel.errors import InputError
+from exactsel.report.path import path_table
+from exactsel.report.terminal import fitting, terminal_width
 
 
 @pytest.fixture
@@ -127,3 +132,89 @@ class TestCommandLine:
         ):
             with pytest.raises(InputError, match=said):
                 self.call("path", file, *arguments)
+
+
+class TestNear:
+    """The models close to the best of every size."""
+
+    def test_against_every_support(self, problem):
+        path = solve_path(problem, [1, 3, 4], near=0.05)
+        assert path.complete
+        for result, near in zip(path.results, path.near, strict=True):
+            values = {
+                s: problem.replace(k=result.problem["k"]).fit(s).value
+                for s in combinations(range(problem.d), result.problem["k"])
+            }
+            close = {s for s, value in values.items() if value <= 1.05 * min(values.values())}
+            assert {model.support for model in near.models} == close
+            assert near.in_every == tuple(sorted(set.intersection(*map(set, close))))
+        plain = json.loads(path.to_json())
+        assert plain["near_share"] == 0.05
+        assert [len(row["near"]["models"]) for row in plain["results"]] == [len(near.models) for near in path.near]
+        assert "near" not in json.loads(solve_path(problem, [2]).to_json())["results"][0]
+
+    def test_a_list_cut_short_says_so(self, problem):
+        path = solve_path(problem, [2, 3], near=10.0, cap=5)
+        assert not path.complete
+        assert {near.termination for near in path.near} == {"cap"}
+        assert path.reached
+
+    def test_no_time_for_a_list(self, problem):
+        path = solve_path(problem, [2], near=0.1, time_limit=0.0)
+        assert not path.complete
+        assert path.near[0].in_every is None
+
+    @pytest.mark.parametrize("options", [{"near": -0.1}, {"near": np.nan}, {"near": 0.1, "cap": 0}])
+    def test_what_is_refused(self, problem, options):
+        with pytest.raises(InputError, match=r"give --(near|cap)"):
+            solve_path(problem, **options)
+
+    def test_the_command(self, problem, tmp_path):
+        file = tmp_path / "p.npz"
+        np.savez(file, A=problem.A, y=problem.y, lam=0.1, feature_names=np.array(problem.feature_names))
+        run = CliRunner().invoke(cli, ["path", str(file), "--k-max", "3", "--near", "0.05"], standalone_mode=False)
+        assert run.return_value == 0
+        expected = solve_path(problem, [1, 2, 3], near=0.05).near
+        rows = run.stdout[run.stdout.index("sets  columns") :].splitlines()[1:4]
+        assert [row.split()[:2] for row in rows] == [[str(k), str(len(n.models))] for k, n in enumerate(expected, 1)]
+        cut = ["path", str(file), "--k-max", "3", "--near", "5", "--cap", "4", "--json"]
+        run = CliRunner().invoke(cli, cut, standalone_mode=False)
+        assert run.return_value == 1
+        assert not json.loads(run.stdout)["results"][2]["near"]["complete"]
+        shown = CliRunner().invoke(cli, cut[:-1], standalone_mode=False).stdout
+        assert "INCOMPLETE (cap)" in shown
+
+
+class TestNarrowTerminals:
+    @pytest.mark.parametrize("width", [30, 60, 80, 200, None])
+    def test_the_table_fits_and_says_what_it_leaves_out(self, problem, width):
+        compared = Compared(solve_path(problem))
+        lines = path_table(compared, width).splitlines()
+        table = lines[: 1 + len(compared.path.results)]
+        assert len({line.index(line.split("  ")[-1]) for line in table}) <= 2  # supports stand below each other
+        assert all(name in table[0].split() for name in ("k", "objective", "support"))
+        told = next((line for line in lines if "narrow terminal" in line), "")
+        for name in ("lam", "gap", "claim", "nodes", "time", "AIC", "BIC", "EBIC"):
+            assert (name in table[0].split()) != (name in re.findall(r"\w+", told))
+        assert bool(told) == (width is not None and width < 150)
+        if width is not None and width >= 60:
+            assert len(table[0]) <= width
+
+    def test_the_least_important_go_first(self):
+        widths = {"a": 5, "b": 5, "c": 5}
+        assert fitting(widths, ["b", "a"], None) == fitting(widths, ["b", "a"], 18) == ["a", "b", "c"]
+        assert fitting(widths, ["b", "a"], 17) == ["a", "c"]
+        assert fitting(widths, ["b", "a"], 1) == ["c"]
+
+    def test_only_a_terminal_has_a_width(self, tmp_path):
+        assert terminal_width(io.StringIO()) is None
+        with (tmp_path / "file").open("w") as file:
+            assert terminal_width(file) is None
+
+    def test_the_progress_table(self, problem, monkeypatch):
+        monkeypatch.setattr("exactsel.report.log.terminal_width", lambda stream: 60)
+        stream = io.StringIO()
+        solve(problem, callback=ProgressLog(stream))
+        lines = stream.getvalue().splitlines()
+        assert lines[0].split() == ["lower", "upper", "gap", "time"]
+        assert max(map(len, lines)) <= 60

@@ -15,6 +15,7 @@ from pages import checked_page
 from exactsel import ColumnSubsetProblem, InputError, Problem, Search, load, solve, write_report
 from exactsel.cli.main import main as run_command_line
 from exactsel.history import MOST_POINTS, History
+from exactsel.report.close import close_models
 from exactsel.report.exchange import NEAR, neighbourhood
 from exactsel.report.page import embedded_json
 from exactsel.report.run import headline, run_page
@@ -164,7 +165,7 @@ class TestExchanges:
         assert all(exchange.replacement not in (0, None) for exchange in around.exchanges)
         shown = checked_page(run_page(result, problem)).shown
         assert "that the demands allow" in shown
-        assert "columns in no model" in shown
+        assert "in every model: 5; in no model: 0" in shown
 
     def test_every_column_chosen(self):
         problem = random_problem(1, d=3, k=3)
@@ -185,6 +186,55 @@ class TestExchanges:
         monkeypatch.setattr("exactsel.report.exchange.MOST_MODELS", 3)
         problem = random_problem(2, d=5, k=2)
         assert neighbourhood(problem, (0, 1), 1.0, []) is None
+
+
+class TestCloseModels:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_complete_list(self, seed):
+        problem = random_problem(seed, d=6, k=3)
+        result = solve(problem)
+        values = {s: problem.fit(s).value for s in itertools.combinations(range(6), 3)}
+        close = close_models(problem, result)
+        best = {s for s, value in values.items() if value <= (1 + close.share) * min(values.values())}
+        assert close.share == NEAR
+        assert {model.support for model in close.near.models} == best
+        shown = checked_page(run_page(result, problem)).shown
+        expected = "No other set of 3 columns" if len(best) == 1 else f"Exactly {len(best)} sets of 3 columns"
+        assert expected in shown
+        assert "not a complete list" not in shown
+
+    def test_how_often_each_column_occurs(self):
+        problem = Problem(np.eye(5), np.array([5.0, 1, 1, 1, 0]), 3, lam=0.1, feature_names=list("abcde"))
+        result = solve(problem)
+        shown = checked_page(run_page(result, problem)).shown
+        assert "Exactly 3 sets of 3 columns" in shown
+        assert "Columns in all of them: a (0)." in shown
+        assert "a (0) 3 100" in shown
+        assert "b (1) 2 67" in shown
+
+    def test_too_many_or_too_slow_falls_back_and_says_so(self, monkeypatch):
+        problem = Problem(np.eye(8), np.ones(8), 3, lam=0.1)
+        result = solve(problem)
+        monkeypatch.setattr("exactsel.report.close.CAP", 10)
+        shown = checked_page(run_page(result, problem)).shown
+        assert "was not made: there are more than 10 within 0.1 % of the best." in shown
+        assert "(not a complete list)" in shown
+        monkeypatch.setattr("exactsel.report.close.SECONDS", (0.0, 0.0))
+        shown = checked_page(run_page(result, problem)).shown
+        assert "seconds were too few" in shown
+
+    def test_a_time_limit_holds_for_search_and_list(self):
+        problem = random_problem(0, d=6, k=3)
+        result = solve(problem, time_limit=1000.0)
+        assert close_models(problem, result).near is not None
+        spent = replace(result, times={**result.times, "total": 1000.0})
+        assert close_models(problem, spent).near is None
+
+    def test_what_is_not_proven_has_no_list(self):
+        problem = random_problem(1, d=30, k=5, loss="logistic")
+        result = replace(solve(problem, node_limit=1), claim=Claim.BOUNDED)
+        assert close_models(problem, result).near is None
+        assert "is not proven to be the best" in checked_page(run_page(result, problem)).shown
 
 
 class TestCharts:
@@ -222,7 +272,7 @@ class TestFigures:
         with pytest.raises(InputError, match="no history"):
             replace(result, history=None).plot_bounds()
         with pytest.raises(InputError, match="no coefficients"):
-            replace(result, coef=np.empty(0)).plot_coefficients()
+            replace(result, coef=np.empty(0), model=None).plot_coefficients()
 
 
 class TestCommand:
@@ -245,7 +295,7 @@ class TestCommand:
         shown = checked_page((tmp_path / "run.html").read_text(encoding="utf-8")).shown
         check = shlex.join(["exactsel", "verify", "a b.exsel", instance, "--k", "3", "--must-have", "spike"])
         assert check in shown
-        assert "columns in every model" in shown
+        assert "in every model: spike" in shown
         with pytest.raises(SystemExit) as ended:
             run_command_line(shlex.split(check)[1:])
         assert ended.value.code == 0

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx
 import numpy as np
 import pytest
 
-from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, solve
+from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
+from exactsel.model import Model
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.result import Result, claim_of, finite
@@ -113,6 +116,12 @@ class TestText:
         assert "events" not in repr(result)
         assert len(repr(result)) < 2000
 
+    def test_a_notebook_shows_the_text(self, result, problem):
+        for shown in (result, certify(problem, support=[0]), near_optimal(problem, 0.0)):
+            said = []
+            shown._repr_pretty_(SimpleNamespace(text=said.append), False)
+            assert said == [str(shown)]
+
     def test_the_empty_model_and_infinite_bounds(self):
         assert "support      none" in str(result_with(1.0, -math.inf))
         assert "heuristic_only: nothing is proven" in str(result_with(1.0, -math.inf))
@@ -121,15 +130,21 @@ class TestText:
         assert "0.5   for small models only" in str(result_with(1.0, 0.5, scope="small models only"))
 
     def test_model_table(self):
-        lines = model_table((0, 2), np.array([1.5, 0.0, -2.0]), ["height", "b", "c"]).splitlines()
+        facts = {"feature_names": ["height", "b", "c"], "d": 3}
+        made = result_with(1.0, 1.0, support=(0, 2), model=Model(np.array([1.5, 0.0, -2.0]), None), problem=facts)
+        lines = model_table(made).splitlines()
         assert [line.split() for line in lines] == [
             ["column", "name", "coefficient"],
             ["0", "height", "1.5"],
             ["2", "c", "-2"],
         ]
         assert len({len(line) for line in lines}) == 1
-        assert model_table((1,), np.array([0.0, 3.0]), None).splitlines()[1].split() == ["1", "3"]
-        assert len(model_table((), np.zeros(2), ["a", "b"]).splitlines()) == 1
+        forced = model_table(replace(made, problem={**facts, "must_have": (0, 1)}))
+        assert forced.splitlines()[2].split() == ["1", "b", "0", "forced", "in"]
+        assert "forced in, with coefficient 0: 1" in str(replace(made, problem={**facts, "must_have": (0, 1)}))
+        bare = result_with(1.0, 1.0, support=(1,), model=Model(np.array([0.0, 3.0]), None))
+        assert model_table(bare).splitlines()[1].split() == ["1", "3"]
+        assert len(model_table(result_with(1.0, 1.0)).splitlines()) == 1
 
 
 class TestJson:
@@ -147,6 +162,37 @@ class TestJson:
         assert (plain["n"], plain["d"], plain["k"], plain["lam"]) == (30, 12, 4, 0.05)
         assert plain["problem_hash"] == problem.hash
         assert plain["settings"]["tree"] == "binary"
+
+    def test_coefficients_are_those_of_the_columns_as_given(self):
+        """Also where the search worked on prepared data; what was done, and the coefficients of those, stand apart."""
+        rng = np.random.default_rng(0)
+        A = rng.standard_normal((30, 5)) * [1, 10, 100, 1, 1] + 3
+        y = A @ [1.0, 0.2, 0.03, 0, 0] + 7
+        made = solve(Problem.prepared(A, y, 3, lam=1e-3, intercept=True, scale=True, must_have=[4]))
+        plain = json.loads(made.to_json())
+        assert plain["coef"] == made.model.coef.tolist()
+        assert plain["intercept"] == made.model.intercept
+        assert plain["prepared"] == {"intercept": True, "scale": True, "weights": False, "coef": made.coef.tolist()}
+        assert [(row["column"], row["coef"], row["must_have"]) for row in plain["model"]] == [
+            (j, made.model.coef[j], j == 4) for j in made.shown
+        ]
+        predicted = A @ plain["coef"] + plain["intercept"]
+        np.testing.assert_allclose(made.model.predict(A), predicted)
+        assert 0.5 * np.sum((y - predicted) ** 2) <= made.upper
+        scaled = json.loads(solve(Problem.prepared(A, y, 2, lam=1e-3, scale=True)).to_json())
+        assert scaled["intercept"] is None
+        assert scaled["prepared"]["intercept"] is False
+        assert json.loads(solve(Problem(A, y, 2, lam=1e-3)).to_json())["prepared"] is None
+        with pytest.raises(InputError, match="the model has 5 columns"):
+            made.model.predict(A[:, :4])
+
+    def test_a_column_forced_in_with_coefficient_zero_is_shown(self):
+        """The support holds what the model uses; the model's rows also what had to be in it."""
+        A = np.eye(4)
+        made = solve(Problem(A, [3.0, 2.0, 0.0, 0.0], 2, lam=0.1, must_have=[3]))
+        assert made.support == (0,)
+        rows = [(row["column"], bool(row["coef"]), row["must_have"]) for row in made.as_dict()["model"]]
+        assert rows == [(0, True, False), (3, False, True)]
 
     def test_options_go_to_dumps(self, result):
         assert result.to_json(indent=1).count("\n") > 20

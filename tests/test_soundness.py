@@ -273,7 +273,9 @@ def test_a_time_limit_of_nothing():
 
 def fingerprint(case, options):
     events = []
-    result = solve(case.problem(), callback=lambda event, _: events.append(plain(event)), signals=(), **options)
+    result = solve(
+        case.problem(), callback=lambda event, _: events.append(plain(event)), signals=(), details=True, **options
+    )
     return result.tree_hash, events, result.upper, result.lower, result.support
 
 

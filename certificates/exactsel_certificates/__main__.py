@@ -1,6 +1,7 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
-INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss and delta; options override the file.
+INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows) and
+intercept (1 for one); options override the file.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
 
@@ -45,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--delta", type=float, help="Huber threshold")
     parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
+    parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--exact-limit", type=float, default=EXACT_LIMIT, help="multiplications in exact arithmetic")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser
@@ -77,7 +79,9 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     delta = float(given("delta")) if loss == "huber" else np.inf
     y = np.asarray(stored["y"], dtype=np.float64)
     lam = float(given("lam"))
-    return _checked(Instance(A, y, k, loss, lam, delta, options.must_have, options.must_not))
+    weights = np.asarray(stored["weights"], dtype=np.float64) if "weights" in stored else None
+    intercept = options.intercept or bool(stored.get("intercept", False))
+    return _checked(Instance(A, y, k, loss, lam, delta, options.must_have, options.must_not, weights, intercept))
 
 
 def _checked(instance: Instance) -> Instance:

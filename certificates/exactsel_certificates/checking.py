@@ -200,6 +200,8 @@ class _About:
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
             ("d", proof.d, self.d), ("k", proof.k, self.instance.k),
+            ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
+            ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
         ):  # fmt: skip
             if theirs != ours:
                 return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
@@ -234,11 +236,12 @@ class _About:
         if isinstance(instance, ColumnInstance):
             return f"||A - S S+ A||_F^2 over at most k columns S of A, {size}"
         delta = f"(delta={instance.delta!r})" if instance.loss == "huber" else ""
-        loss = f"{instance.loss}{delta}, lam={instance.lam!r}"
+        model = "Ax + c" if instance.intercept else "Ax"
+        loss = f"{'weighted ' if instance.weights is not None else ''}{instance.loss}{delta}, lam={instance.lam!r}"
         for name in ("must_have", "must_not"):
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
-        return f"L(Ax) + (lam/2)||x||^2 over x with at most k non-zeros, {loss}, {size}"
+        return f"L({model}) + (lam/2)||x||^2 over x with at most k non-zeros, {loss}, {size}"
 
     def assumed(self) -> tuple[str, ...]:
         """What is taken for granted about this machine's arithmetic."""
@@ -258,10 +261,14 @@ def problem_hash(instance: AnyInstance) -> str:
         header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
         if instance.must_have or instance.must_not:
             header |= {"must_have": instance.must_have, "must_not": instance.must_not}
+        header |= {"intercept": True} if instance.intercept else {}
+        header |= {"weights": True} if instance.weights is not None else {}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
     digest.update(np.ascontiguousarray(instance.A, dtype="<f8").tobytes())
     if isinstance(instance, Instance):
         digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
+        if instance.weights is not None:
+            digest.update(np.asarray(instance.weights, dtype="<f8").tobytes())
     return digest.hexdigest()
 
 

@@ -33,8 +33,13 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 }
 """Names in the order they are stored, each with the types it may have."""
 
-RESERVED = ("weights", "groups", "intercept")
+FLAGS = ("weights", "intercept")
+"""What the problem has besides: true, or null where it has not."""
+
+RESERVED = ("groups",)
 """Places kept for what a later version may speak of; null in this one."""
+
+LAST_ENTRIES = ("weights", "groups", "intercept")
 
 SCOPES = ("", "bounded models")
 
@@ -64,6 +69,10 @@ class Proof:
     """Claimed: no model within ``scope`` has a smaller objective."""
     upper: float
     """Claimed: the model in ``model_index`` and ``model_value`` has no larger objective."""
+    weights: bool
+    """Whether the rows have weights."""
+    intercept: bool
+    """Whether models have an unpenalised intercept."""
     scope: str
     """Empty, or ``bounded models``: the lower bound speaks of models with abs(x_j) ||a_j|| <= 10^6 ||y||."""
     curvature: NDArray[np.float64]
@@ -79,7 +88,9 @@ class Proof:
 def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
     """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8."""
     listed = [[name, *arrays[name]] for name in ARRAYS]
-    whole = {"format": "exsel", "version": VERSION, **entries, **dict.fromkeys(RESERVED), "arrays": listed}
+    last = {name: entries.get(name) for name in LAST_ENTRIES}
+    first = {name: value for name, value in entries.items() if name not in last}
+    whole = {"format": "exsel", "version": VERSION, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -125,6 +136,9 @@ def _header(text: bytes) -> dict[str, Any]:
     for name in RESERVED:
         if header.get(name) is not None:
             raise MalformedError(f"the proof speaks of {name}, which version {VERSION} does not know.")
+    for name in FLAGS:
+        if header.get(name) is not None and header[name] is not True:
+            raise MalformedError(f"the header's {name} is {header[name]!r}, neither true nor null.")
     if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != len(ARRAYS):
         raise MalformedError(f"the header must list {len(ARRAYS)} arrays.")
     return header
@@ -132,7 +146,7 @@ def _header(text: bytes) -> dict[str, Any]:
 
 def _entries(header: dict[str, Any]) -> dict[str, Any]:
     """The header's entries with their types checked."""
-    entries: dict[str, Any] = {}
+    entries: dict[str, Any] = {name: header.get(name) is True for name in FLAGS}
     for name in ("n", "d", "k"):
         value = header.get(name)
         if type(value) is not int or not 0 <= value < 2**31:

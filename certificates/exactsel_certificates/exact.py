@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.levels import TOO_SMALL, find_levels
 
 RADIUS = 10**6
 """With lam = 0 and dependent columns a bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
@@ -75,13 +76,46 @@ class ExactBounds:
         return (constant - square - rest - self._counted(S, C, terms)) / 2
 
     def at_dual(self, S: Sequence[int], C: Sequence[int], vector: Scaled) -> Fraction:
-        """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0."""
+        """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0.
+
+        With weights or an intercept ``vector`` holds the slopes of the rows, as in rigorous.py.
+        """
+        if self.instance.adjusted:
+            return self._at_slopes(S, C, vector)
         terms = {j: self._inner(j, vector) ** 2 / self.lam for j in [*S, *C]}
         return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
 
+    def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:
+        w = scaled(np.ones(self.y.values.size) if self.instance.weights is None else self.instance.weights)
+        weighted = slopes.values * w.values
+        sides = [np.array([v > 0 for v in weighted]), np.array([v <= 0 for v in weighted])]
+        parts = [Fraction(1), Fraction(1)]
+        if self.instance.intercept:
+            sums = [abs(sum(weighted[side].tolist())) for side in sides]
+            small = _fraction(min(sums), slopes.exponent + w.exponent) <= Fraction(TOO_SMALL)
+            parts = [Fraction(0) if small else min(Fraction(1), Fraction(sums[1 - i], sums[i])) for i in (0, 1)]
+        value, inner = Fraction(0), dict.fromkeys([*S, *C], Fraction(0))
+        for side, part in zip(sides, parts, strict=True):
+            rows = Scaled(slopes.values[side], slopes.exponent)
+            value += part * self._minus_conjugate_of(rows, side, Scaled(w.values[side], w.exponent))
+            for j in inner:
+                product = self.A.values[side, j] @ weighted[side]
+                inner[j] += part * _fraction(product, self.A.exponent + slopes.exponent + w.exponent)
+        return value - self._counted(S, C, {j: v * v / self.lam for j, v in inner.items()}) / 2
+
+    def _minus_conjugate_of(self, slopes: Scaled, side: Any, w: Scaled) -> Fraction:
+        """The weighted sum of -l* over some rows, rounded downwards for logistic loss."""
+        if self.instance.loss == "logistic":
+            chances = [abs(_fraction(value, slopes.exponent)) for value in slopes.values]
+            pairs = zip(chances, w.values, strict=True)
+            return sum((_fraction(v, w.exponent) * _entropy([p]) for p, v in pairs), Fraction(0))
+        square = _fraction(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
+        product = w.values @ (slopes.values * self.y.values[side])
+        return -square / 2 - _fraction(product, slopes.exponent + self.y.exponent + w.exponent)
+
     def dual_vector(self, x: FloatArray) -> Scaled:
-        """The gradient of L at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
-        _, z, residual = self._predict([Fraction(value) for value in x.tolist()])
+        """The slopes of the rows at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
+        _, z, residual = self._levelled([Fraction(value) for value in x.tolist()])
         if self.instance.loss == "logistic":
             labels = [int(label) for label in self.instance.y.tolist()]
             rows = zip(z.values, labels, strict=True)
@@ -110,21 +144,35 @@ class ExactBounds:
 
     def objective(self, x: FloatArray) -> Fraction:
         """P(x) for a model (d,) of doubles; for logistic loss no smaller than P(x), and larger by less than 10^-40."""
-        w, z, residual = self._predict([Fraction(float(value)) for value in x])
+        w, z, residual = self._levelled([Fraction(float(value)) for value in x])
         ridge = self.lam * sum((value * value for value in w.values()), Fraction(0)) / 2
         if self.instance.loss == "logistic":
-            return ridge + _logistic_loss(z, self.instance.y)
+            return ridge + _logistic_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "quadratic":
             return ridge + _fraction(residual.values @ residual.values, 2 * residual.exponent) / 2
         delta = Fraction(self.instance.delta)
         sizes = [abs(_fraction(value, residual.exponent)) for value in residual.values]
         steep = [min(size, delta) for size in sizes]
-        return ridge + sum((s * (size - s / 2) for s, size in zip(steep, sizes, strict=True)), Fraction(0))
+        rows = [s * (size - s / 2) for s, size in zip(steep, sizes, strict=True)]
+        weights = np.ones(len(rows)) if self.instance.weights is None else self.instance.weights
+        return ridge + sum((Fraction(v) * row for v, row in zip(weights.tolist(), rows, strict=True)), Fraction(0))
 
     def gradient(self, columns: Sequence[int], x: Sequence[Fraction]) -> FloatArray:
         """A'(Ax - y) + lam x on some columns, exact but for the last rounding; quadratic loss."""
         w, _, residual = self._predict(x)
         return np.array([float(self._inner(j, residual) + self.lam * w.get(j, Fraction(0))) for j in columns])
+
+    def _levelled(self, x: Sequence[Fraction]) -> tuple[dict[int, Fraction], Scaled, Scaled]:
+        """As :meth:`_predict`, with an intercept added to the predictions where there is one."""
+        w, z, residual = self._predict(x)
+        about = self.instance
+        if not about.intercept:
+            return w, z, residual
+        row = np.array([[float(_fraction(value, z.exponent)) for value in z.values]])
+        level = scaled(find_levels(about.loss, about.delta, about.y, about.weights, row)[:1])
+        exponent = min(z.exponent, level.exponent, self.y.exponent)
+        moved = z.at(exponent) + level.at(exponent)[0]
+        return w, Scaled(moved, exponent), Scaled(moved - self.y.at(exponent), exponent)
 
     def _predict(self, x: Sequence[Fraction]) -> tuple[dict[int, Fraction], Scaled, Scaled]:
         """The non-zeros of x, Ax, and Ax - y."""
@@ -196,8 +244,12 @@ def _entropy(chances: Sequence[Fraction]) -> Fraction:
     return Fraction(total) - Fraction(len(chances) + 1, 10 ** (DIGITS - 8))
 
 
-def _logistic_loss(z: Scaled, y: FloatArray) -> Fraction:
-    """sum log(1 + exp(-y z)), rounded upwards."""
+def _logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fraction:
+    """The (weighted) sum of log(1 + exp(-y z)), rounded upwards."""
+    if weights is not None:
+        rows = zip(z.values, y, weights.tolist(), strict=True)
+        single = ((Scaled(np.array([v], dtype=object), z.exponent), np.array([label]), w) for v, label, w in rows)
+        return sum((Fraction(w) * _logistic_loss(row, label, None) for row, label, w in single), Fraction(0))
     with localcontext() as context:
         context.prec = DIGITS
         total = Decimal(0)

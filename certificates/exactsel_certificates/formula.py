@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.levels import find_levels
+
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 
@@ -46,24 +48,39 @@ class Instance:
     """Columns every model holds, ascending; they count towards k."""
     must_not: tuple[int, ...] = ()
     """Columns no model holds, ascending."""
+    weights: FloatArray | None = None
+    """(n,) positive weights of the rows, Huber and logistic loss; for quadratic loss the data hold them."""
+    intercept: bool = False
+    """Whether models have an unpenalised intercept; as ``weights``."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise ValueError(f"the loss is '{self.loss}', but formulas are known for {', '.join(LOSSES)} only.")
         if self.A.ndim != 2 or self.y.shape != self.A.shape[:1]:
             raise ValueError(f"A has shape {self.A.shape} and y {self.y.shape}; expected (n, d) and (n,).")
+        if self.adjusted and self.loss == "quadratic":
+            raise ValueError("weights and intercept of quadratic loss are worked into A and y, not stated besides.")
+        if self.weights is not None and not (
+            self.weights.shape == self.y.shape and np.all(self.weights > 0) and np.all(np.isfinite(self.weights))
+        ):
+            raise ValueError("the weights must be positive finite numbers, one for each row.")
         forced = (*self.must_have, *self.must_not)
         if len({*forced}) < len(forced) or not {*forced} <= {*range(self.A.shape[1])} or len(self.must_have) > self.k:
             raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
 
+    @property
+    def adjusted(self) -> bool:
+        """Whether there are weights or an intercept."""
+        return self.intercept or self.weights is not None
+
 
 def loss_value(instance: Instance, z: Any) -> float:
-    """L(z), the sum over rows, of predictions z (n,)."""
+    """L(z), the sum over rows, of predictions z (n,) that hold the intercept if there is one."""
     return float(_loss_value(instance, _long(z)))
 
 
 def loss_gradient(instance: Instance, z: Any) -> Long:
-    """The gradient of L at z, both (n,)."""
+    """The derivative of the loss of each row at z, both (n,); without weights that is the gradient of L."""
     y = _long(instance.y)
     residual = _long(z) - y
     if instance.loss == "quadratic":
@@ -82,9 +99,18 @@ def conjugate(instance: Instance, beta: Any) -> float:
 
 
 def objective(instance: Instance, x: Any) -> float:
-    """P(x) for a full coefficient vector (d,)."""
+    """P(x) for a full coefficient vector (d,), with the best intercept where there is one."""
     x = _long(x)
-    return float(_loss_value(instance, _long(instance.A) @ x) + 0.5 * instance.lam * (x @ x))
+    return float(_loss_value(instance, predictions(instance, x)) + 0.5 * instance.lam * (x @ x))
+
+
+def predictions(instance: Instance, x: Any) -> Long:
+    """Ax (n,), and the best intercept where there is one."""
+    z = _long(instance.A) @ _long(x)
+    if not instance.intercept:
+        return z
+    row = np.asarray(z, dtype=np.float64)[None]
+    return _long(z + find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
 
 
 def dual_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Any) -> float:
@@ -98,9 +124,23 @@ def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequen
 
     There Fenchel's equality gives -L*(beta) = L(Ax) - beta'Ax, which is safer than logarithms of small numbers.
     """
-    z = _long(instance.A) @ _long(x)
+    z = predictions(instance, x)
     beta = loss_gradient(instance, z)
+    if instance.adjusted:
+        shares = _shares(instance, beta)
+        value = np.sum(shares * (_row_values(instance, z) - beta * z))
+        return float(value - _largest_squares(instance, inside, candidates, shares * beta))
     return float(_loss_value(instance, z) - beta @ z - _largest_squares(instance, inside, candidates, beta))
+
+
+def _shares(instance: Instance, slopes: Long) -> Long:
+    """What each row's slope is multiplied by: its weight and, with an intercept, its side's part (see levels.py)."""
+    weights = np.ones(len(slopes), dtype=np.longdouble) if instance.weights is None else _long(instance.weights)
+    if not instance.intercept:
+        return weights
+    sums = [np.sum(weights * slopes, where=slopes > 0), -np.sum(weights * slopes, where=slopes < 0)]
+    plus, minus = (min(1.0, sums[1 - side] / sums[side]) if sums[side] > 0 else 1.0 for side in (0, 1))
+    return _long(weights * np.where(slopes > 0, plus, minus))
 
 
 def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any) -> float:
@@ -109,8 +149,10 @@ def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Seq
     Each entry of beta then moves by at most (d + 4) 2^-53 (sum_j abs(A_ij x_j) + abs(y_i)), to first order.
     """
     A, x, y = _long(instance.A), _long(x), _long(instance.y)
-    z = A @ x
+    z = predictions(instance, x)
     beta = loss_gradient(instance, z)
+    if instance.adjusted:
+        beta = beta * _shares(instance, beta)
     moved = (x.size + 4) * 2.0**-53 * (np.abs(A) @ np.abs(x) + np.abs(y))
     v, shift = np.abs(A.T @ beta), np.abs(A).T @ moved
     changes = 2 * v * shift + shift * shift
@@ -196,14 +238,19 @@ def _long(values: Any) -> Long:
 
 
 def _loss_value(instance: Instance, z: Long) -> Any:
+    rows = _row_values(instance, z)
+    return np.sum(rows if instance.weights is None else _long(instance.weights) * rows)
+
+
+def _row_values(instance: Instance, z: Long) -> Long:
     y = _long(instance.y)
     if instance.loss == "quadratic":
-        return 0.5 * np.sum((z - y) ** 2)
+        return 0.5 * (z - y) ** 2
     if instance.loss == "huber":
         r, delta = np.abs(z - y), instance.delta
-        return np.sum(np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
+        return _long(np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
     t = -y * z
-    return np.sum(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
+    return _long(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
 
 
 def _conjugate(instance: Instance, beta: Long) -> Any:

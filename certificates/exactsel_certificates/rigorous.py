@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.levels import find_levels, side_parts
 from exactsel_certificates.walk import FREE, IN, OUT
 
 U = 2.0**-53
@@ -99,9 +100,11 @@ class RigorousBounds:
             return Evaluated(constant - 0.5 * convex_part - slack, terms)
 
     def gradients(self, W: FloatArray) -> FloatArray:
-        """Dual vectors (B, n) in the domain of the conjugate: about the gradient of L at AW', row by row."""
+        """Dual vectors (B, n) in the domain of the conjugate: about the slopes of the rows at AW', row by row."""
         with np.errstate(all="ignore"):
             Z = W @ self.A.T
+            if self.instance.intercept:
+                Z = Z + find_levels(self.instance.loss, self.instance.delta, self.y, self.instance.weights, Z)[:, None]
             if self.instance.loss != "logistic":
                 return self.projected(Z - self.y)
             t = -self.y * Z
@@ -116,12 +119,48 @@ class RigorousBounds:
         return B
 
     def at_duals(self, B: FloatArray) -> Evaluated:
-        """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0."""
+        """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0.
+
+        With weights or an intercept B holds the slopes of the rows, from which the dual vector is made.
+        """
+        if self.instance.adjusted:
+            return self._at_slopes(B)
         with np.errstate(all="ignore"):
             V = B @ self.A
             error = self.norms * (gamma(self.n + 2) * lengths(B))[:, None] + self.n * TINY
             terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
             return Evaluated(self._minus_conjugate(B), terms)
+
+    def _at_slopes(self, G: FloatArray) -> Evaluated:
+        """Formula (2) with weights and intercept (see levels.py), at slopes G (P, n) in the domain of l*.
+
+        The dual vector is exact by definition; its entries in doubles, B here, and the parts of the two sides are off
+        by what 2n + 8 roundings can do, also where the sums do not tell which side is the larger.
+        """
+        w = np.ones(self.n) if self.instance.weights is None else self.instance.weights
+        with np.errstate(all="ignore"):
+            B, rising = w * G, G > 0
+            plus = minus = np.ones((len(G), 1))
+            if self.instance.intercept:
+                sums = np.sum(B, axis=1, where=rising), -np.sum(B, axis=1, where=~rising)
+                plus, minus = (parts[:, None] for parts in side_parts(*sums))
+            shares = np.where(rising, plus, minus)
+            B = B * shares
+            V = B @ self.A
+            error = self.norms * (gamma(3 * self.n + 32) * lengths(B))[:, None] + self.n * TINY
+            terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
+            rows, sizes = self._conjugate_rows(G)
+            value = np.sum(shares * w * rows, axis=1)
+            return Evaluated(value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1), terms)
+
+    def _conjugate_rows(self, G: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """-l* of each row, and sizes of which a row's value is off by no more than 32 roundings."""
+        if self.instance.loss == "logistic":
+            p = -self.y * G
+            rows = np.where(p > 0, -p * np.log(p), 0.0) + np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
+            return rows, rows
+        squares, products = 0.5 * G * G, self.y * G
+        return -(squares + products), squares + np.abs(products)
 
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
         if self.instance.loss == "logistic":
@@ -188,6 +227,10 @@ def model_objective(instance: Instance, x: Any) -> float:
         z = A @ x
         # What underflow does to a row, about d 2^-1074, is less than the factor and the TINY at the end allow for.
         error = gamma(d) * (np.abs(A) @ np.abs(x)) + 2 * U * (np.abs(z) + np.abs(y))
+        if instance.intercept:
+            level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
+            z = z + level
+            error = error + 2 * U * (np.abs(z) + np.abs(level))
         if instance.loss == "logistic":
             t = -y * z + error
             rows = np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t)))
@@ -195,5 +238,6 @@ def model_objective(instance: Instance, x: Any) -> float:
             size = np.abs(z - y) + error
             steep = np.minimum(size, instance.delta)
             rows = steep * (size - 0.5 * steep)
+        rows = rows if instance.weights is None else instance.weights * rows
         value = float(np.sum(rows) + 0.5 * instance.lam * np.sum(x * x)) * (1.0 + gamma(n + d + 32)) + TINY
     return value if np.isfinite(value) else np.inf

@@ -11,10 +11,11 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from decimal import Decimal, getcontext
 from fractions import Fraction as F
 from itertools import accumulate, pairwise
 from typing import Any
+
+from exactsel_certificates.standalone_rows import entropy, intercept, logistic, shares
 
 NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
 TYPES = {"<f8": "d", "<f4": "f", "<i4": "i", "<u2": "H", "u1": "B"}
@@ -50,7 +51,8 @@ def read(data: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
         raise Malformed("bad header") from None
     need(proof.get("format") == "exsel" and type(proof.get("version")) is int and proof["version"] == 1, "version")
-    need(all(proof.get(name) is None for name in ("weights", "groups", "intercept")), "reserved")
+    need(proof.get("groups") is None, "reserved")
+    need(all(proof.get(name) is None or proof[name] is True for name in ("weights", "intercept")), "flags")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
     need(proof.get("scope") in ("", "bounded models"), "scope")
@@ -169,8 +171,12 @@ def dot(a: list[F], b: list[F]) -> F:
 class Regression:
     """Exact bounds for one regression problem."""
 
-    def __init__(self, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float) -> None:
+    def __init__(
+        self, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
+        weights: Sequence[float] | None = None, level: bool = False,
+    ) -> None:  # fmt: skip
         self.columns = [[F(row[j]) for row in A] for j in range(len(A[0]))]
+        self.weights, self.level = [F(1)] * len(y) if weights is None else [F(w) for w in weights], level
         self.y, self.k, self.loss, self.lam, self.delta = [F(v) for v in y], k, loss, F(lam), delta
         d = len(self.columns)
         self.G = [[F(0)] * d for _ in range(d)]
@@ -186,8 +192,10 @@ class Regression:
         return sum((terms[j] for j in S), F(0)) + sum(largest, F(0))
 
     def predict(self, x: dict[int, F]) -> list[F]:
-        """Ax."""
-        return [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
+        """Ax, and the intercept where there is one."""
+        z = [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
+        c = intercept(self.loss, self.delta, z, self.y, self.weights) if self.level else F(0)
+        return [v + c for v in z]
 
     def curved(self, S: set[int], C: set[int], x: dict[int, F], D: list[F]) -> F:
         """Formula (3)."""
@@ -205,10 +213,13 @@ class Regression:
             beta = [min(max(v, -self.delta), self.delta) for v in beta]
         p = [min(max(-v * float(label), 0.0), 1.0) for v, label in zip(beta, self.y, strict=True)]
         if self.loss == "logistic":
-            exact, value = [-F(q) * label for q, label in zip(p, self.y, strict=True)], entropy(p)
+            exact = [-F(q) * label for q, label in zip(p, self.y, strict=True)]
+            rows = [entropy([q]) for q in p]
         else:
             exact = [F(v) for v in beta]
-            value = -dot(exact, exact) / 2 - dot(exact, self.y)
+            rows = [-v * v / 2 - v * t for v, t in zip(exact, self.y, strict=True)]
+        counts = shares(exact, self.weights, self.level)
+        value, exact = dot(counts, rows), [s * v for s, v in zip(counts, exact, strict=True)]
         terms = {j: dot(self.columns[j], exact) ** 2 / self.lam for j in S | C}
         return value - self.counted(S, C, terms) / 2
 
@@ -256,12 +267,12 @@ class Regression:
         """P(x), rounded upwards."""
         z, ridge = self.predict(x), self.lam * sum((v * v for v in x.values()), F(0)) / 2
         if self.loss == "logistic":
-            return ridge + logistic([-a * b for a, b in zip(z, self.y, strict=True)])
+            return ridge + dot(self.weights, [logistic([-a * b]) for a, b in zip(z, self.y, strict=True)])
         sizes = [abs(a - b) for a, b in zip(z, self.y, strict=True)]
         if self.loss == "quadratic":
             return ridge + dot(sizes, sizes) / 2
         delta = F(self.delta)
-        return ridge + sum((r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes), F(0))
+        return ridge + dot(self.weights, [r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes])
 
 
 class Selections:
@@ -317,25 +328,6 @@ def largest(B: Matrix, N: Matrix, rank: int, top: F) -> F:
     return F(high)
 
 
-def entropy(p: list[float]) -> F:
-    """-sum p log p + (1 - p) log(1 - p), rounded downwards."""
-    getcontext().prec = 50
-    total = Decimal(0)
-    for value in p:
-        for q in (F(value), 1 - F(value)):
-            part = Decimal(q.numerator) / Decimal(q.denominator)
-            total -= part * part.ln() if part else 0
-    return F(total) - F(len(p) + 1, 10**42)
-
-
-def logistic(t: list[F]) -> F:
-    """sum log(1 + exp(t)), rounded upwards."""
-    getcontext().prec = 50
-    parts = [Decimal(v.numerator) / Decimal(v.denominator) for v in t]
-    total = sum((max(v, Decimal(0)) + (1 + (-abs(v)).exp()).ln() for v in parts), Decimal(0))
-    return F(total) * (1 + F(len(t) + 8, 10**46)) + F(len(t), 10**46)
-
-
 def problem_hash(A: list[list[float]], y: list[float], header: dict[str, Any]) -> str:
     """sha256 over everything that defines the problem."""
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
@@ -346,9 +338,12 @@ def problem_hash(A: list[list[float]], y: list[float], header: dict[str, Any]) -
 
 def check(
     data: bytes, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
-    must_have: Sequence[int] = (), must_not: Sequence[int] = (),
+    must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
+    level: bool = False,
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
+
+    ``level`` says whether models have an intercept.
 
     Raises
     ------
@@ -360,8 +355,13 @@ def check(
     about |= {"loss": loss, "lam": float(lam).hex(), "parameters": parameters} if loss else {"problem": "css"}
     if must_have or must_not:
         about |= {"must_have": list(must_have), "must_not": list(must_not)}
-    ours = ("regression" if loss else "css", loss, n, d, k, problem_hash(A, y if loss else [], about))
+    flags = {"intercept": True if level else None, "weights": None if weights is None else True}
+    about |= {name: True for name, value in flags.items() if value}
+    numbers = [*y, *(weights or ())] if loss else []
+    ours = ("regression" if loss else "css", loss, n, d, k, problem_hash(A, numbers, about))
     if ours != tuple(p[name] for name in ("family", "loss", "n", "d", "k", "problem_hash")):
+        return "another problem"
+    if any(p.get(name) != value for name, value in flags.items()):
         return "another problem"
     model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
     if len({*model, *must_have}) > k or {*model} & {*must_not}:
@@ -373,7 +373,7 @@ def check(
         selections = Selections(A, k)
         low = min(selections.bound(S, C) if w == 2 else F(0) for S, C, w in regions(p["tree"], d, k))
         return "" if low >= lower and selections.objective(set(model)) <= upper else f"only {float(low)!r} is proven"
-    r = Regression(A, y, k, loss, lam, delta)
+    r = Regression(A, y, k, loss, lam, delta, weights, level)
     D = [F(v) for v in p["curvature"]]
     M = [[v - (D[i] - r.lam if i == j else 0) for j, v in enumerate(row)] for i, row in enumerate(r.G)] if D else []
     curvatures = ([D] if D and semidefinite(M) else []) + ([[r.lam] * d] if lam > 0 else [])

@@ -52,7 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
     loss = "" if options.problem == "css" else known["loss"]
     try:
         with open(options.proof, "rb") as file:
-            reason = check(file.read(), known["A"], known["y"], known["k"], loss, known["lam"], known["delta"])
+            reason = check(
+                file.read(), known["A"], known["y"], known["k"], loss, known["lam"], known["delta"],
+                weights=known.get("weights"), level=bool(known.get("intercept", False)),
+            )  # fmt: skip
     except (Malformed, Beyond, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

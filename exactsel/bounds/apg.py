@@ -49,6 +49,7 @@ class AcceleratedGradientBound:
     """Quadratic loss: use all the curvature of A'A, not that of the ridge alone."""
 
     name = "apg"
+    adjusted_rows = True
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
@@ -143,7 +144,7 @@ class PreparedAcceleratedGradient:
         """See :class:`exactsel.bounds.subsearch.Relaxation`."""
         problem = self.problem
         data = problem.gram if problem.is_quadratic else problem.raw
-        return KernelForm(problem.loss, data, problem.lam, self.rules, np.ones(problem.d))
+        return KernelForm(problem.row_loss, data, problem.lam, self.rules, np.ones(problem.d))
 
     def as_point(self, x: FloatArray) -> ModelPoint:
         """See :class:`exactsel.bounds.subsearch.Relaxation`."""
@@ -167,7 +168,7 @@ class PreparedAcceleratedGradient:
                 )  # fmt: skip
             else:
                 apg_data(
-                    problem.loss, problem.raw, problem.lam, problem.k, self.rules,
+                    problem.row_loss, problem.raw, problem.lam, problem.k, self.rules,
                     states, starts, target, known, options.stop, answers,
                 )  # fmt: skip
         points = sparse_points(answers)

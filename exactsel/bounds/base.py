@@ -86,6 +86,9 @@ class BoundSolver(Protocol):
     """A way to bound nodes, found by name among the entry points ``exactsel.bounds``.
 
     A solver for column subset selection says so by ``family = "css"``; without that attribute it serves regression.
+    One that evaluates rows by ``problem.row_loss``, and so knows row weights and the intercept of a loss, says so by
+    ``adjusted_rows = True``; no other is given such a problem.
+
     What it prepares may have a text ``scope``: a restriction under which its bounds hold.
     """
 

@@ -26,7 +26,7 @@ def bound_at_model(problem: Problem, state: StateArray, x: FloatArray) -> float:
     z = np.ascontiguousarray(x[used] @ problem.AT[used])
     b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
     with loss_session(problem.loss):
-        base = dual_at_point(problem.loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
+        base = dual_at_point(problem.row_loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
     return float(node_bound(base, q, fixed, places, problem.lam, np.empty(places + 1)))
 
 

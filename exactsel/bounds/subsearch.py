@@ -192,7 +192,7 @@ class Subsearcher:
         found = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
-        with loss_session(loss), parallel_section(workers):
+        with loss_session(problem.loss), parallel_section(workers):
             search_below(
                 loss, data, lam, problem.k, rules, states, starts, known, upper, tolerance, self._refit_tolerance,
                 budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), found, _new_counter(),

@@ -16,12 +16,13 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     search_settings,
+    verify_text,
 )
 
 
 @click.command("certify")
 @problem_options
-@click.option("--support", help="The model's columns: numbers from 0 or names, separated by commas.")
+@click.option("--support", help="The model's columns: names, or numbers from 0, separated by commas.")
 @click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")
 @search_options
 @proof_option
@@ -60,6 +61,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
         click.echo(certified.to_json())
     else:
         click.echo(str(certified))
-        shown, preparation = certified.result, getattr(problem, "preparation", None)
-        click.echo(model_table(shown.support, shown.coef, problem.feature_names, preparation))
+        if certified.result.proof is not None:
+            click.echo(f"check it     {verify_text(certified.result.proof)}")
+        click.echo(model_table(certified.result))
     return exit_code(certified.reached, certified.result.termination)

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import problem_options, read_file, warnings_as_lines
+from exactsel.cli.options import problem_options, read_file, read_weights, warnings_as_lines
 
 
 @click.command("convert")
 @problem_options
 @click.argument("out", type=click.Path())
 def command(out: str, **arguments: Any) -> None:
-    """Write the data of INSTANCE, with k, lam and loss where they are given, to the .npz file OUT.
+    """Write the data of INSTANCE, with k, lam, loss, weights and so on where they are given, to the .npz file OUT.
 
     A column called y, or --target, becomes the target. Equal data give equal bytes, whatever kind of file they
     come from.
@@ -21,9 +21,14 @@ def command(out: str, **arguments: Any) -> None:
     from dataclasses import replace
 
     from exactsel.data.tables import with_labels
+    from exactsel.errors import InputError
     from exactsel.instance import write_instance
 
     given = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
+    if arguments["scale"] or arguments["must_have"] or arguments["must_not"]:
+        raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
+    given |= {"intercept": True} if arguments["intercept"] else {}
+    given |= {"weights": read_weights(arguments["weights"])} if arguments["weights"] else {}
     with warnings_as_lines():
         instance = with_labels(replace(read_file(arguments), **given))
     if arguments["problem"] == "css":

@@ -30,7 +30,7 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     gap is left.
     """
     from exactsel import heuristics
-    from exactsel.report.model import json_with_model, model_table
+    from exactsel.report.model import model_table
 
     made = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
@@ -38,9 +38,7 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
     if not quiet:
         click.echo(str(result), err=True)
-    preparation = getattr(problem, "preparation", None)
-    table = model_table(result.support, result.coef, problem.feature_names, preparation)
-    click.echo(json_with_model(result, problem) if as_json else table)
+    click.echo(result.to_json() if as_json else model_table(result))
     return exit_code(result.reached, result.termination)
 
 

@@ -52,13 +52,11 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
             click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
             click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
-            click.option("--must-have", help="Columns every model holds, by number or name, separated by commas."),
-            click.option("--must-not", help="Columns no model may hold, by number or name, separated by commas."),
-            click.option("--intercept", is_flag=True, help="Unpenalised intercept (quadratic loss): centre the data."),
+            click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
+            click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
+            click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
-            click.option(
-                "--weights", type=click.Path(), help="File of row weights (quadratic loss), one a line or .npy."
-            ),
+            click.option("--weights", type=click.Path(), help="File of row weights, one a line or .npy."),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -150,6 +148,18 @@ def read_file(arguments: dict[str, Any]) -> Instance:
     return read_data(arguments["instance"], target=arguments["target"], drop=dropped)
 
 
+def given_data(arguments: dict[str, Any]) -> tuple[Any, Any]:
+    """A and y as the file has them, before anything is done to them."""
+    import numpy as np
+
+    from exactsel.checks import checked_matrix, checked_vector
+    from exactsel.data.tables import with_labels
+
+    with warnings_as_lines(quiet=True):
+        instance = with_labels(read_file(arguments), arguments["loss"])
+    return checked_matrix(instance.A), checked_vector(np.asarray(instance.y))
+
+
 def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
     """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr,
     unless they have been said before (``quiet``).
@@ -163,7 +173,8 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
             return with_labels(instance, arguments["loss"]).problem(
                 **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
-                intercept=arguments["intercept"], scale=arguments["scale"], weights=_weights(arguments["weights"]),
+                intercept=arguments["intercept"] or None, scale=arguments["scale"],
+                weights=read_weights(arguments["weights"]),
             )  # fmt: skip
         regression = ("loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
         given = [name for name in regression if arguments[name] not in (None, False)]
@@ -173,7 +184,7 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
         return instance.columns_problem(k=arguments["k"])
 
 
-def _weights(path: str | None) -> Any:
+def read_weights(path: str | None) -> Any:
     """The numbers in a file of weights."""
     if path is None:
         return None
@@ -189,10 +200,9 @@ def _weights(path: str | None) -> Any:
         ) from None
 
 
-def _listed(text: str | None) -> list[int | str]:
-    """Columns separated by commas: numbers where they are numbers, else names."""
-    entries = [entry.strip() for entry in (text or "").split(",") if entry.strip()]
-    return [int(entry) if entry.lstrip("-").isdigit() else entry for entry in entries]
+def _listed(text: str | None) -> list[str]:
+    """Columns separated by commas: names, or numbers where no column is called so."""
+    return [entry.strip() for entry in (text or "").split(",") if entry.strip()]
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:

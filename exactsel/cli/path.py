@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import SIGNALS, given_data, problem_options, read_problem, search_options, search_settings
 
 
 @click.command("path")
@@ -17,16 +18,27 @@ from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_probl
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
 @search_options
 @click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
+@click.option(
+    "--near",
+    type=float,
+    metavar="SHARE",
+    help="Also list the models of each size whose objective exceeds the best by at most this share, say 0.01.",
+)
+@click.option(
+    "--cap", type=int, default=1000, show_default=True, help="With --near: models after which a list is cut short."
+)
 @click.option("--plot", type=click.Path(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(
-    k_max: int | None, ks: str | None, lams: str | None, folds: int | None, plot: str | None, as_json: bool,
-    **arguments: Any,
+    k_max: int | None, ks: str | None, lams: str | None, folds: int | None, near: float | None, cap: int,
+    plot: str | None, as_json: bool, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model of every size (and for every ridge weight), each with its certified gap.
 
     Beside each stand AIC, BIC and EBIC where the loss is a likelihood, and with --cv the mean loss of a held-out row.
-    Limits hold for each problem. Exit code 0 means that the tolerance is proven for all of them.
+    Intercept, scaling and weights are then worked out anew from the rows of each training part. Limits hold for each
+    problem. Exit code 0 means that the tolerance is proven for all of them, and that every list --near asked for is
+    complete.
     """
     from exactsel.criteria import Compared
     from exactsel.crossval import cross_validate
@@ -34,6 +46,7 @@ def command(
     from exactsel.files import write_bytes
     from exactsel.path import solve_path
     from exactsel.report.path import draw_path, path_table
+    from exactsel.report.terminal import terminal_width
 
     if k_max is not None and ks is not None:
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
@@ -46,32 +59,39 @@ def command(
     if k_max is not None:
         sizes = list(range(max(1, len(getattr(problem, "must_have", ()))), k_max + 1))
     style = None if plot is None else _style(plot)
-    splits = None if folds is None else _splits(problem, folds, arguments["seed"])
-    path = solve_path(problem, sizes, weights, signals=SIGNALS, **settings)
-    termination = path.results[-1].termination.value
+    validation = None if folds is None else _folds_of(problem, folds, arguments)
+    path = solve_path(problem, sizes, weights, near=near, cap=cap, signals=SIGNALS, **settings)
+    interrupted = path.interrupted
     compared = Compared(path)
-    if splits is not None and termination != "interrupted":
-        tried = [sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")]
+    if validation is not None and not interrupted:
+        tried: dict[str, Any] = {
+            name + "s": sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")
+        }
         try:
-            validation = cross_validate(
-                problem.A, problem.y, splits, *tried, loss=problem.loss, signals=SIGNALS, **settings
-            )
-            compared = Compared(path, validation)
+            compared = Compared(path, cross_validate(**validation, **tried, signals=SIGNALS, **settings))
         except KeyboardInterrupt:
-            termination = "interrupted"
-    click.echo(compared.to_json() if as_json else path_table(compared))
+            interrupted = True
+    click.echo(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
     if plot is not None:
         write_bytes(plot, draw_path(compared, str(style)))
-    return exit_code(path.reached, termination)
+    return 130 if interrupted else 0 if path.reached and path.complete else 1
 
 
-def _splits(problem: Any, folds: int, seed: int) -> list[Any]:
+def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What :func:`exactsel.crossval.cross_validate` needs to know: the data as given, every fold is prepared anew."""
     from exactsel.crossval import random_folds
     from exactsel.errors import InputError
 
     if problem.family != "regression":
         raise InputError("column subset selection has no target to predict; leave --cv out.")
-    return random_folds(problem.n, folds, seed)
+    A, y, made = problem.A, problem.y, problem.preparation
+    prepared: dict[str, Any] = {}
+    if made is not None:
+        A, y = given_data(arguments)
+        prepared = {"intercept": made.centred, "scale": made.scaled, "weights": made.weights}
+    splits = random_folds(len(y), folds, arguments["seed"])
+    demands = {"must_have": problem.must_have, "must_not": problem.must_not}
+    return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}
 
 
 def _style(plot: str) -> str:

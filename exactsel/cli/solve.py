@@ -36,7 +36,7 @@ def command(report: str | None, **arguments: Any) -> int:
     the tolerance is proven, 1 that a gap is left.
     """
     from exactsel.files import check_target
-    from exactsel.report.model import json_with_model, model_table
+    from exactsel.report.model import model_table
     from exactsel.solving import solve
 
     check_target(report)
@@ -46,17 +46,16 @@ def command(report: str | None, **arguments: Any) -> int:
     result = solve(
         problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS, **settings
     )
+    check = None if result.proof is None else verify_text(result.proof)
     if log is not None:
-        log.end(result)
+        log.end(result, check)
     if report is not None:
         from exactsel.report.run import write_report
 
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
-        check = None if result.proof is None else verify_text(result.proof)
-        write_report(report, result, problem, command=again, verify=check)
+        write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
     if arguments["as_json"]:
-        click.echo(json_with_model(result, problem))
+        click.echo(result.to_json())
     else:
-        preparation = getattr(problem, "preparation", None)
-        click.echo(model_table(result.support, result.coef, problem.feature_names, preparation))
+        click.echo(model_table(result))
     return exit_code(result.reached, result.termination)

@@ -20,7 +20,7 @@ import numpy as np
 from exactsel._jit import njit
 from exactsel.kernels.linalg import correlate, dot
 from exactsel.kernels.loss import point_conjugate
-from exactsel.kernels.rows import row_values
+from exactsel.kernels.rows import dual_rows
 from exactsel.kernels.selection import top_sum
 from exactsel.types import FloatArray, IntArray
 
@@ -28,24 +28,15 @@ UNIT = 2.0**-53
 
 
 @njit
-def _squares(AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, q: FloatArray, v: FloatArray) -> None:
+def _squares(
+    AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, roundings: int, q: FloatArray, v: FloatArray
+) -> None:
     """Correlations v of the listed columns with b, and upper estimates q of their squares."""
-    rounding = (b.size + 16) * UNIT * 1.01 * np.sqrt(dot(b, b))
+    rounding = roundings * UNIT * 1.01 * np.sqrt(dot(b, b))
     correlate(AT, columns, b, v)
     for i in range(columns.size):
         upper = abs(v[i]) + rounding * norms[columns[i]]
         q[i] = upper * upper * (1.0 + 8 * UNIT)
-
-
-@njit(sums=True)
-def _lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> float:
-    """The sum of values - b z, less what rounding in it and in its terms can come to."""
-    total = 0.0
-    magnitude = 0.0
-    for i in range(z.size):
-        total += values[i] - b[i] * z[i]
-        magnitude += abs(values[i]) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
-    return total - (z.size + 32) * UNIT * magnitude
 
 
 @njit
@@ -53,11 +44,12 @@ def dual_at_point(
     loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, columns: IntArray,
     z: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray,
 ) -> float:  # fmt: skip
-    """Take b = grad L(z); write b, v and q; return ``base`` <= -L*(b). Any z will do."""
-    values = np.empty(z.size)
-    row_values(loss, z, y, values, b)
-    base = _lower_sum(values, z, y, b)
-    _squares(AT, norms, columns, b, q, v)
+    """Take b = grad L(z); write b, v and q; return ``base`` <= -L*(b). Any z will do.
+
+    With an intercept z comes back levelled, see :mod:`exactsel.kernels.levels`.
+    """
+    base, roundings = dual_rows(loss, z, y, b)
+    _squares(AT, norms, columns, b, roundings, q, v)
     return float(base)
 
 
@@ -73,7 +65,7 @@ def dual_at_vector(
         value = point_conjugate(loss, b[i], y[i])
         total -= value
         magnitude += abs(value) + abs(b[i]) * (abs(y[i]) + abs(b[i]))
-    _squares(AT, norms, columns, b, q, v)
+    _squares(AT, norms, columns, b, b.size + 16, q, v)
     return total - (b.size + 32) * UNIT * magnitude
 
 

@@ -1,4 +1,4 @@
-"""Call a loss from a kernel: scalar dispatch on the loss's type, and the sums over rows built on it."""
+"""Call a loss from a kernel: scalar dispatch on the loss's type."""
 
 from __future__ import annotations
 
@@ -77,36 +77,6 @@ for _stub in (
     point_majorizer,
 ):
     _compile_from_loss(_stub)
-
-
-@njit
-def loss_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
-    """L(z), the sum over rows."""
-    total = 0.0
-    for i in range(z.size):
-        total += point_value(loss, z[i], y[i])
-    return total
-
-
-@njit
-def loss_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """Write the gradient of L at z to ``out``."""
-    for i in range(z.size):
-        out[i] = point_derivative(loss, z[i], y[i])
-
-
-@njit
-def loss_curvature(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """Write the diagonal of the Hessian of L at z to ``out``."""
-    for i in range(z.size):
-        out[i] = point_curvature(loss, z[i], y[i])
-
-
-@njit
-def loss_majorizer(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """Write the curvatures of a quadratic that lies above L and touches it at z to ``out``."""
-    for i in range(z.size):
-        out[i] = point_majorizer(loss, z[i], y[i])
 
 
 @njit

@@ -12,8 +12,7 @@ import numpy as np
 
 from exactsel._jit import njit, prange
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
-from exactsel.kernels.loss import loss_curvature, loss_majorizer
-from exactsel.kernels.rows import total_value
+from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value, weighted_gram
 from exactsel.types import FloatArray, IntArray
 
 MAX_STEPS = 300
@@ -25,25 +24,13 @@ MAJORISER_STEPS = 5
 """Majoriser steps before Newton is tried again."""
 
 
-@njit(sums=True)
-def _weighted_gram(AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
-    """Lower triangle of A_S' diag(weights) A_S + lam I."""
-    scaled = np.empty(weights.size)
-    for i in range(columns.size):
-        a = AT[columns[i]]
-        for row in range(weights.size):
-            scaled[row] = weights[row] * a[row]
-        for j in range(i + 1):
-            H[i, j] = dot(scaled, AT[columns[j]])
-        H[i, i] += lam
-
-
 @njit
 def newton_refit(
     loss: Any, AT: FloatArray, y: FloatArray, lam: float, columns: IntArray,
     tolerance: float, x: FloatArray, z: FloatArray, hopeless: float = np.inf,
 ) -> tuple[float, float]:  # fmt: skip
-    """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return.
+    """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return
+    (plus the intercept where there is one).
 
     A Newton step that needs heavy damping (Huber's curvature vanishes at outliers) gives way to a few steps that
     minimise a quadratic majoriser of the loss, which always descend, before Newton is tried again.
@@ -70,7 +57,7 @@ def newton_refit(
             loss_majorizer(loss, z, y, weights)
         else:
             loss_curvature(loss, z, y, weights)
-        _weighted_gram(AT, columns, weights, lam, H)
+        weighted_gram(loss, AT, columns, weights, lam, H)
         if not cholesky(H):
             return value, np.inf
         step = gradient.copy()

@@ -1,6 +1,8 @@
-"""Values and derivatives of a loss for all rows at once: the innermost loop of every bound but the quadratic one.
+"""Sums over rows and their derivatives for all rows at once: the innermost loop of every bound but the quadratic one.
 
-Any loss is served by its scalar functions; logistic loss has a vectorised twin.
+Any loss is served by its scalar functions; logistic loss has a vectorised twin. A loss with weights or an intercept
+(:mod:`exactsel.losses.adjusted`) may add a constant to the predictions it is given, see
+:mod:`exactsel.kernels.levels`.
 """
 
 from __future__ import annotations
@@ -8,44 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from exactsel._jit import njit, overload
-from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
-from exactsel.kernels.loss import point_derivative, point_value
-from exactsel.losses.logistic import Logistic
-from exactsel.types import FloatArray
+from exactsel.kernels.levels import UNIT, adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
+from exactsel.kernels.linalg import dot
+from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
+from exactsel.losses.adjusted import ADJUSTED
+from exactsel.types import FloatArray, IntArray
 
 
-def _each_row(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    for i in range(z.size):
-        values[i] = point_value(loss, z[i], y[i])
-        slopes[i] = point_derivative(loss, z[i], y[i])
+def _adjusted_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    adjusted_rows(loss, z, y, values, slopes)
 
 
-@njit
-def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    """log(1 + exp(-y z)) and its derivative in z."""
-    for i in range(z.size):
-        values[i] = -y[i] * z[i]
-    exp_of_minus_size(values, slopes)
-    for i in range(z.size):
-        t, e = values[i], slopes[i]
-        values[i] = max(t, 0.0) + log1p_of_part(e)
-        slopes[i] = -y[i] * ((1.0 if t >= 0.0 else e) / (1.0 + e))
-
-
-def _logistic(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    logistic_rows(z, y, values, slopes)
+def _plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    plain_rows(loss, z, y, values, slopes)
 
 
 def row_values(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    """Write l(z_i, y_i) and its derivative in z_i of every row."""
-    (_logistic if isinstance(loss, Logistic) else _each_row)(loss, z, y, values, slopes)
+    """Write the value and the derivative in z_i of every row."""
+    (_adjusted_rows if isinstance(loss, ADJUSTED) else _plain_rows)(loss, z, y, values, slopes)
 
 
 def _choose(
     loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray
 ) -> Callable[..., None]:  # the compiler asks with types in the place of values
-    return _logistic if loss.instance_class is Logistic else _each_row
+    return _adjusted_rows if loss.instance_class in ADJUSTED else _plain_rows
 
 
 overload(row_values)(_choose)
@@ -64,3 +55,168 @@ def total_value(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slo
     """L(z); ``values`` and ``slopes`` receive those of the rows."""
     row_values(loss, z, y, values, slopes)
     return float(_sum(values))
+
+
+def _adjusted_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    values, slopes = np.empty(z.size), np.empty(z.size)
+    adjusted_rows(loss, z, y, values, slopes)
+    total = 0.0
+    for i in range(z.size):
+        total += values[i]
+    return total
+
+
+def _plain_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    total = 0.0
+    for i in range(z.size):
+        total += point_value(loss, z[i], y[i])
+    return total
+
+
+def _value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    return (_adjusted_value if isinstance(loss, ADJUSTED) else _plain_value)(loss, z, y)
+
+
+def _choose_value(loss: Any, z: FloatArray, y: FloatArray) -> Callable[..., float]:
+    return _adjusted_value if loss.instance_class in ADJUSTED else _plain_value
+
+
+overload(_value)(_choose_value)
+
+
+@njit
+def loss_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    """L(z), the sum over rows."""
+    return float(_value(loss, z, y))
+
+
+def _adjusted_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    adjusted_rows(loss, z, y, np.empty(z.size), out)
+
+
+def _plain_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    for i in range(z.size):
+        out[i] = point_derivative(loss, z[i], y[i])
+
+
+def _gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    (_adjusted_gradient if isinstance(loss, ADJUSTED) else _plain_gradient)(loss, z, y, out)
+
+
+def _choose_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> Callable[..., None]:
+    return _adjusted_gradient if loss.instance_class in ADJUSTED else _plain_gradient
+
+
+overload(_gradient)(_choose_gradient)
+
+
+@njit
+def loss_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the gradient of L at z to ``out``."""
+    _gradient(loss, z, y, out)
+
+
+def _adjusted_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    adjusted_bends(loss, z, y, majorise, out)
+
+
+def _plain_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    for i in range(z.size):
+        out[i] = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
+
+
+def _bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    (_adjusted_bend if isinstance(loss, ADJUSTED) else _plain_bend)(loss, z, y, majorise, out)
+
+
+def _choose_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> Callable[..., None]:
+    return _adjusted_bend if loss.instance_class in ADJUSTED else _plain_bend
+
+
+overload(_bend)(_choose_bend)
+
+
+@njit
+def loss_curvature(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the second derivatives of the rows at z to ``out``; see :func:`weighted_gram` for the Hessian."""
+    _bend(loss, z, y, False, out)
+
+
+@njit
+def loss_majorizer(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the curvatures of a quadratic that lies above L and touches it at z to ``out``."""
+    _bend(loss, z, y, True, out)
+
+
+@njit(sums=True)
+def lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> float:
+    """The sum of values - b z, less what rounding in it and in its terms can come to."""
+    total = 0.0
+    magnitude = 0.0
+    for i in range(z.size):
+        total += values[i] - b[i] * z[i]
+        magnitude += abs(values[i]) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
+    return total - (z.size + 32) * UNIT * magnitude
+
+
+def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    base, roundings = adjusted_dual(loss, z, y, b)
+    return base, roundings
+
+
+def _plain_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    values = np.empty(z.size)
+    plain_rows(loss, z, y, values, b)
+    return lower_sum(values, z, y, b), b.size + 16
+
+
+def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
+    return _adjusted_dual(loss, z, y, b) if isinstance(loss, ADJUSTED) else _plain_dual(loss, z, y, b)
+
+
+def _choose_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> Callable[..., tuple[float, int]]:
+    return _adjusted_dual if loss.instance_class in ADJUSTED else _plain_dual
+
+
+overload(dual_rows)(_choose_dual)
+
+
+def _mean_to_take(loss: Any, a: FloatArray, weights: FloatArray) -> float:
+    if not loss.levelled:
+        return 0.0
+    total, mean = 0.0, 0.0
+    for row in range(weights.size):
+        total += weights[row]
+        mean += weights[row] * a[row]
+    return mean / total if total > 0.0 else 0.0
+
+
+def _no_mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
+    return 0.0
+
+
+def _mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
+    """What an intercept makes of a column before its curvature is summed: it is taken from its weighted mean."""
+    return (_mean_to_take if isinstance(loss, ADJUSTED) else _no_mean)(loss, a, weights)
+
+
+def _choose_mean(loss: Any, a: FloatArray, weights: FloatArray) -> Callable[..., float]:
+    return _mean_to_take if loss.instance_class in ADJUSTED else _no_mean
+
+
+overload(_mean)(_choose_mean)
+
+
+@njit(sums=True)
+def weighted_gram(loss: Any, AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
+    """Lower triangle of the Hessian A_S' W A_S + lam I; with an intercept W = diag(w) - w w' / sum(w)."""
+    scaled = np.empty(weights.size)
+    for i in range(columns.size):
+        a = AT[columns[i]]
+        mean = _mean(loss, a, weights)
+        for row in range(weights.size):
+            scaled[row] = weights[row] * (a[row] - mean)
+        for j in range(i + 1):
+            H[i, j] = dot(scaled, AT[columns[j]])
+        H[i, i] += lam

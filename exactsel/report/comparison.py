@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from exactsel.comparing import Comparison
+from exactsel.model import demands_text
 
 HEADER = (
     f"{'method':<14} {'objective':>16} {'gap':>10} {'relative':>9} {'shared':>8} {'evaluations':>12} {'time':>9}"
@@ -33,6 +34,8 @@ def comparison_table(comparison: Comparison) -> str:
         + (f"; for {result.scope}" if result.scope else ""),
         "shared    columns in common with the best model known (the last line's)",
     ]
+    demands = demands_text(result.problem)
+    lines += [f"demands   {demands}"] if demands else []
     lines += [f"left out  {method}: {reason}" for method, reason in comparison.left_out]
     return "\n".join(lines)
 

@@ -10,13 +10,21 @@ import math
 import time
 from typing import TextIO
 
+import numpy as np
+
+from exactsel.model import demands_text
+from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
+from exactsel.report.terminal import fitting, terminal_width
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
 from exactsel.subset import SubsetProblem
 
-HEADER = f"{'source':>13} {'nodes':>9} {'open':>9} {'depth':>6} {'lower':>14} {'upper':>14} {'gap':>9} {'time':>8}"
+WIDTHS = {"source": 13, "nodes": 9, "open": 9, "depth": 6, "lower": 14, "upper": 14, "gap": 9, "time": 8}
+LESS_IMPORTANT = ("depth", "open", "nodes", "source")
+"""Columns left out, the first first, in a terminal that is too narrow for all."""
+
 ROWS_PER_HEADER = 20
 
 
@@ -28,12 +36,18 @@ class ProgressLog:
         self._interval = interval
         self._began = self._last = time.perf_counter()
         self._rows = 0
+        self._columns = fitting(WIDTHS, LESS_IMPORTANT, terminal_width(stream))
 
     def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
         """Say what is being solved, and on which scale."""
         self._write(f"exactsel {version}   n={problem.n} d={problem.d} k={problem.k}   {_count(problem)} supports")
         self._write(f"minimise {problem.objective_text}")
+        demands = demands_text(problem.describe())
+        if demands:
+            self._write(f"demands  {demands}")
         self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
+        if lacks_intercept(problem):
+            self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
 
     def note(self, text: str) -> None:
         """One line of talk."""
@@ -46,30 +60,43 @@ class ProgressLog:
         elif isinstance(event, Started | Finished) or time.perf_counter() - self._last >= self._interval:
             self._row("", state)
 
-    def end(self, result: Result) -> None:
-        """The closing report."""
+    def end(self, result: Result, verify: str | None = None) -> None:
+        """The closing report; ``verify`` is the command that checks the proof, if there is one."""
         self._write("")
         for line in str(result).splitlines():
-            self._write(line)
+            self._write(line if verify is None or not line.startswith("proof ") else f"proof        {result.proof}")
+        if verify is not None:
+            self._write(f"check it     {verify}")
         self._write(f"method       {result.settings['method']}")
         parts = "   ".join(f"{name} {seconds:.2f} s" for name, seconds in result.times.items() if name != "total")
         self._write(f"time         {parts}")
 
     def _row(self, source: str, state: SearchState) -> None:
         if self._rows % ROWS_PER_HEADER == 0:
-            self._write(HEADER)
+            self._write(" ".join(f"{name:>{WIDTHS[name]}}" for name in self._columns))
         self._rows += 1
         self._last = time.perf_counter()
         open_nodes = len(state.frontier) + len(state.in_flight)
         gap = state.gap / max(1e-12, abs(state.upper))
-        self._write(
-            f"{source:>13} {state.nodes:>9} {open_nodes:>9} {state.depth:>6} {state.lower:>14.8g} "
-            f"{state.upper:>14.8g} {gap:>9.2e} {self._last - self._began:>7.1f}s"
-        )
+        entries = {
+            "source": source, "nodes": str(state.nodes), "open": str(open_nodes), "depth": str(state.depth),
+            "lower": f"{state.lower:.8g}", "upper": f"{state.upper:.8g}", "gap": f"{gap:.2e}",
+            "time": f"{self._last - self._began:.1f}s",
+        }  # fmt: skip
+        self._write(" ".join(f"{entries[name]:>{WIDTHS[name]}}" for name in self._columns))
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
         self._stream.flush()
+
+
+def lacks_intercept(problem: SubsetProblem) -> bool:
+    """Whether this looks like a regression whose intercept has been forgotten."""
+    if not isinstance(problem, Problem) or not problem.is_quadratic:
+        return False
+    prepared = problem.preparation is not None and problem.preparation.centred
+    constant = bool(np.any(np.ptp(problem.AT, axis=1) == 0))  # one of these may serve as an intercept
+    return not (prepared or constant) and bool(abs(problem.y.mean()) > problem.y.std())
 
 
 def _count(problem: SubsetProblem) -> str:

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-
-from exactsel.preparing import Preparation
 from exactsel.result import Result
-from exactsel.subset import SubsetProblem
-from exactsel.types import FloatArray
+
+FORCED = "forced in"
+"""Said of a column of must_have whose coefficient came out as zero."""
 
 
-def model_table(
-    support: Sequence[int], coef: FloatArray, names: Sequence[str] | None, preparation: Preparation | None = None
-) -> str:
-    """One line per chosen column: its number, its name if it has one, and its coefficient if there are any.
+def model_table(result: Result) -> str:
+    """One line per column of the model: its number, its name if it has one, and its coefficient if there are any.
 
-    Coefficients are those of the columns as they were given, before any ``preparation``; then the intercept follows.
+    Coefficients are those of the columns as they were given; then the intercept follows.
     """
-    intercept = 0.0
-    if preparation is not None and coef.size:
-        coef, intercept = preparation.undo(coef)
-    width = max([len("name"), *(len(names[j]) for j in support)]) if names else 0
+    model, names = result.model, result.problem["feature_names"]
+    width = max([len("name"), *(len(names[j]) for j in result.shown)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
-    lines = [heading + (f"  {'coefficient':>18}" if coef.size else "")]
-    for j in support:
-        label = f"  {names[j]:<{width}}" if names else ""
-        lines.append(f"{j:>6}{label}" + (f"  {coef[j]:>18.10g}" if coef.size else ""))
-    if preparation is not None and preparation.centred:
-        lines.append(f"intercept {intercept:.10g}")
+    lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
+    for j in result.shown:
+        line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
+        if model is not None:
+            line += f"  {model.coef[j]:>18.10g}" + ("" if j in result.support else f"  {FORCED}")
+        lines.append(line)
+    if model is not None and model.intercept is not None:
+        lines.append(f"intercept {model.intercept:.10g}")
     return "\n".join(line.rstrip() for line in lines)
-
-
-def json_with_model(result: Result, problem: SubsetProblem) -> str:
-    """The result as JSON; of prepared data also the ``model`` for the data as they were given."""
-    preparation: Preparation | None = getattr(problem, "preparation", None)
-    if preparation is None:
-        return result.to_json()
-    coef, intercept = preparation.undo(result.coef)
-    model = {"intercept": intercept, "coef": {str(j): float(coef[j]) for j in result.support}}
-    return json.dumps(result.as_dict() | {"model": model}, allow_nan=False)

@@ -7,31 +7,84 @@ from typing import Any
 
 from exactsel.criteria import NAMES, Compared
 from exactsel.errors import UnsupportedError
+from exactsel.model import demands_text
+from exactsel.path import SolutionPath
+from exactsel.report.terminal import fitting
 from exactsel.result import Result
 
-HEADER = f"{'k':>4} {'lam':>10} {'objective':>16} {'gap':>9} {'claim':<12} {'nodes':>9} {'time':>9}"
+WIDTHS = {
+    "k": 4, "lam": 10, "objective": 16, "gap": 9, "claim": 12, "nodes": 9, "time": 9,
+    **dict.fromkeys(NAMES, 13),
+}  # fmt: skip
+MOST_DRAWN = 20
+"""Columns in the picture of the models close to the best."""
+
+LESS_IMPORTANT = ("nodes", "time", "claim", "lam", "ebic", "aic", "bic", "gap", "cv_error")
+"""Columns left out, the first first, in a terminal that is too narrow for all."""
+
 TITLES = {"aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cv_error": "held-out loss"}
 
 
-def path_table(compared: Compared) -> str:
-    """One line per problem, with the criteria there are and which model each prefers."""
+def path_table(compared: Compared, width: int | None = None) -> str:
+    """One line per problem, with the criteria there are and which model each prefers.
+
+    In a terminal of some ``width`` the columns that do not fit beside each other are left out, and that is said.
+    """
     rows = [compared.row(result) for result in compared.path.results]
-    shown = [name for name in NAMES if any(row[name] is not None for row in rows)]
-    lines = [HEADER + "".join(f" {TITLES[name]:>13}" for name in shown) + "  support"]
-    for result, row in zip(compared.path.results, rows, strict=True):
-        lam = result.problem.get("lam")
-        criteria = "".join(f" {'-' if row[name] is None else format(row[name], '.6g'):>13}" for name in shown)
-        lines.append(
-            f"{result.problem['k']:>4} {'-' if lam is None else f'{lam:.4g}':>10} {result.upper:>16.10g} "
-            f"{result.rel_gap:>9.2g} {result.claim.value:<12} {result.nodes:>9} {result.time:>8.2f}s{criteria}  "
-            f"{_columns(result)}"
-        )
-    lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1
+    known = [name for name in NAMES if any(row[name] is not None for row in rows)]
+    widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in known}
+    # The support is as long as it is: with this much room its first columns still stand on the line.
+    kept = fitting(widths, [name for name in LESS_IMPORTANT if name != "lam" or not several], width and width - 16)
+    lines = [" ".join(f"{TITLES.get(name, name):{_side(name)}{widths[name]}}" for name in kept) + "  support"]
+    for result, row in zip(compared.path.results, rows, strict=True):
+        entries = _entries(result, row)
+        line = " ".join(f"{entries[name]:{_side(name)}{widths[name]}}" for name in kept)
+        lines.append(f"{line}  {_columns(result)}")
+    if len(kept) < len(widths):
+        left_out = ", ".join(TITLES.get(name, name) for name in widths if name not in kept)
+        lines += ["", f"left out in this narrow terminal: {left_out}"]
+    demands = demands_text(compared.path.results[0].problem)
+    lines += ["", f"demands: {demands}"] if demands else []
+    lines += ["", "gap = (objective - lower) / max(1e-12, |objective|), proven for each line"]
+    lines += _near_lines(compared.path, several)
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
         lines.append(f"{TITLES[name]} is smallest at {where}")
     return "\n".join(lines)
+
+
+def _entries(result: Result, row: dict[str, float | None]) -> dict[str, str]:
+    """One line of the table, as text."""
+    lam = result.problem.get("lam")
+    criteria = {name: "-" if row[name] is None else format(row[name], ".6g") for name in NAMES}
+    return {
+        "k": str(result.problem["k"]), "lam": "-" if lam is None else f"{lam:.4g}",
+        "objective": f"{result.upper:.10g}", "gap": f"{result.rel_gap:.2g}", "claim": result.claim.value,
+        "nodes": str(result.nodes), "time": f"{result.time:.2f}s", **criteria,
+    }  # fmt: skip
+
+
+def _side(name: str) -> str:
+    return "<" if name == "claim" else ">"
+
+
+def _near_lines(path: SolutionPath, several: bool) -> list[str]:
+    """For every problem how many models come close to its best, and what these have in common."""
+    if path.near is None:
+        return []
+    share = 100 * (path.near_share or 0.0)
+    lines = ["", f"sets of exactly k columns within {share:.4g} % of the best objective for that k"]
+    lines.append(f"{'k':>4}" + (f" {'lam':>10}" if several else "") + f" {'sets':>6} {'columns':>8}  in every one")
+    for near in path.near:
+        problem, names = near.result.problem, near.feature_names
+        used = len({j for model in near.models for j in model.support})
+        shared = ", ".join(str(j) if names is None else names[j] for j in near.in_every or ()) or "none"
+        if not near.complete:
+            shared = f"not known: INCOMPLETE ({near.termination})"
+        lam = f" {problem.get('lam', 0.0):>10.4g}" if several else ""
+        lines.append(f"{problem['k']:>4}{lam} {len(near.models):>6} {used:>8}  {shared}")
+    return [*lines, ""]
 
 
 def draw_path(compared: Compared, style: str) -> bytes:
@@ -44,18 +97,22 @@ def draw_path(compared: Compared, style: str) -> bytes:
     panels = ["objective"]
     panels += ["criteria"] if any(row["aic"] is not None for row in rows) else []
     panels += ["held-out loss"] if compared.validation is not None else []
+    panels += ["models close to the best"] if compared.path.near else []
     figure = Figure(figsize=(4.5 * len(panels), 3.5), layout="constrained")
     weights = list(dict.fromkeys(result.problem.get("lam") for result in compared.path.results))
     for title, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+        axes.set_xlabel("k")
+        axes.set_title(title)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if title == "models close to the best":
+            _draw_close(axes, compared.path)
+            continue
         for lam in weights:
             along = [
                 (r, row) for r, row in zip(compared.path.results, rows, strict=True) if r.problem.get("lam") == lam
             ]
             label = "" if len(weights) == 1 else f"lam = {lam:g}"
             _draw(axes, title, along, label)
-        axes.set_xlabel("k")
-        axes.set_title(title)
-        axes.xaxis.get_major_locator().set_params(integer=True)
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize=8)
     buffer = io.BytesIO()
@@ -76,6 +133,32 @@ def _draw(axes: Any, title: str, along: list[tuple[Result, dict[str, float | Non
     else:
         values, errors = ([_number(row[name]) for _, row in along] for name in ("cv_error", "cv_standard_error"))
         axes.errorbar(ks, values, yerr=errors, fmt="o-", capsize=3, label=label)
+
+
+def _draw_close(axes: Any, path: SolutionPath) -> None:
+    """For the columns that occur most, in which share of the models close to the best of each size they are."""
+    complete = [near for near in path.near or () if near.complete and near.models]
+    shares: dict[int, dict[int, float]] = {}
+    for place, near in enumerate(complete):
+        for j in {j for model in near.models for j in model.support}:
+            with_it = sum(j in model.support for model in near.models)
+            shares.setdefault(j, {})[place] = with_it / len(near.models)
+    first = sorted(shares, key=lambda j: (-sum(shares[j].values()), j))[:MOST_DRAWN]
+    points = [(place, row, share) for row, j in enumerate(first) for place, share in shares[j].items()]
+    if points:
+        x, y, sizes = zip(*points, strict=True)
+        axes.scatter(x, y, s=[60 * size for size in sizes])
+    several = len({near.result.problem.get("lam") for near in complete}) > 1
+    ticks = [
+        f"{near.result.problem['k']}" + (f"\n{near.result.problem['lam']:g}" if several else "") for near in complete
+    ]
+    names = path.results[0].problem["feature_names"]
+    axes.set_xticks(range(len(complete)), ticks, fontsize=7)
+    axes.set_yticks(range(len(first)), [str(j) if names is None else names[j] for j in first], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        "k and lam; areas: share of the models within reach" if several else "k; areas: share of the models"
+    )
 
 
 def _number(value: float | None) -> float:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from exactsel import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
-from exactsel.preparing import Preparation
-from exactsel.report.exchange import NEAR, Neighbourhood, neighbourhood
+from exactsel.model import demands_text, label
+from exactsel.report.close import close_models, close_section
+from exactsel.report.exchange import neighbourhood
+from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
 from exactsel.result import Claim, Result, Termination
@@ -33,6 +35,7 @@ def run_page(
     *,
     command: str | None = None,
     verify: str | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
 ) -> str:
     """The report as HTML text.
 
@@ -40,19 +43,22 @@ def run_page(
     ----------
     result : Result
     problem : Problem or ColumnSubsetProblem, optional
-        The problem solved; with it the report also says what becomes of the objective without each chosen column.
+        The problem solved; with it the report also says what becomes of the objective without each chosen column, and
+        which columns the models close to the best have in common. That list may take some seconds.
     command : str, optional
         The command that repeats the run, when it came from the command line.
     verify : str, optional
         The command that checks the proof, when one was written.
+    signals : sequence of int
+        Signals that end the listing of close models (main thread only).
     """
     history = result.history or History()
     parts = [
         _answer(result),
-        _model(result, problem),
+        _model(result),
         _progress(result, history),
         _discarded(result, history),
-        _exchanges(result, history, problem),
+        _exchanges(result, history, problem, signals),
         _settings(result),
         _commands(command, verify),
         f"<footer>{paragraph(f'Written by exactsel {__version__}.')}</footer>",
@@ -67,9 +73,10 @@ def write_report(
     *,
     command: str | None = None,
     verify: str | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
 ) -> None:
     """Write the report of one solve to a file; see :func:`run_page`."""
-    write_bytes(str(path), run_page(result, problem, command=command, verify=verify).encode())
+    write_bytes(str(path), run_page(result, problem, command=command, verify=verify, signals=signals).encode())
 
 
 def headline(result: Result) -> str:
@@ -139,25 +146,30 @@ def _answer(result: Result) -> str:
     )
 
 
-def _model(result: Result, problem: SubsetProblem | None) -> str:
-    names = result.problem["feature_names"]
-    if not result.support:
+def _model(result: Result) -> str:
+    names, model = result.problem["feature_names"], result.model
+    if not result.shown:
         return section("The model", paragraph("It uses no column."))
-    if not result.coef.size:
-        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.support]
+    if model is None:
+        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    preparation: Preparation | None = getattr(problem, "preparation", None)
-    coef, intercept = (result.coef, 0.0) if preparation is None else preparation.undo(result.coef)
-    largest = max(abs(float(coef[j])) for j in result.support)
-    body: list[list[Cell]] = [
-        [str(j), names[j] if names else "–", f"{float(coef[j]):.8g}", Raw(bar(float(coef[j]), largest))]
-        for j in result.support
-    ]
-    if preparation is not None:
-        body.append(["–", "intercept", f"{intercept:.8g}", ""])
+    scaled = result.preparation is not None and result.preparation.scaled
+    compared = result.coef if scaled else model.coef
+    largest = max(abs(float(compared[j])) for j in result.shown)
+    body: list[list[Cell]] = []
+    for j in result.shown:
+        value = float(model.coef[j])
+        drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.support else FORCED
+        body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
+    if model.intercept is not None:
+        body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
-    note = "" if names else paragraph("The instance has no column names.", "quiet")
-    return section("The model", shown, note)
+    notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
+    if result.preparation is not None:
+        done = demands_text({**result.problem, "must_have": (), "must_not": ()})
+        said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
+        notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
+    return section("The model", shown, *notes)
 
 
 def _progress(result: Result, history: History) -> str:
@@ -222,22 +234,23 @@ def _discarded(result: Result, history: History) -> str:
     )
 
 
-def _exchanges(result: Result, history: History, problem: SubsetProblem | None) -> str:
+def _exchanges(result: Result, history: History, problem: SubsetProblem | None, signals: Sequence[int]) -> str:
     if problem is None:
         return ""
     met = [(i.value, i.support) for i in history.incumbents]
     around = neighbourhood(problem, result.support, result.upper, met)
-    if around is None:
-        return ""
     names = result.problem["feature_names"]
+    close = close_section(close_models(problem, result, signals), around, problem.k, names)
+    if around is None:
+        return close
     rows: list[list[Cell]] = []
     for exchange in around.exchanges:
         other = exchange.replacement
         rows.append(
             [
-                _label(exchange.column, names),
+                label(exchange.column, names),
                 exchange.without - result.upper,
-                "none" if other is None else _label(other, names),
+                "none" if other is None else label(other, names),
                 None if exchange.replaced is None else exchange.replaced - result.upper,
             ]
         )
@@ -247,26 +260,8 @@ def _exchanges(result: Result, history: History, problem: SubsetProblem | None) 
         "hardly tell the two apart."
     )
     header = ["column", "rise without it", "best replacement", "rise with that"]
-    return section(
-        "How much hangs on each column", intro, table("One column exchanged", header, rows), _inclusion(around, names)
-    )
-
-
-def _inclusion(around: Neighbourhood, names: Sequence[str] | None) -> str:
-    """How often columns occur in the near-optimal models among those looked at."""
-    if around.near_optimal < 2:
-        return paragraph(
-            f"No other model that was looked at comes within {100 * NEAR:g} % of the objective (models met in the "
-            "search, and all that differ from the answer in one column)."
-        )
-    share = sorted(around.inclusion.items(), key=lambda item: (-item[1], item[0]))[:20]
-    rows: list[list[Cell]] = [[_label(j, names), count, round(100 * count / around.near_optimal)] for j, count in share]
-    return table(
-        f"Columns in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those met in the "
-        "search and those that differ from the answer in one column (not a complete list)",
-        ["column", "models", "per cent"],
-        rows,
-    )
+    shown = section("How much hangs on each column", intro, table("One column exchanged", header, rows))
+    return f"{shown}\n{close}"
 
 
 def _settings(result: Result) -> str:
@@ -281,8 +276,7 @@ def _settings(result: Result) -> str:
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
         ["rows n, columns d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
-        ["columns in every model", _columns(facts, "must_have")] if facts.get("must_have") else None,
-        ["columns in no model", _columns(facts, "must_not")] if facts.get("must_not") else None,
+        ["demands", demands_text(facts)] if demands_text(facts) else None,
         ["scope of the lower bound", result.scope or "all models"],
         ["gap", "upper − lower; relative to max(1e-12, |upper|)"],
         ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
@@ -315,17 +309,9 @@ def _commands(command: str | None, verify: str | None) -> str:
     return section("Do it again", *parts) if parts else ""
 
 
-def _columns(facts: dict[str, Any], which: str) -> str:
-    return ", ".join(_label(j, facts["feature_names"]) for j in facts[which])
-
-
 def _supports(d: int, k: int) -> str:
     count = math.comb(d, k)
     return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}" if d < 5000 else "very many"
-
-
-def _label(column: int, names: Sequence[str] | None) -> str:
-    return f"{names[column]} ({column})" if names else str(column)
 
 
 def _setting(value: object) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from exactsel.checks import default_delta
 from exactsel.errors import InputError
-from exactsel.preparing import Preparation, wants_centring
+from exactsel.preparing import checked_weights, wants_intercept
 from exactsel.problem import Problem
 from exactsel.result import Result
 from exactsel.solving import solve
@@ -31,7 +31,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     support_ : array of int
         The chosen columns; :meth:`get_support` gives a mask.
     objective_, lower_bound_, gap_ : float
-        L(Ax) + (lam/2)||x||² of the model (a sum over rows, on centred and scaled data), what no model of at most k
+        L(Ax + c) + (lam/2)||x||² of the model (a weighted sum over rows, on scaled columns), what no model of at most k
         columns is below, and the difference.
     claim_, termination_ : str
         What is proven (``optimal``, ``within_eps``, ``bounded``), and why the search stopped.
@@ -63,27 +63,35 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     def _lam(self, loss: str) -> float:
         return DEFAULT_LAM.get(loss, 1.0) if self.lam is None else self.lam
 
-    def _delta(self, y: FloatArray, loss: str) -> float | None:
+    def _delta(self, y: FloatArray, loss: str, weights: FloatArray | None) -> float | None:
         """The Huber threshold; where half of y is equal, so that y has no robust scale, from its standard deviation."""
         if loss != "huber" or self.delta is not None:
             return self.delta
         try:
-            return default_delta(y)
+            return default_delta(y, weights)
         except InputError:
-            return 1.345 * (float(np.std(y)) or 1.0)
+            spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+            return 1.345 * (float(spread) or 1.0)
 
-    def _solve(self, X: FloatArray, y: FloatArray, loss: str, k: int, lam: float) -> tuple[FloatArray, float]:
+    def _row_weights(self, X: FloatArray, sample_weight: Any) -> FloatArray | None:
+        """The weights of the rows; None where all count the same."""
+        if sample_weight is None:
+            return None
+        return checked_weights(_check_sample_weight(sample_weight, X, dtype=np.float64), len(X), "quadratic")
+
+    def _solve(
+        self, X: FloatArray, y: FloatArray, loss: str, k: int, lam: float, weights: FloatArray | None
+    ) -> tuple[FloatArray, float]:
         """Solve, store what is proven, and return coefficients and intercept for the columns as given."""
-        centre = wants_centring(self.fit_intercept, loss)
-        made = Preparation.of(X, y, centre=centre, scale=bool(self.standardize))
         size = min(k, X.shape[1]) if isinstance(k, int | np.integer) else k
-        problem = Problem(
-            made.columns(X), y - made.target, size, loss=loss, lam=lam, delta=self._delta(y, loss),
+        problem = Problem.prepared(
+            X, y, size, loss=loss, lam=lam, delta=self._delta(y, loss, weights), weights=weights,
+            intercept=wants_intercept(self.fit_intercept, loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
         result = solve(problem, **self._options())
         self._note(result)
-        return made.undo(result.coef)
+        return problem.as_given(result.coef)
 
     def _note(self, result: Result) -> None:
         self.result_ = result

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from exactsel.crossval import cross_validate
-from exactsel.preparing import wants_centring
+from exactsel.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, LinearClassifier, LinearRegressor
 from exactsel.sklearn.estimators import check_loss
 from exactsel.types import FloatArray
@@ -33,13 +33,15 @@ class ChoosingBase(BestSubsetBase):
     lams: Sequence[float] | None
     cv: Any
 
-    def _choose(self, X: FloatArray, y: FloatArray, loss: str, classes: bool) -> tuple[FloatArray, float]:
+    def _choose(
+        self, X: FloatArray, y: FloatArray, loss: str, weights: FloatArray | None, classes: bool
+    ) -> tuple[FloatArray, float]:
         ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else list(self.ks)
         lams = [self._lam(loss)] if self.lams is None else list(self.lams)
         folds = check_cv(self.cv, y, classifier=classes).split(X, y)
         found = cross_validate(
-            X, y, folds, ks, lams, loss=loss, delta=self._delta(y, loss), scale=bool(self.standardize),
-            centre=wants_centring(self.fit_intercept, loss), **self._options(),
+            X, y, folds, ks, lams, loss=loss, delta=self._delta(y, loss, weights), scale=bool(self.standardize),
+            intercept=wants_intercept(self.fit_intercept, loss), weights=weights, **self._options(),
         )  # fmt: skip
         self.lam_, self.k_ = found.best
         self.cv_proven_ = found.proven
@@ -48,7 +50,7 @@ class ChoosingBase(BestSubsetBase):
             "mean_error": found.mean.ravel(), "standard_error": found.standard_error.ravel(),
             "errors": found.errors.reshape(len(found.errors), -1),
         }  # fmt: skip
-        return self._solve(X, y, loss, self.k_, self.lam_)
+        return self._solve(X, y, loss, self.k_, self.lam_, weights)
 
 
 class BestSubsetCV(LinearRegressor, ChoosingBase):
@@ -82,7 +84,7 @@ class BestSubsetCV(LinearRegressor, ChoosingBase):
         loss: str = "quadratic",
         cv: Any = 5,
         delta: float | None = None,
-        fit_intercept: bool | str = "auto",
+        fit_intercept: bool | str = True,
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
@@ -99,13 +101,15 @@ class BestSubsetCV(LinearRegressor, ChoosingBase):
         self.time_limit = time_limit
         self.solver_options = solver_options
 
-    def fit(self, X: Any, y: Any) -> BestSubsetCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetCV:
         """Choose k and lam, and find the best model with them.
 
         Parameters
         ----------
         X : array (n, d)
         y : array (n,)
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
 
         Returns
         -------
@@ -114,7 +118,7 @@ class BestSubsetCV(LinearRegressor, ChoosingBase):
         """
         check_loss(self.loss, ("quadratic", "huber"))
         X, y = self._training_data(X, y)
-        self.coef_, self.intercept_ = self._choose(X, y, self.loss, classes=False)
+        self.coef_, self.intercept_ = self._choose(X, y, self.loss, self._row_weights(X, sample_weight), classes=False)
         return self
 
 
@@ -140,7 +144,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
         lams: Sequence[float] | None = None,
         *,
         cv: Any = 5,
-        fit_intercept: bool | str = "auto",
+        fit_intercept: bool | str = True,
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
@@ -155,7 +159,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
         self.time_limit = time_limit
         self.solver_options = solver_options
 
-    def fit(self, X: Any, y: Any) -> BestSubsetClassifierCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetClassifierCV:
         """Choose k and lam, and find the best model with them.
 
         Parameters
@@ -163,6 +167,8 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
         X : array (n, d)
         y : array (n,)
             Labels of two classes.
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
 
         Returns
         -------
@@ -170,5 +176,6 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
             Itself.
         """
         X, labels = self._training_data(X, y)
-        self._set_model(*self._choose(X, labels, "logistic", classes=True))
+        weights = self._row_weights(X, sample_weight)
+        self._set_model(*self._choose(X, labels, "logistic", weights, classes=True))
         return self

@@ -29,8 +29,7 @@ class BestSubsetRegressor(LinearRegressor):
         Huber threshold; by default 1.345 times the robust scale of y, or its standard deviation where half of y is
         equal.
     fit_intercept : bool or "auto"
-        ``"auto"``: an unpenalised intercept for quadratic loss, exact by centring; none for Huber loss, where True is
-        refused.
+        Whether the model has an unpenalised intercept; ``"auto"`` is True.
     standardize : bool
         Solve for columns of mean square 1; ``lam`` then weighs their coefficients. Undone in ``coef_``.
     rel_eps, time_limit
@@ -50,7 +49,7 @@ class BestSubsetRegressor(LinearRegressor):
         *,
         loss: str = "quadratic",
         delta: float | None = None,
-        fit_intercept: bool | str = "auto",
+        fit_intercept: bool | str = True,
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
@@ -66,13 +65,15 @@ class BestSubsetRegressor(LinearRegressor):
         self.time_limit = time_limit
         self.solver_options = solver_options
 
-    def fit(self, X: Any, y: Any) -> BestSubsetRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRegressor:
         """Find the best model.
 
         Parameters
         ----------
         X : array (n, d)
         y : array (n,)
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
 
         Returns
         -------
@@ -81,7 +82,9 @@ class BestSubsetRegressor(LinearRegressor):
         """
         check_loss(self.loss, ("quadratic", "huber"))
         X, y = self._training_data(X, y)
-        self.coef_, self.intercept_ = self._solve(X, y, self.loss, self.k, self._lam(self.loss))
+        self.coef_, self.intercept_ = self._solve(
+            X, y, self.loss, self.k, self._lam(self.loss), self._row_weights(X, sample_weight)
+        )
         return self
 
 
@@ -104,7 +107,7 @@ class HuberBestSubsetRegressor(LinearRegressor):
         lam: float | None = None,
         *,
         delta: float | None = None,
-        fit_intercept: bool | str = "auto",
+        fit_intercept: bool | str = True,
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
@@ -119,13 +122,15 @@ class HuberBestSubsetRegressor(LinearRegressor):
         self.time_limit = time_limit
         self.solver_options = solver_options
 
-    def fit(self, X: Any, y: Any) -> HuberBestSubsetRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HuberBestSubsetRegressor:
         """Find the best model.
 
         Parameters
         ----------
         X : array (n, d)
         y : array (n,)
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
 
         Returns
         -------
@@ -133,7 +138,9 @@ class HuberBestSubsetRegressor(LinearRegressor):
             Itself.
         """
         X, y = self._training_data(X, y)
-        self.coef_, self.intercept_ = self._solve(X, y, "huber", self.k, self._lam("huber"))
+        self.coef_, self.intercept_ = self._solve(
+            X, y, "huber", self.k, self._lam("huber"), self._row_weights(X, sample_weight)
+        )
         return self
 
 
@@ -146,9 +153,7 @@ class BestSubsetClassifier(LinearClassifier):
         Largest number of columns; more than there are counts as all.
     lam : float, optional
         Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
-    fit_intercept : bool or "auto"
-        ``"auto"`` and False: no intercept; True is refused.
-    standardize, rel_eps, time_limit, solver_options
+    fit_intercept, standardize, rel_eps, time_limit, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -163,7 +168,7 @@ class BestSubsetClassifier(LinearClassifier):
         k: int = 5,
         lam: float | None = None,
         *,
-        fit_intercept: bool | str = "auto",
+        fit_intercept: bool | str = True,
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
@@ -177,7 +182,7 @@ class BestSubsetClassifier(LinearClassifier):
         self.time_limit = time_limit
         self.solver_options = solver_options
 
-    def fit(self, X: Any, y: Any) -> BestSubsetClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetClassifier:
         """Find the best model.
 
         Parameters
@@ -185,6 +190,8 @@ class BestSubsetClassifier(LinearClassifier):
         X : array (n, d)
         y : array (n,)
             Labels of two classes.
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
 
         Returns
         -------
@@ -192,7 +199,8 @@ class BestSubsetClassifier(LinearClassifier):
             Itself.
         """
         X, labels = self._training_data(X, y)
-        self._set_model(*self._solve(X, labels, "logistic", self.k, self._lam("logistic")))
+        weights = self._row_weights(X, sample_weight)
+        self._set_model(*self._solve(X, labels, "logistic", self.k, self._lam("logistic"), weights))
         return self
 
 
@@ -218,7 +226,7 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         *,
         loss: str = "quadratic",
         delta: float | None = None,
-        fit_intercept: bool | str = "auto",
+        fit_intercept: bool | str = True,
         standardize: bool = False,
         rel_eps: float = 1e-6,
         time_limit: float | None = None,
@@ -239,13 +247,15 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> BestSubsetSelector:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetSelector:
         """Find the best model and keep its columns.
 
         Parameters
         ----------
         X : array (n, d)
         y : array (n,)
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
 
         Returns
         -------
@@ -256,7 +266,9 @@ class BestSubsetSelector(SelectorMixin, BestSubsetBase):  # type: ignore[misc]
         labelled = self.loss == "logistic"
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2)
         target = two_classes(y)[1] if labelled else np.asarray(y, dtype=np.float64)
-        self.coef_, self.intercept_ = self._solve(X, target, self.loss, self.k, self._lam(self.loss))
+        self.coef_, self.intercept_ = self._solve(
+            X, target, self.loss, self.k, self._lam(self.loss), self._row_weights(X, sample_weight)
+        )
         return self
 
     def _get_support_mask(self) -> BoolArray:

@@ -15,8 +15,8 @@ import numpy as np
 
 from exactsel._jit import loss_session, njit
 from exactsel.kernels.linalg import add_scaled, correlate, dot, predict
-from exactsel.kernels.loss import loss_curvature, loss_gradient, loss_value
 from exactsel.kernels.refit import newton_refit
+from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
 from exactsel.types import FloatArray
 from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy_fit, drop_from_inverse, invert, product
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
@@ -59,7 +59,7 @@ class LossObjective(NamedTuple):
 def loss_objective(problem: Problem) -> LossObjective:
     """The objective of a problem with lam > 0, whatever its loss."""
     return LossObjective(
-        problem.loss, problem.AT, problem.y, problem.lam, TOLERANCE * problem.gradient_scale
+        problem.row_loss, problem.AT, problem.y, problem.lam, TOLERANCE * problem.gradient_scale
     )  # fmt: skip
 
 
@@ -67,8 +67,8 @@ def empty_rows(problem: Problem) -> FloatArray:
     """z, loss gradient and curvatures of the empty model, (3, n)."""
     rows = np.zeros((3, problem.n))
     with loss_session(problem.loss):
-        loss_gradient(problem.loss, rows[0], problem.y, rows[1])
-        loss_curvature(problem.loss, rows[0], problem.y, rows[2])
+        loss_gradient(problem.row_loss, rows[0], problem.y, rows[1])
+        loss_curvature(problem.row_loss, rows[0], problem.y, rows[2])
     return rows
 
 

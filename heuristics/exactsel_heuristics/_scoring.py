@@ -39,6 +39,11 @@ def smallest_decrease(problem: Problem) -> float:
     return IMPROVEMENT * abs(problem.objective(np.zeros(problem.d)))
 
 
+def smoothness(problem: Problem) -> float:
+    """A Lipschitz constant of the gradient of L in the predictions, whatever weights the rows have."""
+    return float(problem.loss.smoothness * (1.0 if problem.weights is None else problem.weights.max()))
+
+
 def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
     """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
 
@@ -52,7 +57,7 @@ def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
     array (d,)
         By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
     """
-    curvature = problem.loss.smoothness * problem.norms**2 + problem.lam
+    curvature = smoothness(problem) * problem.norms**2 + problem.lam
     return np.divide(gradient**2, 2.0 * curvature, out=np.zeros(problem.d), where=curvature > 0.0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactsel._jit import loss_session, njit
-from exactsel.kernels.loss import loss_curvature, loss_gradient, loss_majorizer, loss_value
+from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer, loss_value
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class WeightedLasso:
     def of(cls, problem: Problem) -> WeightedLasso:
         """The solver for a problem; quadratic loss is the same on at most d + 1 rows, but for a constant."""
         if not problem.is_quadratic:
-            return cls(problem.loss, problem.AT, problem.y, problem.lam)
+            return cls(problem.row_loss, problem.AT, problem.y, problem.lam)
         A, y = problem.reduced
         return cls(problem.loss, np.ascontiguousarray(A.T), np.ascontiguousarray(y), problem.lam)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from exactsel._jit import loss_session, njit
 from exactsel.errors import UnsupportedError
-from exactsel.kernels.loss import loss_gradient, point_conjugate_derivative, point_project
+from exactsel.kernels.loss import point_conjugate_derivative, point_project
+from exactsel.kernels.rows import loss_gradient
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
 from exactsel_heuristics._scoring import largest
@@ -127,6 +128,11 @@ def _check_applies(problem: Problem) -> None:
     if problem.lam == 0.0:
         raise UnsupportedError(
             "dual iterative hard thresholding divides by lam, but lam is 0; give a positive lam or another heuristic."
+        )
+    if problem.row_loss is not problem.loss:
+        raise UnsupportedError(
+            f"dual iterative hard thresholding knows neither row weights nor an intercept of {problem.loss.name} loss; "
+            f"use another heuristic."
         )
     missing = [f for f in ("point_conjugate_derivative", "point_project") if not hasattr(problem.loss, f)]
     if missing:

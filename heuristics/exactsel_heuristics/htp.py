@@ -9,6 +9,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel_heuristics._scoring import largest
+from exactsel_heuristics._scoring import smoothness as steepest
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class HardThresholdingPursuit:
         problem = regression(problem, self.name)
         smoothness, lam = problem.loss.smoothness, problem.lam
         length = 1.0 / (smoothness * problem.spectral_norm_squared + lam)
-        longest = LONGEST / max(smoothness * float(problem.norms.max()) ** 2 + lam, 1e-300)
+        longest = LONGEST / max(steepest(problem) * float(problem.norms.max()) ** 2 + lam, 1e-300)
         current = best = problem.fit(())
         seen: set[tuple[int, ...]] = set()
         for _ in range(self.max_steps):

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
-from exactsel_heuristics._scoring import largest
+from exactsel_heuristics._scoring import largest, smoothness
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
@@ -135,4 +135,4 @@ def _normalised_step(problem: Problem, point: FloatArray, gradient: FloatArray) 
 def _curvature(problem: Problem, move: FloatArray, used: IntArray) -> float:
     """Upper bound on how far the objective bends along ``move``: smoothness ||A move||^2 + lam ||move||^2."""
     image = move[used] @ problem.AT[used]
-    return float(problem.loss.smoothness * (image @ image) + problem.lam * (move @ move))
+    return float(smoothness(problem) * (image @ image) + problem.lam * (move @ move))

@@ -1,0 +1,86 @@
+"""The intercept a checker chooses, and the dual vectors that go with one.
+
+With an unpenalised intercept c every bound is about min over c of sum_i w_i l(z_i + c, y_i), and a dual vector must sum
+to zero. Any c will do; one near the minimum loses nothing. With g_i = l'(z_i + c, y_i), in the domain of l*, the dual
+vector is *defined* as w_i g_i with its positive or its negative entries, whichever have the larger sum, multiplied by
+t = the smaller sum / the larger. As l* is convex and -l*(0) = inf l = 0, -l*(t g) >= t (-l*(g)).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+STEPS = 200
+
+BALANCED = 1e-15
+"""Part of their total size at which the sum of the slopes counts as zero."""
+
+TOO_SMALL = 1e-200
+"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
+
+
+def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
+    """For each row of Z (P, n) about the c that makes the weighted slopes at Z + c sum to zero.
+
+    In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
+    sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
+    """
+    w = np.ones(y.size) if weights is None else weights
+    c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
+    scale = np.abs(Z).max(axis=1) + np.abs(y).max()
+    previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
+    for _ in range(STEPS):
+        slopes, bends, above = _derivatives(loss, delta, y, Z + c[:, None])
+        slopes, bends, above = w * slopes, w * bends, w * above
+        plus, minus = np.sum(slopes, axis=1, where=slopes > 0), -np.sum(slopes, axis=1, where=slopes < 0)
+        rest = plus - minus
+        moving = np.abs(rest) > BALANCED * (plus + minus)
+        if not np.any(moving):
+            break
+        high, low = np.where(rest > 0, c, high), np.where(rest < 0, c, low)
+        with np.errstate(all="ignore"):
+            straight = np.sum(bends, axis=1, where=slopes > 0) / plus + np.sum(bends, axis=1, where=slopes < 0) / minus
+            far, ratio = rest / np.sum(above, axis=1), np.log(plus / minus) / straight
+            far = np.where((straight > 1e-3) & (np.abs(ratio) > np.abs(far)), ratio, far)
+            near = np.abs(rest) <= 0.5 * (plus + minus)
+            newton = rest / np.sum(bends, axis=1)
+            step = np.where(near & np.isfinite(newton), newton, far)
+            finest = 2.0**-51 * (scale + np.abs(c))
+            moving &= ~(near & (np.abs(step) <= finest))
+            bracketed = np.isfinite(low) & np.isfinite(high)
+            size = np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale))
+            step = np.where(bracketed, step, np.sign(rest) * size)
+            stuck = (np.abs(rest) > 0.5 * previous) & ~halved
+            halved = bracketed & (stuck | ~((low < c - step) & (c - step < high)))
+            target = np.where(halved, 0.5 * low + 0.5 * high, c - step)
+        previous, last = np.abs(rest), np.abs(target - c)
+        moving &= np.isfinite(target) & (last > 0.25 * finest)
+        if not np.any(moving):
+            break
+        c = np.where(moving, target, c)
+    return c
+
+
+def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slopes and curvatures of the rows, and curvatures of quadratics that touch the loss there and lie above it."""
+    if loss == "huber":
+        r = Z - y
+        size = np.maximum(np.abs(r), delta)
+        return np.clip(r, -delta, delta), np.where(np.abs(r) <= delta, 1.0, 0.0), delta / size
+    e = np.exp(-np.abs(Z))
+    slopes = -y * np.where(y * Z <= 0, 1.0, e) / (1.0 + e)
+    half = np.maximum(np.abs(Z) / 2.0, 1e-4)
+    return slopes, e / (1.0 + e) ** 2, np.tanh(half) / (4.0 * half)
+
+
+def side_parts(plus: Any, minus: Any) -> tuple[FloatArray, FloatArray]:
+    """What the positive and the negative slopes are multiplied by, from the sums of both (P,); 0 for both if tiny."""
+    smaller, larger = np.minimum(plus, minus), np.maximum(plus, minus)
+    part = np.where(smaller > TOO_SMALL, smaller / np.where(larger > 0, larger, 1.0), 0.0)
+    whole = np.where(smaller > TOO_SMALL, 1.0, 0.0)
+    return np.where(plus > minus, part, whole), np.where(plus > minus, whole, part)

@@ -1,0 +1,228 @@
+"""Rows under weights and an unpenalised intercept: values, slopes, curvatures and the dual value of an adjusted loss.
+
+The intercept is minimised out: with c such that sum_i w_i l'(z_i + c) = 0, the gradient in z is w_i l'(z_i + c). The
+level c is found by a safeguarded Newton iteration in one variable and *added to z in place*: predictions that differ
+by a constant mean the same, and whoever goes on from z starts next to the level. Any level gives a valid dual vector
+(see :func:`adjusted_dual`), a good one a tight bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import njit, overload
+from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
+from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
+from exactsel.losses.adjusted import AdjustedLogistic
+from exactsel.losses.logistic import Logistic
+from exactsel.types import FloatArray
+
+LEVEL_STEPS = 200
+
+BALANCED = 1e-13
+"""Part of the slopes' total size at which their sum counts as zero: a bound loses about as much."""
+
+NEAR = 0.5
+"""The same part below which Newton's step is tried."""
+
+FLAT = 1e-3
+"""Slope below which the logarithm of the sides' ratio says nothing about where the level is."""
+
+TOO_SMALL = 1e-200
+"""Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
+
+LOGISTIC = (Logistic, AdjustedLogistic)
+
+UNIT = 2.0**-53
+
+
+def _each_row(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    for i in range(z.size):
+        values[i] = point_value(loss, z[i], y[i])
+        slopes[i] = point_derivative(loss, z[i], y[i])
+
+
+@njit
+def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """log(1 + exp(-y z)) and its derivative in z."""
+    for i in range(z.size):
+        values[i] = -y[i] * z[i]
+    exp_of_minus_size(values, slopes)
+    for i in range(z.size):
+        t, e = values[i], slopes[i]
+        values[i] = max(t, 0.0) + log1p_of_part(e)
+        slopes[i] = -y[i] * ((1.0 if t >= 0.0 else e) / (1.0 + e))
+
+
+def _logistic(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    logistic_rows(z, y, values, slopes)
+
+
+def plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """Write l(z_i, y_i) and its derivative in z_i of every row, of a loss without weights or intercept."""
+    (_logistic if isinstance(loss, LOGISTIC) else _each_row)(loss, z, y, values, slopes)
+
+
+def _choose_rows(
+    loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray
+) -> Callable[..., None]:  # the compiler asks with types in the place of values
+    return _logistic if loss.instance_class in LOGISTIC else _each_row
+
+
+overload(plain_rows)(_choose_rows)
+
+
+def _bend_of_slope(loss: Any, z: float, y: float, slope: float) -> float:
+    return abs(slope) * (1.0 - abs(slope))
+
+
+def _bend_of_row(loss: Any, z: float, y: float, slope: float) -> float:
+    return point_curvature(loss, z, y)
+
+
+def row_bend(loss: Any, z: float, y: float, slope: float) -> float:
+    """l''(z, y) of a row whose ``slope`` is known: for logistic loss that saves an exponential."""
+    return (_bend_of_slope if isinstance(loss, LOGISTIC) else _bend_of_row)(loss, z, y, slope)
+
+
+def _choose_bend(loss: Any, z: float, y: float, slope: float) -> Callable[..., float]:
+    return _bend_of_slope if loss.instance_class in LOGISTIC else _bend_of_row
+
+
+overload(row_bend)(_choose_bend)
+
+
+@njit
+def _far_step(
+    loss: Any, z: FloatArray, y: FloatArray, plus: float, minus: float, bend_plus: float, bend_minus: float
+) -> float:
+    """A step from far away: Newton's on log(plus / minus), which for logistic loss is nearly linear.
+
+    Where that is flat, or goes less far, a quadratic that lies above the loss is minimised instead.
+    """
+    total = 0.0
+    for i in range(z.size):
+        total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
+    step = (minus - plus) / total if total > 0.0 else 0.0
+    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
+        straight = -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
+        step = straight if abs(straight) > abs(step) else step
+    return float(step)
+
+
+@njit
+def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> float:
+    """Add to z the constant that makes the weighted slopes sum to zero, and return it.
+
+    ``values`` and ``slopes`` receive those of the rows at the new z, without the weights. Steps of a model of the loss
+    alternate with halving the bracket where they get no further.
+    """
+    moved, low, high, previous, last, halved = 0.0, -np.inf, np.inf, np.inf, 0.0, False
+    scale = 0.0
+    for i in range(z.size):
+        scale = max(scale, abs(z[i]) + abs(y[i]))
+    for _ in range(LEVEL_STEPS):
+        plain_rows(loss, z, y, values, slopes)
+        plus, minus, bend_plus, bend_minus = 0.0, 0.0, 0.0, 0.0
+        for i in range(z.size):
+            slope = loss.weights[i] * slopes[i]
+            bend = loss.weights[i] * row_bend(loss, z[i], y[i], slopes[i])
+            if slope > 0.0:
+                plus, bend_plus = plus + slope, bend_plus + bend
+            else:
+                minus, bend_minus = minus - slope, bend_minus + bend
+        rest, bend = plus - minus, bend_plus + bend_minus
+        if abs(rest) <= BALANCED * (plus + minus):
+            break
+        if rest > 0.0:
+            high = moved
+        else:
+            low = moved
+        near = abs(rest) <= NEAR * (plus + minus) and bend > 0.0
+        step = -rest / bend if near else _far_step(loss, z, y, plus, minus, bend_plus, bend_minus)
+        finest = 4 * UNIT * (scale + abs(moved))
+        if near and abs(step) <= finest:
+            break
+        if low == -np.inf or high == np.inf:
+            # Each at least twice the last, so that no long way is gone in small steps, and at first none too far.
+            size = max(2.0 * last, min(abs(step), 2.0 * scale))
+            step = size if rest < 0.0 else -size
+        elif not low < moved + step < high or (abs(rest) > 0.5 * previous and not halved):
+            halved, step = True, 0.5 * low + 0.5 * high - moved
+        else:
+            halved = False
+        previous = abs(rest)
+        last = abs(step)
+        if last <= 0.25 * finest:
+            break
+        moved += step
+        for i in range(z.size):
+            z[i] += step
+    return moved
+
+
+@njit
+def adjusted_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """Weighted values and slopes of every row; levels z where there is an intercept."""
+    if loss.levelled:
+        find_level(loss, z, y, values, slopes)
+    else:
+        plain_rows(loss, z, y, values, slopes)
+    for i in range(z.size):
+        values[i] *= loss.weights[i]
+        slopes[i] *= loss.weights[i]
+
+
+@njit
+def adjusted_bends(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    """Weighted curvatures of every row, or those of a quadratic above the loss; levels z."""
+    if loss.levelled:
+        find_level(loss, z, y, np.empty(z.size), np.empty(z.size))
+    for i in range(z.size):
+        bend = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
+        out[i] = loss.weights[i] * bend
+
+
+@njit
+def adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    """A dual vector b from any z, a lower estimate of -L*(b), and how many roundings an entry of b may hold.
+
+    With g_i = l'(z_i) the vector w_i g_i is the gradient, and -L*(b) the sum of w_i (l(z_i) - g_i z_i). With an
+    intercept b must sum to zero exactly. So b is *defined* as that vector with the side (its positive entries, or its
+    negative ones) of larger sum multiplied by t = the smaller sum / the larger, an exact real number. t is in [0, 1],
+    l* is convex and -l*(0) = inf l >= 0 for the losses that may have an intercept, hence
+    -l*(t g) >= t (-l*(g)): only t times that side's part counts. The floats written to b, and t itself, are off by what
+    2n + 8 roundings can do, which the estimate gives up; which side is the larger may be misjudged only where both
+    agree to that many.
+    """
+    n = z.size
+    values = np.empty(n)
+    if loss.levelled:
+        find_level(loss, z, y, values, b)
+    else:
+        plain_rows(loss, z, y, values, b)
+    plus, minus, plus_size, minus_size, plus_sum, minus_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        weight, slope = loss.weights[i], b[i]
+        term = weight * (values[i] - slope * z[i])
+        size = weight * (abs(values[i]) + abs(slope) * (abs(z[i]) + abs(y[i]) + abs(slope)))
+        b[i] = weight * slope
+        if slope > 0.0:
+            plus, plus_size, plus_sum = plus + term, plus_size + size, plus_sum + b[i]
+        else:
+            minus, minus_size, minus_sum = minus + term, minus_size + size, minus_sum - b[i]
+    if not loss.levelled:
+        return plus + minus - (n + 36) * UNIT * (plus_size + minus_size), n + 20
+    smaller = min(plus_sum, minus_sum)
+    if smaller <= TOO_SMALL:
+        b[:] = 0.0
+        return 0.0, n
+    part = smaller / max(plus_sum, minus_sum)
+    plus_part, minus_part = (part, 1.0) if plus_sum > minus_sum else (1.0, part)
+    for i in range(n):
+        b[i] *= plus_part if b[i] > 0.0 else minus_part
+    size = plus_part * plus_size + minus_part * minus_size
+    return plus_part * plus + minus_part * minus - (3 * n + 64) * UNIT * size, 3 * n + 48

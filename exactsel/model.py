@@ -1,0 +1,70 @@
+"""The model for the data as they were given, whatever was done to them before the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.frames import frame_matrix
+from exactsel.preparing import Preparation
+from exactsel.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Model:
+    """Coefficients of the columns as they were given; predictions are ``A @ coef + intercept``."""
+
+    coef: FloatArray
+    """(d,)"""
+    intercept: float | None
+    """None where the problem has none."""
+
+    @classmethod
+    def of(cls, problem: Any, coef: FloatArray) -> Model | None:
+        """The model with these coefficients of the problem's columns; None where there are no coefficients."""
+        if not coef.size:
+            return None
+        preparation: Preparation | None = getattr(problem, "preparation", None)
+        if preparation is None:
+            return cls(coef, None)
+        undone, intercept = problem.as_given(coef)
+        return cls(undone, intercept if preparation.centred else None)
+
+    def predict(self, A: Any) -> FloatArray:
+        """Predictions for rows (n, d), an array or a data frame with the columns in the same order.
+
+        For logistic loss these are scores: positive ones speak for the label +1.
+        """
+        given, _ = frame_matrix(A, None)
+        rows = np.asarray(given, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.coef.size:
+            raise InputError(
+                f"the rows to predict have the shape {rows.shape}, but the model has {self.coef.size} columns; give a "
+                f"table with all of them, in the same order."
+            )
+        predicted: FloatArray = rows @ self.coef + (self.intercept or 0.0)
+        return predicted
+
+
+def demands_text(problem: dict[str, Any]) -> str:
+    """What the problem demands beside its size, for people; empty where that is nothing.
+
+    ``problem`` is the problem as plain data (``describe()``).
+    """
+    names = problem.get("feature_names")
+    words = [
+        f"{what} {', '.join(label(j, names) for j in problem[which])}"
+        for which, what in (("must_have", "in every model:"), ("must_not", "in no model:"))
+        if problem.get(which)
+    ]
+    flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
+    return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
+
+
+def label(column: int, names: Sequence[str] | None) -> str:
+    """A column as people meet it: its name, if it has one, and its number."""
+    return f"{names[column]} ({column})" if names else str(column)
