@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from exactsel.generate import hard
+from exactsel.generate import hard, quadratic
 from exactsel.instance import read_instance, write_instance
 from exactsel.problem import Problem
 
@@ -26,8 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def speed(monkeypatch):
     """The modules; ``benchmarks`` is not an installed package."""
     monkeypatch.syspath_prepend(str(ROOT))
-    names = ("commands", "comparison", "instances", "peers", "processes", "profile", "where")
-    return SimpleNamespace(**{name: import_module(f"benchmarks.speed.{name}") for name in names})
+    names = ("commands", "comparison", "hints", "instances", "peers.running", "processes", "profile", "where")
+    modules = {name.rpartition(".")[2]: import_module(f"benchmarks.speed.{name}") for name in names}
+    return SimpleNamespace(**modules)
 
 
 @pytest.fixture
@@ -35,6 +36,14 @@ def tiny(tmp_path, speed) -> Path:
     """A file with a quadratic instance."""
     makers = {"tiny": lambda: hard(20, 6, 2, rho=0.2)}
     (file,) = speed.instances.write(tmp_path / "tiny", makers)
+    return file
+
+
+@pytest.fixture
+def planted(tmp_path, speed) -> Path:
+    """A file with a quadratic instance whose two columns stand out, so that a price per column selects them."""
+    makers = {"planted": lambda: quadratic(30, 6, 2, 0, lam=0.5, rho=0.2)}
+    (file,) = speed.instances.write(tmp_path / "planted", makers)
     return file
 
 
@@ -113,31 +122,100 @@ def test_every_instance_of_the_set_has_a_distinct_name(speed):
 
 
 def test_peers_run_without_exactsel(speed, tiny):
-    """The file alone, in isolated mode: neither the project nor the folder is on the path."""
-    command = [sys.executable, "-I", str(speed.processes.PEERS_FILE), "installed"]
-    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert set(answer) <= set(speed.peers.PEERS)
+    command = f"import sys, runpy; sys.modules['exactsel'] = None; runpy.run_module({speed.processes.PEERS_MODULE!r})"
+    program = f"{command[:-1]}, run_name='__main__')"
+    answer = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", program, "installed"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+    )
+    assert set(answer) <= set(speed.running.PEERS)
+
+
+def test_a_peer_says_why_it_cannot_take_an_instance(speed, tiny):
     huber = tiny.with_name("huber.npz")
     write_instance(huber, speed.instances.quick()["huber_d10_n30_k3"]())
-    assert speed.peers.run("okridge", str(huber), 1.0, 1e-4) == {"refused": "no huber loss"}
+    assert speed.running.run("okridge", str(huber), upper=1.0) == {"refused": "no huber loss"}
+    answer = speed.running.run("el0ps", str(tiny), upper=1.0)
+    assert answer == {"refused": "no price per column has 2 columns as its optimum"}
 
 
-@pytest.mark.parametrize("name", ["okridge", "gurobi-perspective", "gurobi-bigm"])
-def test_a_peer_that_is_installed_finds_the_optimum(speed, tiny, name):
-    pytest.importorskip(speed.peers.PEERS[name].module)
-    answer = speed.peers.run(name, str(tiny), 30.0, 1e-4)
-    problem = read_instance(tiny).problem()
+@pytest.mark.parametrize("name", ["okridge", "gurobi-perspective", "gurobi-bigm", "scip", "el0ps", "l0bnb"])
+@pytest.mark.parametrize("kind", ["quadratic", "huber", "logistic"])
+def test_a_peer_that_is_installed_finds_the_optimum(speed, planted, name, kind):
+    peer = speed.running.PEERS[name]
+    pytest.importorskip(peer.module)
+    if kind not in peer.losses:
+        pytest.skip("not a loss of this solver")
+    quadratic = read_instance(planted)
+    changes = {"huber": {"delta": 0.1}, "logistic": {"y": np.sign(quadratic.y), "lam": 1.0}}.get(kind, {})
+    write_instance(planted, replace(quadratic, loss=kind, **changes))
+    problem = read_instance(planted).problem()
+    told = speed.hints.hints(problem, priced=True)
+    assert told.penalty is not None
+    answer = speed.running.run(name, str(planted), upper=told.upper, start=told.support, penalty=told.penalty)
     best = min(problem.fit(support).value for support in _all_supports(problem))
+    assert answer["finished"]
     assert problem.fit(answer["support"]).value == pytest.approx(best, rel=1e-4)
-    assert answer["lower"] <= best * (1 + 1e-6)
+    assert best * (1 - 2e-4) <= answer["lower"] <= best * (1 + 1e-6)
 
 
-def test_forward_selection_of_the_peers_is_a_model(speed):
-    rng = np.random.default_rng(0)
-    A, y = rng.standard_normal((20, 6)), rng.standard_normal(20)
-    value = speed.peers.forward(speed.peers.Task(A, y, 2, 0.5, 1.0, 1e-4))
-    values = [Problem(A, y, 2, lam=0.5).fit(support).value for support in _all_supports(Problem(A, y, 2, lam=0.5))]
-    assert np.min(np.abs(np.array(values) - value)) < 1e-12
+def test_hints_are_a_model_and_a_price_at_which_k_is_best(speed, planted):
+    problem = read_instance(planted).problem()
+    told = speed.hints.hints(problem, priced=True)
+    best = [min(problem.fit(s).value for s in combinations(range(6), size)) for size in range(7)]
+    assert told.upper == pytest.approx(best[2])
+    assert problem.fit(told.support).value == told.upper
+    priced = [value + told.penalty * size for size, value in enumerate(best)]
+    assert np.argmin(priced) == 2
+    assert told.arguments() == (
+        "--upper", repr(told.upper), "--support", ",".join(map(str, told.support)), "--penalty", repr(told.penalty),
+    )  # fmt: skip
+    assert speed.hints.hints(problem, priced=False).penalty is None
+
+
+@pytest.mark.parametrize(
+    ("objectives", "k", "price"),
+    [
+        ([10.0, 6.0, 4.0, 3.0], 2, 1.5),
+        ([10.0, 6.0, 4.0, 3.0], 1, 3.0),
+        ([10.0, 6.0, 5.0, 2.0], 2, None),  # the third column is worth more than the second
+        ([10.0, 6.0, 4.0, 2.0], 2, None),  # as much: sizes 1 to 3 are equally good at price 2
+        ([10.0, 8.0, 7.5, 4.0], 1, None),  # not even three columns on
+        ([10.0, 6.0, 4.0], 2, 1.0),  # all columns
+        ([10.0, 10.0, 10.0], 1, None),  # no column is worth anything
+        ([10.0, 6.0], 0, None),  # any high price would do, but nobody asks
+    ],
+)
+def test_a_price_exists_at_corners_of_the_lower_hull(speed, objectives, k, price):
+    assert speed.hints.price(objectives, k) == price
+
+
+def test_peers_are_told_what_they_can_use(speed, tiny, monkeypatch):
+    problem = read_instance(tiny).problem()
+    monkeypatch.setattr(speed.comparison, "hints", lambda problem, priced: speed.hints.Hints(1.0, (3,), float(priced)))
+    told = speed.comparison.told_to_peers
+    assert told(problem, ["exactsel", "okridge", "el0ps"])[-1] == "1.0"
+    assert told(problem, ["okridge", "scip"])[-1] == "0.0"
+    assert told(problem, ["exactsel"]) == ("--upper", "nan")
+    assert told(problem.replace(loss="huber"), ["exactsel", "el0ps", "scip"])[-1] == "0.0"
+
+
+def test_kept_runs_are_not_made_again(speed, tiny, tmp_path, monkeypatch):
+    asked: list[str] = []
+
+    def solved(solver, file, demands, more):
+        asked.append(solver.name)
+        return {"refused": "no licence"}
+
+    monkeypatch.setattr(speed.comparison, "solved", solved)
+    monkeypatch.setattr(speed.commands, "installed", lambda python: ("okridge",))
+    kept = tmp_path / "new" / "runs.jsonl"
+    arguments = ["compare", "--quick", "--instances", str(tiny), "--runs", str(kept), "--peers"]
+    first = run(speed, [*arguments, ""])
+    assert table(run(speed, [*arguments, "okridge"]).output)[:1] == table(first.output)
+    assert asked == ["exactsel", "okridge"]
+    assert [one.refused for one in speed.comparison.read_runs(kept).values()] == ["no licence"] * 2
 
 
 def test_a_failing_process_is_reported_with_its_last_line(speed):
@@ -163,7 +241,9 @@ def test_processes_have_one_thread_and_the_core_that_was_asked_for(speed):
 
 
 def answer_of(speed, solver, **changes):
-    return speed.comparison.Run("one", solver, **{"objective": 2.0, "lower": 2.0, "finished": True, **changes})
+    return speed.comparison.Run(
+        "one", solver, **{"objective": 2.0, "lower": 2.0, "finished": True, "limit": 60.0, **changes}
+    )
 
 
 def test_ratios_say_what_is_known_of_runs_that_were_cut_short(speed):
@@ -172,12 +252,14 @@ def test_ratios_say_what_is_known_of_runs_that_were_cut_short(speed):
         answer_of(speed, "slow", seconds=60.0, lower=1.0, finished=False),
         answer_of(speed, "other", seconds=3.0),
         answer_of(speed, "none", seconds=60.0, lower=None, finished=False),
+        answer_of(speed, "larger", seconds=60.0, objective=np.inf, finished=False),
         answer_of(speed, "refusing", refused="no licence"),
     ]
-    rows = list(speed.comparison.rows(runs, 60.0))
-    assert [row["ratio"] for row in rows] == ["1", "> 30", "1.5", "> 30", "–"]
+    rows = list(speed.comparison.rows(runs))
+    assert [row["ratio"] for row in rows] == ["1", "> 30", "1.5", "> 30", "> 30", "–"]
     assert [row["gap"] for row in rows[1:]] == [
-        "50.0 % at the limit of 60 s", "0e+00", "no bound at the limit of 60 s", "no licence",
+        "50.0 % at the limit of 60 s", "0e+00", "no bound at the limit of 60 s",
+        "no model of k columns at the limit of 60 s", "no licence",
     ]  # fmt: skip
     assert speed.comparison._ratio(runs[2], answer_of(speed, "exactsel", seconds=60.0, finished=False)) == "< 0.05"
 
@@ -185,7 +267,7 @@ def test_ratios_say_what_is_known_of_runs_that_were_cut_short(speed):
 def test_a_model_with_too_many_columns_has_no_objective(speed, tiny):
     problem = read_instance(tiny).problem()
     answer = {"support": [0, 1, 2], "lower": 0.0, "nodes": 1, "seconds": 1.0, "clock": 1.0, "finished": True}
-    assert speed.comparison.run_of("tiny", "x", problem, answer).objective == np.inf
+    assert speed.comparison.run_of("tiny", "x", problem, answer, 60.0).objective == np.inf
 
 
 def test_a_bound_above_an_objective_is_a_contradiction(speed):

@@ -15,7 +15,7 @@ import click
 from benchmarks.paper.tables import Row, markdown
 from benchmarks.speed import comparison, instances, profile, where
 from benchmarks.speed.ours import MODES
-from benchmarks.speed.peers import PEERS
+from benchmarks.speed.peers.running import PEERS
 from benchmarks.speed.processes import Demands, Solver, default_core, installed, ours, peer
 from exactsel.files import write_bytes
 
@@ -49,6 +49,12 @@ def main() -> None:
 @click.option("--peer-python", default=sys.executable, help="Interpreter that has the peers; the running one.")
 @click.option("--peer-rel-gap", type=float, default=1e-4, show_default=True, help="Gap asked of the peers.")
 @click.option("--faithful", is_flag=True, help="The paper's algorithm too: state-space tree, pdal, no heuristics.")
+@click.option(
+    "--runs",
+    "kept_in",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File that keeps every run; what is in it already, is not run again.",
+)
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="File for a performance profile.")
 def compare(
     words: str | None,
@@ -56,20 +62,24 @@ def compare(
     peer_python: str,
     peer_rel_gap: float,
     faithful: bool,
+    kept_in: Path | None,
     plot: Path | None,
     **given: Any,
 ) -> None:
     """exactsel beside every peer that is installed, one after the other on the same core."""
     demands = demanded(given, peer_rel_gap)
     solvers = [ours(DEFAULT), *([ours(FAITHFUL)] if faithful else []), *chosen_peers(peers, peer_python)]
+    kept = {} if kept_in is None else comparison.read_runs(kept_in)
     runs: list[comparison.Run] = []
     with chosen(words, given["quick"]) as files:
         for file in files:
-            for run in comparison.runs_of(file, solvers, demands):
+            for run in comparison.runs_of(file, solvers, demands, kept):
                 runs.append(run)
+                if kept_in is not None and (run.instance, run.solver) not in kept:
+                    comparison.keep_run(kept_in, run)
                 click.echo(f"{run.instance}: {run.solver} {run.refused or f'{run.seconds:.2f} s'}", err=True)
-                deliver(given["out"], "Comparison", list(comparison.rows(runs, demands.time_limit)))
-    click.echo(text("Comparison", list(comparison.rows(runs, demands.time_limit))))
+                deliver(given["out"], "Comparison", list(comparison.rows(runs)))
+    click.echo(text("Comparison", list(comparison.rows(runs))))
     for sentence in comparison.contradictions(runs):
         click.echo(f"contradiction: {sentence}", err=True)
     if plot is not None:

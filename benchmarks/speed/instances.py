@@ -48,6 +48,15 @@ def hardlogit(n: int, d: int, k: int, rho: float, lam: float = 1.0) -> Planted:
     return Planted(regression.A * scale, labels, k, lam, "logistic", x_true=regression.x_true / scale)
 
 
+def small(loss: str) -> Instance:
+    """A small instance with this loss, but not one that is solved at its root."""
+    n, d, k, rho = 60, 20, 5, 0.7
+    if loss == "logistic":
+        return hardlogit(n, d, k, rho)
+    instance = hard(n, d, k, HARD_SEED, rho=rho)
+    return instance if loss == "quadratic" else replace(instance, loss=loss, delta=default_delta(instance.y))
+
+
 def full() -> Makers:
     """Every instance by name, made when called."""
     made: dict[str, Callable[[], Instance]] = {}

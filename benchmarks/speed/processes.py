@@ -16,7 +16,7 @@ import click
 from benchmarks.speed.ours import MODES
 
 ROOT = Path(__file__).resolve().parents[2]
-PEERS_FILE = Path(__file__).with_name("peers.py")
+PEERS_MODULE = "benchmarks.speed.peers"
 
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -60,16 +60,16 @@ def ours(name: str) -> Solver:
 
 def peer(name: str, python: str) -> Solver:
     """Another solver, in the interpreter that has it."""
-    return Solver(name, (python, str(PEERS_FILE), name))
+    return Solver(name, (python, "-m", PEERS_MODULE, name))
 
 
 def installed(python: str) -> tuple[str, ...]:
     """The peers that interpreter has; :class:`Failed` when it cannot say."""
-    return tuple(_json(_started((python, str(PEERS_FILE), "installed"), GRACE, None)))
+    return tuple(_json(_started((python, "-m", PEERS_MODULE, "installed"), GRACE, None)))
 
 
-def solved(solver: Solver, file: Path, demands: Demands) -> dict[str, Any]:
-    """The answer of the solver; ``refused`` and a reason when there is none."""
+def solved(solver: Solver, file: Path, demands: Demands, more: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer of the solver, given ``more`` options; ``refused`` and a reason when there is none."""
     command = (
         *solver.command,
         str(file),
@@ -77,6 +77,7 @@ def solved(solver: Solver, file: Path, demands: Demands) -> dict[str, Any]:
         repr(demands.time_limit),
         "--rel-gap",
         repr(demands.gap_of(solver.name)),
+        *more,
     )
     try:
         answer: dict[str, Any] = _json(_started(command, demands.time_limit + GRACE, demands.core))

@@ -39,7 +39,7 @@ def draw(runs: Sequence[Run], file: Path) -> None:
     """Write the picture; its format follows from the file's name."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    figure = Figure(figsize=(9.0, 4.0), layout="constrained")
     axes = figure.add_subplot()
     profile = ratios(runs)
     finite = [value for values in profile.values() for value in values if np.isfinite(value)]
@@ -58,6 +58,6 @@ def draw(runs: Sequence[Run], file: Path) -> None:
         ylabel="share of the instances it takes that are solved",
     )
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside right upper")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file)
