@@ -193,23 +193,8 @@ class Instance:
     ) -> GroupedProblem:
         """The problem of choosing at most k groups of columns, see :class:`exactsel.grouped.GroupedProblem`.
 
-        Parameters
-        ----------
-        groups : optional
-            As for the class; those of the instance by default.
-        must_have, must_not : sequence of int or str
-            Groups every model holds, or none may hold.
-        **options
-            As for :meth:`problem`.
-
-        Returns
-        -------
-        GroupedProblem
-
-        Raises
-        ------
-        InputError
-            As for :meth:`problem`, and for groups that cannot be used.
+        ``groups``, ``must_have`` and ``must_not`` are as for the class, and the groups those of the instance by
+        default; ``options``, and the errors raised, as for :meth:`problem`.
         """
         chosen: GroupSpec | None = groups
         if groups is None and self.groups is not None:

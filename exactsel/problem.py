@@ -47,7 +47,6 @@ from exactsel.types import FloatArray, IntArray, StateArray
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
-
 HASHED_AT_ONCE = 1_000_000
 """Numbers of A brought into row order at a time."""
 
@@ -141,9 +140,8 @@ class Problem:
     ) -> Problem:
         """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
 
-        What is solved, and certified, are the prepared data; :meth:`as_given` undoes it in the answer. Intercept and
-        weights are exact for quadratic, Huber and logistic loss (see :mod:`exactsel.preparing`). Weights count as
-        repeated rows, for the default Huber threshold too.
+        What is solved, and certified, are the prepared data; :meth:`as_given` undoes it in the answer. All is exact
+        (see :mod:`exactsel.preparing`). Weights count as repeated rows, for the default Huber threshold too.
 
         Raises
         ------

@@ -252,7 +252,7 @@ class Result(Readable):
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"
         demands = demands_text(self.problem)
-        zeros = ", ".join(str(j) for j in self.shown if j not in self.support)
+        zeros = ", ".join(str(j) for j in self.problem.get("must_have", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
         lines = [
             f"claim        {self.claim.value}: {self.claim.sentence}",

@@ -77,7 +77,7 @@ def test_each_fold_is_prepared_by_its_training_rows(seed):
     weights = rng.choice([0.0, 1.0, 2.5], 30) if seed % 2 else None
     folds, w = random_folds(30, 3, seed), np.ones(30) if weights is None else weights
     found = cross_validate(
-        A, y, folds, [2], [0.7], centre=True, scale=True, weights=weights, must_have=[0], must_not=[1]
+        A, y, folds, [2], [0.7], intercept=True, scale=True, weights=weights, must_have=[0], must_not=[1]
     )
     for (train, held), (error,) in zip(folds, found.errors[:, 0], strict=True):
         means = np.average(A[train], axis=0, weights=w[train])
@@ -135,7 +135,7 @@ class TestCommandLine:
         options = ["--intercept", "--scale", "--must-have", "d", "--weights", tmp_path / "w.txt", "--seed", 3]
         run = self.call("path", tmp_path / "d.npz", "--k-max", 3, "--cv", 4, *options, "--json")
         expected = cross_validate(
-            A, y, random_folds(40, 4, 3), [1, 2, 3], [0.5], centre=True, scale=True, weights=np.loadtxt(options[5]),
+            A, y, random_folds(40, 4, 3), [1, 2, 3], [0.5], intercept=True, scale=True, weights=np.loadtxt(options[5]),
             must_have=[3],
         )  # fmt: skip
         errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]

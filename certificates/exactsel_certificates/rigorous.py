@@ -160,7 +160,8 @@ class RigorousBounds:
             terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
             rows, sizes = self._conjugate_rows(G)
             value = np.sum(shares * w * rows, axis=1)
-            return Evaluated(value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1), terms)
+            value = value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1)
+            return Evaluated(value, self._per_unit(terms))
 
     def _conjugate_rows(self, G: FloatArray) -> tuple[FloatArray, FloatArray]:
         """-l* of each row, and sizes of which a row's value is off by no more than 32 roundings."""

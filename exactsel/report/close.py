@@ -69,7 +69,7 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
 def close_section(
     close: Close, around: Neighbourhood | None, k: int, names: Sequence[str] | None, noun: str = "column"
 ) -> str:
-    """How often each column (or other ``noun``) occurs: in a complete list, or among the models that happened to be looked at."""
+    """How often each column (or ``noun``) occurs: in a complete list, or in the models that were looked at."""
     if close.near is not None:
         return _complete(close.near, close.share, k, names, noun)
     missing = paragraph(f"A complete list of the models that come close was not made: {close.why_not}.", "quiet")
@@ -82,8 +82,8 @@ def close_section(
         )
         return section("Models that come close", missing, none)
     caption = (
-        f"{noun.capitalize()}s in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among those "
-        f"met in the search and those that differ from the answer in one {noun} (not a complete list)"
+        f"{noun.capitalize()}s in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among "
+        f"those met in the search and those that differ from the answer in one {noun} (not a complete list)"
     )
     return section(
         "Models that come close", missing, _shares(around.inclusion, around.near_optimal, caption, names, noun)

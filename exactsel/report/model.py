@@ -13,14 +13,14 @@ def model_table(result: Result) -> str:
 
     Coefficients are those of the columns as they were given; then the intercept follows.
     """
-    model, names = result.model, result.problem["feature_names"]
+    model, names = result.model, result.column_names
     width = max([len("name"), *(len(names[j]) for j in result.shown)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
     lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
     for j in result.shown:
         line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
         if model is not None:
-            line += f"  {model.coef[j]:>18.10g}" + ("" if j in result.support else f"  {FORCED}")
+            line += f"  {model.coef[j]:>18.10g}" + ("" if j in result.columns else f"  {FORCED}")
         lines.append(line)
     if model is not None and model.intercept is not None:
         lines.append(f"intercept {model.intercept:.10g}")
