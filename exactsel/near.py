@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.choices import methods_for
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
 from exactsel.model import demands_text
@@ -27,7 +26,7 @@ from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
-from exactsel.solving import solve
+from exactsel.solving import methods_for, solve
 from exactsel.subset import SubsetProblem
 from exactsel.types import StateArray
 

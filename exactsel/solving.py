@@ -16,14 +16,15 @@ from contextlib import ExitStack, closing
 from functools import cached_property
 from typing import Any, cast
 
+from exactsel import registry
 from exactsel._jit import available_threads
 from exactsel.blas import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.subsearch import Relaxation, Subsearcher
 from exactsel.bounds.subtree import SubtreeWalker
-from exactsel.choices import make, methods_for
-from exactsel.errors import InputError
+from exactsel.curvature import affordable, has_curvature
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
@@ -31,8 +32,8 @@ from exactsel.model import Model
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
-from exactsel.search.engine import Limits, is_over, search
-from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised, Started
+from exactsel.search.engine import Limits, search
+from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
@@ -40,7 +41,6 @@ from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.subset import SubsetProblem
 from exactsel.tracing import Trace
-from exactsel.trial import try_ridge, wants_trial
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -83,7 +83,7 @@ class Search:
         self._signals = signals
         self._details = details
         self._began = time.perf_counter()
-        self._tree = make("trees", self.settings.tree)
+        self._tree = _make("trees", self.settings.tree)
         self._solver, self._branching = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
@@ -98,7 +98,7 @@ class Search:
         """Open nodes and incumbent; made when first asked for, because that already loads kernels."""
         if self._given_state is not None:
             return self._given_state
-        frontier = make("frontiers", self.settings.frontier)
+        frontier = _make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
         state = SearchState(frontier, self.problem.fit(root.support), "empty model", self.problem.hash)
         state.push(root)
@@ -118,48 +118,29 @@ class Search:
             began = time.perf_counter()
             threads = settings.threads or available_threads()
             options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
-            tried = self._given_state is None and wants_trial(self.problem, settings)
-            solver = dataclasses.replace(self._solver, curvature=False) if tried else self._solver
-            self._bound = solver.prepare(self.problem, options)
+            self._bound = self._solver.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began
             if self._start is not None:
                 yield from self._take(self.problem.fit(self._start), "given")
             if self._given_state is None:
                 yield from self._starting_models(watch)
+            expander = Expander(
+                self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads,
+                self._walker(options), self._subsearcher(options),
+            )  # fmt: skip
+            self._expander = expander
             limits = Limits(
                 settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit, self._details
             )
             began = time.perf_counter()
             try:
-                expander = self._expander = self._new_expander(options, walks=not tried)
-                if tried:
-                    yield from try_ridge(self.state, expander, limits, watch)
-                    if not is_over(self.state, expander, limits, watch):
-                        expander = self._with_curvature(options, expander.seconds)
                 for event in search(self.state, expander, limits, watch):
                     self._note_scope(event)
                     if isinstance(event, Finished):
                         self._termination = event.termination
-                    if not (tried and isinstance(event, Started)):
-                        yield event
+                    yield event
             finally:
                 self.times["search"] = time.perf_counter() - began
-
-    def _new_expander(self, options: BoundOptions, walks: bool) -> Expander:
-        assert self._bound is not None
-        return Expander(
-            self.problem, self._tree, self._branching, self._bound, self.settings.tolerance, options.threads,
-            self._walker(options) if walks else None, self._subsearcher(options),
-        )  # fmt: skip
-
-    def _with_curvature(self, options: BoundOptions, seconds: dict[str, float]) -> Expander:
-        """Prepare the bound the trial did without, and go on with that."""
-        began = time.perf_counter()
-        self._bound = self._solver.prepare(self.problem, options)
-        self.times["prepare"] += time.perf_counter() - began
-        expander = self._expander = self._new_expander(options, walks=True)
-        expander.seconds.update(seconds)
-        return expander
 
     def _note_scope(self, event: Event) -> None:
         """Remember what the bounds met so far are restricted to."""
@@ -353,3 +334,53 @@ def _with_proof(result: Result, writer: ProofWriter) -> Result:
     writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
     return dataclasses.replace(result, proof=str(writer.path), times=times)
+
+
+def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:
+    """The bound solver and the branching rule the settings ask for, or the defaults for this problem."""
+    solver = _bound_for(problem, settings.bound, settings.time_limit)
+    return solver, _make("branchings", _default_branching(settings.branching, solver.name))
+
+
+def _make(kind: str, choice: Any) -> Any:
+    """A plug-in by name, or the object itself."""
+    return registry.load(kind, choice)() if isinstance(choice, str) else choice
+
+
+def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> Any:
+    """The bound solver: the one asked for, if it serves this family of problems, or the default."""
+    solver = _make("bounds", _default_bound(problem, seconds) if choice == "auto" else choice)
+    family = getattr(solver, "family", "regression")
+    if family != problem.family:
+        words = {
+            "css": "column subset selection (--problem css)",
+            "regression": "problems with a target whose columns are chosen one by one",
+            "grouped": "problems with --groups",
+        }
+        raise UnsupportedError(
+            f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
+            f"use --bound auto."
+        )
+    plain = not isinstance(problem, Problem) or problem.row_loss is problem.loss
+    if not plain and not getattr(solver, "adjusted_rows", False):
+        raise UnsupportedError(
+            f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
+        )
+    return solver
+
+
+def _default_bound(problem: SubsetProblem, seconds: float | None) -> str:
+    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
+    if not isinstance(problem, Problem):
+        return "eigenvalue" if problem.family == "css" else "grouped"
+    if problem.lam > 0:
+        return "apg"
+    curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
+    return "apg" if curved else "fit"
+
+
+def _default_branching(choice: Any, bound: str) -> Any:
+    """Drop costs order the columns where the bound knows them, relaxed indicators elsewhere."""
+    if choice != "auto":
+        return choice
+    return {"fit": "costliest", "eigenvalue": "largest"}.get(bound, "half")

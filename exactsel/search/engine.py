@@ -101,11 +101,6 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
     yield Finished(termination, tuple(state.frontier))
 
 
-def is_over(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> bool:
-    """Whether a search on this state would end at once."""
-    return _termination(state, expander, limits, watch) is not None
-
-
 def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:
     if len(state.frontier) == 0:
         return "tree_exhausted"
