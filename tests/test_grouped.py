@@ -78,7 +78,8 @@ def second(problem, data):
     delta = 1.0 if np.isinf(instance.delta) else instance.delta
     return standalone.check(
         data, instance.A.tolist(), instance.y.tolist(), instance.k, instance.loss, instance.lam, delta,
-        instance.must_have, instance.must_not, instance.groups,
+        instance.must_have, instance.must_not, None if instance.weights is None else instance.weights.tolist(),
+        instance.intercept, instance.groups,
     )  # fmt: skip
 
 
@@ -318,3 +319,27 @@ def best_of(case, k, state):
     inside = np.flatnonzero(state == IN)
     part = type(case)(case.case, case.labels, k, tuple(inside.tolist()), tuple(np.flatnonzero(state == OUT).tolist()))
     return float(part.values(part.supports())[0].min()) if inside.size <= k else np.inf
+
+
+@pytest.mark.parametrize("loss", ["huber", "logistic"])
+def test_groups_with_an_intercept_and_weights(loss, tmp_path):
+    """Against the best of all sets of groups; fits with intercept and weights are checked in test_intercept.py."""
+    path = tmp_path / "adjusted.exsel"
+    for seed in range(870_000, 870_030):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((12, 6)) + 3.0
+        z = A @ (rng.standard_normal(6) * (rng.random(6) < 0.6)) - 2.0 + rng.standard_normal(12)
+        y = np.where(z > np.median(z), 1.0, -1.0) if loss == "logistic" else z + 10.0 * (rng.random(12) < 0.1)
+        weights = rng.choice([0.5, 1.0, 3.0], 12) if seed % 2 else None
+        inner = Problem.prepared(A, y, 2, loss=loss, lam=0.3, intercept=True, scale=True, weights=weights)
+        problem = GroupedProblem(inner, {"a": [0, 4], "b": [1, 2, 3]})
+        best = min(problem.fit(units).value for size in range(3) for units in combinations(range(problem.d), size))
+        result = solve(problem, proof=path, signals=(), threads=1, rel_eps=1e-9)
+        assert result.lower <= best * (1 + 1e-12)
+        assert result.upper == pytest.approx(best, rel=1e-8)
+        assert check(container.parse_proof(path.read_bytes()), instance_of(problem)).verified
+        assert result.model.intercept is not None
+        if seed < 870_006:
+            assert second(problem, path.read_bytes()) == ""
+        data, _ = above(path.read_bytes(), 1e-6)
+        assert not check(container.parse_proof(data), instance_of(problem)).verified

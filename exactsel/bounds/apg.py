@@ -11,6 +11,7 @@ Gram matrix D^(-1/2) M D^(-1/2), so the same kernel serves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,14 @@ from exactsel.problem import Problem
 from exactsel.proof import CurvedPoint, ModelPoint
 from exactsel.spectrum import largest_eigenvalue
 from exactsel.types import FloatArray, StateArray
+
+WORTHWHILE = 1.5
+"""Geometric mean of D_j / lam above which the curvature is used (2 and more on Diabetes, 5 on harder instances; 1 to
+1.3 where the ridge alone was better)."""
+
+WIDE, WIDE_POLISH = 400, 0.1
+"""Over more columns than this a quadratic relaxation is polished more: nothing but the bound closes regions there
+(measured: the same time where the search ends, and the gap .61 for .69 where it does not)."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,18 @@ class AcceleratedGradientBound:
     name = "apg"
     adjusted_rows = True
 
+    def rules(self, problem: Problem, lipschitz: float) -> Rules:
+        """When a node's iteration ends."""
+        wide = problem.is_quadratic and problem.d > WIDE
+        polish = min(self.polish, WIDE_POLISH) if wide else self.polish
+        return Rules(lipschitz, self.max_iterations, self.accuracy, polish, self.progress)
+
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
         if self.curvature and problem.is_quadratic and affordable(problem.d, options.seconds) is not None:
             hessian = problem.hessian
-            curvature = curvature_of(problem, hessian, options)
-            if curvature is not None:
+            curvature = curvature_of(problem, hessian, options) if may_gain(problem) else None
+            if curvature is not None and gains(curvature, problem.lam):
                 return PreparedCurved(self, problem, options, hessian, curvature)
         if problem.lam == 0:
             raise UnsupportedError(
@@ -64,6 +79,19 @@ class AcceleratedGradientBound:
                 "use --bound fit, or give a positive --lam."
             )
         return PreparedAcceleratedGradient(self, problem, options)
+
+
+def may_gain(problem: Problem) -> bool:
+    """Whether some curvature may be more than that of the ridge.
+
+    Not where columns outnumber rows: for Av = 0, ||v|| = 1 the sum of D_j v_j^2 can be no more than lam.
+    """
+    return problem.lam == 0 or problem.d < problem.n
+
+
+def gains(curvature: FloatArray, lam: float) -> bool:
+    """Whether a curvature is so much more than that of the ridge that worse conditioning is worth it."""
+    return lam == 0 or float(np.mean(np.log(curvature / lam))) > math.log(WORTHWHILE)
 
 
 def curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -> FloatArray | None:
@@ -106,7 +134,7 @@ class PreparedCurved:
         self.curvature = curvature
         self._root = np.sqrt(curvature)
         self._data, lipschitz = curved_data(problem, hessian, curvature)
-        self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
+        self.rules = solver.rules(problem, lipschitz)
 
     @property
     def kernel_form(self) -> KernelForm:
@@ -143,7 +171,7 @@ class PreparedAcceleratedGradient:
         self.problem = problem
         self.options = options
         lipschitz = problem.spectral_norm_squared * problem.loss.smoothness
-        self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
+        self.rules = solver.rules(problem, lipschitz)
 
     @property
     def kernel_form(self) -> KernelForm:

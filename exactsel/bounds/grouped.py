@@ -14,7 +14,7 @@ from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, stack_p
 from exactsel.curvature import affordable
 from exactsel.errors import UnsupportedError
 from exactsel.grouped import GroupedProblem
-from exactsel.kernels.apg import GramData, RawData, Rules
+from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.grouped import apg_grouped
 from exactsel.kernels.node import empty_answers
 from exactsel.proof import CurvedPoint, ModelPoint
@@ -62,7 +62,7 @@ class PreparedGrouped:
             self._data = inner.gram if inner.is_quadratic else inner.raw
             self._lam, self._root = inner.lam, np.ones(inner.d)
             lipschitz = inner.spectral_norm_squared * inner.loss.smoothness
-        self.rules = Rules(lipschitz, solver.max_iterations, solver.accuracy, solver.polish, solver.progress)
+        self.rules = solver.rules(inner, lipschitz)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
