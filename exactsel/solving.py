@@ -37,6 +37,7 @@ from exactsel.search.events import Event, Explored, Finished, IncumbentFound, Lo
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
+from exactsel.search.subtrees import MOST_COLUMNS
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.subset import SubsetProblem
@@ -159,7 +160,10 @@ class Search:
             dependent = DependentWalker.of(self.problem, options)
             if dependent is not None:
                 return dependent
-        return SubtreeWalker(self.problem, getattr(self._bound, "curvature", None), options)
+        curvature = getattr(self._bound, "curvature", None)
+        if curvature is None and self._solver.name == "apg" and self.problem.d > MOST_COLUMNS:
+            return None  # a walk over hundreds of columns that has only the ridge to close regions with
+        return SubtreeWalker(self.problem, curvature, options)
 
     def _subsearcher(self, options: BoundOptions) -> Subsearcher | None:
         """For the default search with a loss that has no closed form."""
