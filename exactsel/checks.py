@@ -211,9 +211,8 @@ def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
     """1.345 times the robust scale of y (median absolute deviation / 0.6745); ``weights`` (n,) count as repeats."""
     scale = weighted_median(np.abs(y - weighted_median(y, weights)), weights) / 0.6745
     if scale == 0.0:
-        raise InputError(
-            "more than half of y has the same value, so the default Huber threshold would be 0; give delta (--delta)."
-        )
+        what = "y has the same value" if weights is None else "the weight is on rows with the same y"
+        raise InputError(f"more than half of {what}, so the default Huber threshold would be 0; give delta (--delta).")
     return 1.345 * scale
 
 

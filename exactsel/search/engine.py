@@ -119,10 +119,11 @@ def _goes_ahead(state: SearchState, expander: Expander, limits: Limits) -> bool:
     """Whether to begin a round before the one before is committed.
 
     Not where the order matters to whoever asked for it: in the paper's algorithm, one node at a time, up to a number of
-    nodes.
+    nodes. Nor where subtrees are walked: what the last round's walks brought decides on the next ones (measured: 14 %
+    more nodes without knowing).
     """
     strict = expander.tree.eager or limits.batch == 1 or limits.node_limit is not None
-    return not strict and len(state.frontier) >= AHEAD * limits.batch
+    return not strict and expander.walker is None and len(state.frontier) >= AHEAD * limits.batch
 
 
 def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
@@ -132,7 +133,7 @@ def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
     horizon = math.inf
     if state.prospects.long and isinstance(state.frontier, BestFirst):
         horizon = state.frontier.bound_at(max(HORIZON, len(state.frontier) // HORIZON_PART))
-    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks.copy())
+    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks)
 
 
 def _batch(state: SearchState, limits: Limits) -> int:

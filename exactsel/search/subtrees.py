@@ -13,7 +13,6 @@ never exceed what went into useful work. Work is counted, not timed: the same se
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 FIRST_TRIES = 2e9
@@ -57,10 +56,6 @@ class SubtreeRecord:
     """Work of a walk, by places left: the mean with older walks counting ever less."""
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
-
-    def copy(self) -> SubtreeRecord:
-        """The record as it is now."""
-        return deepcopy(self)
 
     @property
     def begun(self) -> bool:
