@@ -12,7 +12,9 @@ from threadpoolctl import threadpool_info
 
 from exactsel import Problem, curvature, solve, spectrum
 from exactsel.blas import one_thread
-from exactsel.curvature import rounding_room, uniform_curvature
+from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.base import BoundOptions
+from exactsel.curvature import balanced_curvature, rounding_room, uniform_curvature
 from exactsel_heuristics import dual_iht
 from exactsel_heuristics.base import Context
 
@@ -155,3 +157,16 @@ def test_blas_uses_one_thread_inside():
     with one_thread():
         assert set(threads()) == {1}
     assert threads() == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "lam", "curved"), [(90, 0.1, True), (90, 1e4, False), (30, 0.1, False), (20, 0.1, False)]
+)
+def test_curvature_is_used_only_where_it_is_more_than_the_ridge(rows, lam, curved):
+    A = np.random.default_rng(rows).standard_normal((rows, 30))
+    problem = Problem(A, A @ np.ones(30), 4, lam=lam)
+    bound = AcceleratedGradientBound().prepare(problem, BoundOptions())
+    assert (getattr(bound, "curvature", None) is not None) is curved
+    if rows < 30:  # why more columns than rows gain nothing: a null vector weighs D by no more than lam
+        D = balanced_curvature(problem.hessian, rows)
+        assert np.linalg.svd(A)[2][-1] ** 2 @ D <= lam * (1 + 1e-9)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_result, checked_solve, drive
 from instances_for_tests import optimum_of, random_case
+from recorded import replayed
+from test_engine import Stopping
 
+from exactsel.result import Termination
 from exactsel.search import engine
 from exactsel.settings import Settings
 from exactsel.solving import Search
@@ -60,6 +65,26 @@ def test_a_search_left_in_the_middle_of_a_round_goes_on(ahead, threads):
         check_result(case, optimum, drive(again, optimum, events), events)
     assert sum(ahead) > 40
     assert two_rounds > 3, "the case to be tested"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads):
+    stopped_ahead = 0
+    for seed in range(853_000, 853_036):
+        case = random_case(seed, loss="huber", lam=0.01, d=9, n=8)
+        optimum, problem, events = optimum_of(case), case.problem(), []
+        settings = Settings(**OPTIONS, batch=2, threads=threads)
+        asked = len(ahead)
+        search = Search(problem, replace(settings, bound=Stopping(5 + seed % 5), time_limit=0.05), signals=())
+        result = drive(search, optimum, events)
+        assert search.state.in_flight == []
+        replayed(problem, result, events)
+        if result.termination is Termination.TIME_LIMIT:
+            stopped_ahead += ahead[asked:][-1:] == [True]
+            again = Search(problem, replace(settings, bound="apg"), state=search.state, signals=())
+            check_result(case, optimum, drive(again, optimum, events), events)
+            replayed(problem, again.result(), events)
+    assert stopped_ahead > 2, "the case to be tested"
 
 
 def test_who_asks_for_an_order_gets_it(ahead):
