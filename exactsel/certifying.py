@@ -19,8 +19,9 @@ from exactsel.incumbents import given_support
 from exactsel.model import Model, demands_text
 from exactsel.problem import Problem
 from exactsel.result import Claim, Readable, Result, claim_of, finite
-from exactsel.search.tolerance import RESOLUTION, Tolerance
+from exactsel.search.tolerance import Tolerance, relative_gap, resolution
 from exactsel.solving import solve
+from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 
@@ -36,7 +37,7 @@ class Certified(Readable):
     support: tuple[int, ...]
     coef: FloatArray = field(repr=False)
     value: float
-    """Objective of the candidate: of its coefficients when those were given, else of the exact refit."""
+    """No smaller than the objective of the candidate: of its coefficients when those were given, else of the refit."""
     refitted: bool
     """Whether only a support was given, so that the coefficients are the best ones on it."""
     claim: Claim
@@ -57,8 +58,8 @@ class Certified(Readable):
 
     @property
     def rel_gap(self) -> float:
-        """gap / max(1e-12, |value|)."""
-        return self.gap / max(1e-12, abs(self.value))
+        """gap / max(1e-12 null_objective, |value|), with the objective of the empty model."""
+        return relative_gap(self.gap, self.value, self.result.null_objective)
 
     @property
     def excess(self) -> float:
@@ -68,7 +69,7 @@ class Certified(Readable):
     @property
     def improved(self) -> bool:
         """Whether a better model turned up (by more than rounding)."""
-        return self.excess > RESOLUTION * max(1.0, abs(self.value))
+        return self.excess > resolution(self.value, self.result.null_objective)
 
     @property
     def reached(self) -> bool:
@@ -146,18 +147,23 @@ def certify(
         if not isinstance(problem, Problem | GroupedProblem):
             raise InputError("column subset selection has no coefficients; give the candidate as a support.")
         vector = checked_coef(problem, coef)
-        columns, value = _units(problem, np.flatnonzero(vector).tolist()), problem.objective(vector)
+        columns, value = _units(problem, np.flatnonzero(vector).tolist()), _objective_above(problem, vector)
     else:
         columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
-        vector, value = fit.coef, fit.value
+        vector, value = fit.coef, statement_of(problem).upper(fit)
     result = solve(problem, start=columns, **options)
-    tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"])
+    tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"], problem.null_objective)
     left = tolerance.absolute(value) - (value - result.upper)
     if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
         result = _search_on(problem, result, left, options)
     claim = claim_of(value, result.lower, tolerance)
     return Certified(columns, vector, value, coef is None, claim, result, Model.of(problem, vector))
+
+
+def _objective_above(problem: Problem | GroupedProblem, coef: FloatArray) -> float:
+    """What coefficients (d,) of the columns as they are searched cost at most, for the data as given."""
+    return statement_of(problem).upper_of(coef if problem.preparation is None else problem.as_given(coef)[0])
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from exactsel import registry
 from exactsel.errors import InputError
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
-from exactsel.preparing import weighted_median
 from exactsel.types import FloatArray
+from exactsel_certificates.prepared import weighted_median
 
 LARGEST_ENTRY = 1e60
 """Data beyond this are refused: squared norms of gradients, of the fourth order in the data, must stay finite."""

@@ -111,6 +111,11 @@ class ColumnSubsetProblem:
         triangle = np.asarray(np.linalg.qr(self.A, mode="r"))
         return np.ascontiguousarray(triangle.T)
 
+    @property
+    def null_objective(self) -> float:
+        """The objective of the empty selection."""
+        return self.squared_norm
+
     def fit(self, columns: Iterable[int]) -> Selection:
         """The objective of a selection, by an orthogonal factorisation of the data; dependent columns are harmless."""
         chosen = np.unique(np.fromiter(columns, dtype=np.int64))

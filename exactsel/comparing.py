@@ -14,9 +14,11 @@ from exactsel.errors import UnsupportedError, WrongFamilyError
 from exactsel.heuristics import make
 from exactsel.incumbents import admissible, checked_support
 from exactsel.result import Result, finite
+from exactsel.search.tolerance import relative_gap
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import Search
+from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 
@@ -30,7 +32,7 @@ class Row:
 
     method: str
     value: float
-    """Objective of the exact refit on its support."""
+    """No smaller than the objective of the exact refit on its support."""
     support: tuple[int, ...]
     gap: float
     """value - lower: no more than this above the optimum."""
@@ -41,11 +43,13 @@ class Row:
     evaluations: int
     time: float
     proposal: Proposal
+    null: float = 0.0
+    """Objective of the empty model."""
 
     @property
     def rel_gap(self) -> float:
-        """gap / max(1e-12, |value|)."""
-        return self.gap / max(1e-12, abs(self.value))
+        """gap / max(1e-12 null, |value|), with the objective of the empty model."""
+        return relative_gap(self.gap, self.value, self.null)
 
 
 @dataclass(frozen=True)
@@ -143,12 +147,14 @@ def compare(
     # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
     start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
     result = Search(problem, settings, start=start, signals=signals).run()
+    statement = statement_of(problem)
     rows = [
         Row(
-            heuristic.name, fit.value, fit.support, fit.value - result.lower, fit.value - result.upper,
-            len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal,
+            heuristic.name, value, fit.support, value - result.lower, value - result.upper,
+            len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal, problem.null_objective,
         )
         for (heuristic, proposal, seconds), fit in zip(answers, fits, strict=True)
+        for value in [statement.upper(fit)]
     ]  # fmt: skip
     own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), own)

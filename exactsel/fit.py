@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from exactsel.problem import Problem
 
 GRADIENT_TOLERANCE = 1e-10
-"""Times 1 + ||grad P(0)||: the gradient norm at which a support counts as solved."""
+"""Times the problem's gradient scale: the gradient norm at which a support counts as solved."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Selection(Fit):
 
 
 def fit_support(problem: Problem, columns: IntArray) -> Fit:
-    """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 (1 + ||grad P(0)||).
+    """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 ||grad P(0)||.
 
     Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm
     solution for lam = 0). Where rounding makes the tolerance unreachable the best point found is returned and

@@ -134,6 +134,11 @@ class GroupedProblem:
         return self.inner.infimum
 
     @property
+    def null_objective(self) -> float:
+        """The size of the objective of the empty model."""
+        return self.inner.null_objective
+
+    @property
     def weights(self) -> FloatArray | None:
         """Row weights of the loss (n,), see :class:`exactsel.problem.Problem`."""
         return self.inner.weights

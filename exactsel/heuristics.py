@@ -23,10 +23,11 @@ from exactsel.fit import Fit
 from exactsel.incumbents import admissible, checked_support, given_support
 from exactsel.model import Model
 from exactsel.result import Result, claim_of, finite
-from exactsel.search.tolerance import RESOLUTION, Tolerance
+from exactsel.search.tolerance import Tolerance, resolution
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import Search
+from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 
@@ -52,7 +53,7 @@ class MethodResult(Result):
     @property
     def improved(self) -> bool:
         """Whether a better model turned up on the way to the bound (by more than rounding)."""
-        return self.upper - self.best_upper > RESOLUTION * max(1.0, abs(self.upper))
+        return self.upper - self.best_upper > resolution(self.upper, self.null_objective)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the keys of :meth:`Result.as_dict`, and what the method adds."""
@@ -239,22 +240,23 @@ def _as_method_result(
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
-    tolerance = Tolerance(bound.settings["eps"], bound.settings["rel_eps"])
+    tolerance = Tolerance(bound.settings["eps"], bound.settings["rel_eps"], bound.null_objective)
+    upper = statement_of(problem).upper(fit)
     return MethodResult(
         **{
             **inherited,
-            "upper": fit.value,
+            "upper": upper,
             "support": fit.support,
             "coef": fit.coef,
             "model": Model.of(problem, fit.coef),
-            "claim": claim_of(fit.value, min(bound.lower, fit.value), tolerance),
-            "lower": min(bound.lower, fit.value),
+            "claim": claim_of(upper, min(bound.lower, upper), tolerance),
+            "lower": min(bound.lower, upper),
             "source": heuristic.name,
             "times": {**bound.times, "method": seconds, "total": total},
         },
         method=heuristic.name,
         method_options=_options_of(heuristic, options),
         proposal=proposal,
-        best_upper=min(bound.upper, fit.value),
-        best_support=bound.support if bound.upper < fit.value else fit.support,
+        best_upper=min(bound.upper, upper),
+        best_support=bound.support if bound.upper < upper else fit.support,
     )

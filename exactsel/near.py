@@ -7,6 +7,7 @@ all good models share, and which ones none of them needs.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,7 @@ from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import methods_for, solve
+from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
 from exactsel.types import StateArray
 
@@ -34,7 +36,8 @@ BATCH = 64
 """Regions bounded at a time, the last found first."""
 
 MARGIN = 1e-9
-"""Times max(1, |threshold|): regions are closed this much above the threshold, so that rounding hides no model."""
+"""Times |threshold|, or a thousandth of the empty model's objective: regions are closed this much above the threshold,
+so that rounding hides no model."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ def list_near(
     with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
         solver, branching = methods_for(problem, Settings(**options))
         bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
-        listing = _Listing(problem, bound, branching, result.upper, tau, cap)
+        listing = _Listing(problem, bound, branching, result.upper, tau, cap, result.scope)
         termination = listing.run(watch)
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
@@ -216,12 +219,15 @@ class _Listing:
     """A depth-first search that closes a region only where its bound is above the threshold."""
 
     def __init__(
-        self, problem: SubsetProblem, bound: PreparedBound, branching: Branching, upper: float, tau: float, cap: int
-    ) -> None:
+        self, problem: SubsetProblem, bound: PreparedBound, branching: Branching, upper: float, tau: float, cap: int,
+        scope: str,
+    ) -> None:  # fmt: skip
         self.problem, self.bound, self.branching, self.tau, self.cap = problem, bound, branching, tau, cap
+        self.statement, self.scope = statement_of(problem), scope
         self.best = upper
         self.found: list[NearModel] = []
         self.regions = 0
+        self._cutoff = (math.nan, math.nan)
         self._open: list[tuple[StateArray, Any]] = [(problem.root_state, None)]
 
     @property
@@ -230,13 +236,20 @@ class _Listing:
         return self.best + self.tau
 
     @property
+    def highest(self) -> float:
+        """What a model that is listed may cost, rounding included."""
+        return self.threshold + MARGIN * max(abs(self.threshold), 1e-3 * self.problem.null_objective)
+
+    @property
     def cutoff(self) -> float:
-        """The bound at which a region is closed."""
-        return self.threshold + MARGIN * max(1.0, abs(self.threshold))
+        """The bound, for the numbers searched, at which a region is closed."""
+        if self._cutoff[0] != self.best:
+            self._cutoff = (self.best, self.statement.needed(self.highest, self.scope))
+        return self._cutoff[1]
 
     def within(self) -> list[NearModel]:
         """What was found and is within the threshold, as far as rounding lets one say."""
-        return [model for model in self.found if model.value <= self.cutoff]
+        return [model for model in self.found if model.value <= self.highest]
 
     def run(self, watch: Watch) -> str:
         """Take the space apart; why that ended."""
@@ -262,9 +275,12 @@ class _Listing:
         inside, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
         if inside.size == self.problem.k or allowed.size == self.problem.k:
             support = inside if inside.size == self.problem.k else allowed
-            value = self.problem.fit(support).value
+            fit = self.problem.fit(support)
+            if fit.value > self.cutoff:
+                return True
+            value = self.statement.upper(fit)
             self.best = min(self.best, value)
-            if value <= self.cutoff:
+            if value <= self.highest:
                 self.found.append(NearModel(tuple(int(j) for j in support), value))
             return True
         return bool(allowed.size < self.problem.k)

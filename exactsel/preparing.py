@@ -7,18 +7,24 @@ are likewise exact: rows are multiplied by sqrt(w), and means weighted by w.
 For other losses the prepared problem keeps weights and intercept (:mod:`exactsel.losses.adjusted`). Columns
 are centred all the same: that only changes which intercept is best, and makes the numbers better. Rows of weight 0 are
 left out.
+
+Prepared numbers are rounded. By how much, and what that does to a bound, is worked out in
+:mod:`exactsel_certificates.prepared` and :mod:`exactsel_certificates.transfer`, which the checker of proofs uses too:
+what is claimed is always about the data as they were given.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.types import BoolArray, FloatArray
+from exactsel.types import FloatArray
+from exactsel_certificates.prepared import Prepared, prepare
 
 ADJUSTABLE = ("quadratic", "huber", "logistic")
 """Losses that can have an intercept and weights."""
@@ -29,68 +35,45 @@ SMALLEST_WEIGHT = 1e-30
 
 @dataclass(frozen=True)
 class Preparation:
-    """What was taken off the columns and the target, and what the columns were then divided by."""
+    """The data as given, what was taken off the columns and the target, and what the columns were then divided by."""
 
-    centre: FloatArray
-    """(d,) zeros when nothing was taken off."""
-    scale: FloatArray
-    """(d,) ones when nothing was divided."""
-    target: float
-    """What was taken off the target."""
-    weights: FloatArray | None = None
+    AT: FloatArray
+    """(d, n) the columns as given, one a row; read-only."""
+    y: FloatArray
+    """(n,) the target as given; read-only."""
+    weights: FloatArray | None
     """(n,) weights of the rows; None where all count the same."""
-    centred: bool = False
-    scaled: bool = False
-    loss: str = "quadratic"
+    centred: bool
+    scaled: bool
+    loss: str
     """The loss the data are for: only the quadratic one has weights and target worked into the data."""
+    made: Prepared
 
     @classmethod
     def of(
         cls, A: FloatArray, y: FloatArray, *, centre: bool, scale: bool, weights: FloatArray | None = None,
         loss: str = "quadratic",
     ) -> Preparation:  # fmt: skip
-        """The preparation of these data: (weighted) means, and root mean squares of what they leave.
-
-        A column that is constant once centred (or zero) is left unscaled.
-        """
-        d = A.shape[1]
-        means = np.average(A, axis=0, weights=weights) if centre else np.zeros(d)
-        sizes = np.ones(d)
-        if scale:
-            sizes = np.sqrt(np.average((A - means) ** 2, axis=0, weights=weights))
-            # Rounding leaves a constant column a tiny size, which would blow its noise up to a column.
-            noise = 10 * np.finfo(np.float64).eps * np.abs(A).max(axis=0, initial=0.0)
-            sizes[sizes <= noise] = 1.0
-        return cls(means, sizes, _middle(y, weights, loss) if centre else 0.0, weights, centre, scale, loss)
+        """The preparation of data A (n, d), y (n,); a column that is constant, or zero, is left unscaled."""
+        made = prepare(A, y, loss, weights, centre, scale)
+        AT, y = np.ascontiguousarray(A.T), y.copy()
+        AT.flags.writeable = y.flags.writeable = False
+        return cls(AT, y, weights, centre, scale, loss, made)
 
     @property
-    def rows(self) -> slice | BoolArray:
-        """The rows that count."""
-        return slice(None) if self.weights is None or self.loss == "quadratic" else self.weights > 0
+    def scale(self) -> FloatArray:
+        """(d,) what the columns were divided by."""
+        return self.made.scale
 
     @property
     def loss_weights(self) -> FloatArray | None:
         """The weights left to the loss, those of the rows that count."""
-        return None if self.weights is None or self.loss == "quadratic" else self.weights[self.rows]
+        return self.made.weights
 
     @property
     def loss_intercept(self) -> bool:
         """Whether the intercept is left to the loss."""
-        return self.centred and self.loss != "quadratic"
-
-    def columns(self, A: FloatArray) -> FloatArray:
-        """The columns, prepared."""
-        prepared: FloatArray = (A[self.rows] - self.centre) / self.scale
-        return prepared * self._roots()[:, None]
-
-    def targets(self, y: FloatArray) -> FloatArray:
-        """The target, prepared."""
-        prepared: FloatArray = y[self.rows] - self.target
-        return prepared * self._roots()
-
-    def _roots(self) -> FloatArray:
-        """What the rows of the data are multiplied by."""
-        return np.ones(1) if self.weights is None or self.loss != "quadratic" else np.sqrt(self.weights)
+        return self.made.intercept
 
     def check_loss(self, loss: Any) -> None:
         """:class:`UnsupportedError` where the data were prepared for another loss."""
@@ -110,24 +93,11 @@ class Preparation:
         if level is None and self.loss_intercept:
             raise InputError(f"the intercept with {self.loss} loss depends on the rows; use the problem's as_given.")
         undone = coef / self.scale
-        return undone, float(self.target + (level or 0.0) - self.centre @ undone)
-
-
-def _middle(y: FloatArray, weights: FloatArray | None, loss: str) -> float:
-    """What is taken off the target: its mean where that makes the intercept exact, else what suits the loss."""
-    if loss == "quadratic":
-        return float(np.average(y, weights=weights))
-    return weighted_median(y, weights) if loss == "huber" else 0.0
-
-
-def weighted_median(values: FloatArray, weights: FloatArray | None = None) -> float:
-    """The median of values (n,), each as many times as its weight says."""
-    if weights is None:
-        return float(np.median(values))
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order])
-    lower, upper = np.searchsorted(below, 0.5 * below[-1], "left"), np.searchsorted(below, 0.5 * below[-1], "right")
-    return float(0.5 * (values[order[lower]] + values[order[min(upper, len(order) - 1)]]))
+        # Far from zero the parts of this sum cancel, so it is rounded once only.
+        total = sum(map(Fraction, self.made.target), Fraction(level or 0.0))
+        for j in np.flatnonzero(undone):
+            total -= sum(map(Fraction, self.made.centre[:, j].tolist()), Fraction(0)) * Fraction(float(undone[j]))
+        return undone, float(total)
 
 
 def checked_weights(weights: ArrayLike, rows: int, loss: str) -> FloatArray:

@@ -50,6 +50,9 @@ BOUNDED_MODEL_RADIUS = 1e6
 HASHED_AT_ONCE = 1_000_000
 """Numbers of A brought into row order at a time."""
 
+ALMOST_FLAT = 1e-6
+"""Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
+
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 
@@ -160,7 +163,7 @@ class Problem:
         if loss == "huber" and known is not None and options.get("delta") is None:
             options["delta"] = default_delta(target, known)
         made = Preparation.of(matrix, target, centre=centre, scale=scale, weights=known, loss=name)
-        problem = cls(made.columns(matrix), made.targets(target), k, loss=loss, **options)
+        problem = cls(made.made.AT.T, made.made.y, k, loss=loss, **options)
         if made.loss_intercept:
             check_two_classes(problem.y, name)
         problem.__dict__.update(preparation=made, weights=made.loss_weights, intercept=made.loss_intercept)
@@ -208,6 +211,11 @@ class Problem:
     def infimum(self) -> float:
         """A number no objective is below, -inf if the loss knows none."""
         return float(self.loss.infimum)
+
+    @cached_property
+    def null_objective(self) -> float:
+        """The size of the objective of the empty model: the scale on which small differences are judged."""
+        return abs(self.objective(np.zeros(self.d)))
 
     @cached_property
     def row_loss(self) -> Any:
@@ -258,18 +266,19 @@ class Problem:
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
             "n": self.n, "d": self.d, "k": self.k, "lam": float(self.lam).hex(),
         }  # fmt: skip
-        if self.intercept:
-            header["intercept"] = True
-        if self.weights is not None:
-            header["weights"] = True
+        AT, y, weights, made = self.AT, self.y, None, self.preparation
+        if made is not None:
+            AT, y, weights = made.AT, made.y, made.weights
+            flags = {"intercept": made.centred, "weights": weights is not None, "scale": made.scaled}
+            header |= {"n": y.size} | {name: True for name, value in flags.items() if value}
         header |= entries
         digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
         rows = max(1, HASHED_AT_ONCE // self.d)
-        for first in range(0, self.n, rows):
-            digest.update(np.ascontiguousarray(self.AT[:, first : first + rows].T, dtype="<f8").data)
-        digest.update(self.y.astype("<f8").tobytes())
-        if self.weights is not None:
-            digest.update(self.weights.astype("<f8").tobytes())
+        for first in range(0, y.size, rows):
+            digest.update(np.ascontiguousarray(AT[:, first : first + rows].T, dtype="<f8").data)
+        digest.update(y.astype("<f8").tobytes())
+        if weights is not None:
+            digest.update(weights.astype("<f8").tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -353,8 +362,12 @@ class Problem:
 
     @cached_property
     def gradient_scale(self) -> float:
-        """1 + ||grad P(0)||, the scale of every gradient tolerance."""
-        return 1.0 + float(np.linalg.norm(self.gradient(np.zeros(self.d))))
+        """||grad P(0)||, the scale of every gradient tolerance, or a small part of what it could be."""
+        slopes = np.empty(self.n)
+        with loss_session(self.loss):
+            loss_gradient(self.row_loss, np.zeros(self.n), self.y, slopes)
+        steepest = float(self.norms.max() * np.linalg.norm(slopes))
+        return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The exact minimiser of P over models that use only ``columns``."""

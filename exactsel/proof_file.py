@@ -14,23 +14,17 @@ import tempfile
 import time
 from array import array
 from collections import OrderedDict
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from exactsel.column_subset import ColumnSubsetProblem
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.checkable import instance_of
+from exactsel.errors import InputError
 from exactsel.files import replacing
-from exactsel.grouped import GroupedProblem
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
 from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
-from exactsel.losses.huber import Huber
-from exactsel.losses.logistic import Logistic
-from exactsel.losses.quadratic import Quadratic
-from exactsel.problem import Problem
 from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.proof import Proof as Point
 from exactsel.proof_records import Records
@@ -40,14 +34,15 @@ from exactsel.search.state import SearchState
 from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 from exactsel_certificates import container as fmt
-from exactsel_certificates.checking import AnyInstance
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
-from exactsel_certificates.rigorous import model_objective
-from exactsel_certificates.selections import selection_objective_above
+from exactsel_certificates.given import GivenInstance
 
-HAIR = 1e-9
-"""Times |upper|: by how much the claimed lower bound stays below the search's own, for what rounding did to it."""
+HAIR = 1e-10
+"""Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker, who rounds in his
+own way, gets there without exact arithmetic ..."""
+
+NULL_HAIR = 1e-13
+"""... and times the empty model's objective."""
 
 REMEMBERED_BYTES = 32 * 2**20
 """Memory for the points written last."""
@@ -55,34 +50,8 @@ REMEMBERED_BYTES = 32 * 2**20
 POINT_BYTES = 400
 """What remembering a point takes besides its numbers."""
 
-CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
-"""Losses the checker knows."""
-
 _KINDS = np.zeros(8, dtype=np.int32)
 _KINDS[[BRANCH, MOVE_PUT_IN, LEFT_OUT, CLOSED]] = fmt.SPLIT_OUT, fmt.PUT_IN, fmt.LEAVE_OUT, fmt.CLOSE
-
-
-def instance_of(problem: Any) -> AnyInstance:
-    """The problem as the checker takes it; :class:`UnsupportedError` where the checker cannot know it."""
-    if isinstance(problem, ColumnSubsetProblem):
-        return ColumnInstance(np.array(problem.A), problem.k)
-    if isinstance(problem, GroupedProblem):
-        columns = instance_of(problem.inner)
-        assert isinstance(columns, Instance)
-        demanded = replace(columns, k=problem.k, groups=problem.groups)
-        return replace(demanded, must_have=problem.must_have, must_not=problem.must_not)
-    if not isinstance(problem, Problem) or type(problem.loss) not in CHECKABLE:
-        name = getattr(getattr(problem, "loss", None), "name", type(problem).__name__)
-        raise UnsupportedError(
-            f"a proof file cannot speak of '{name}', which its checker does not know; leave the proof out, or use "
-            f"quadratic, huber or logistic loss."
-        )
-    delta = problem.loss_parameters.get("delta", np.inf)
-    return Instance(
-        np.array(problem.A), np.array(problem.y), problem.k, problem.loss.name, problem.lam, delta,
-        problem.must_have, problem.must_not,
-        None if problem.weights is None else np.array(problem.weights), problem.intercept,
-    )  # fmt: skip
 
 
 class ProofWriter:
@@ -146,10 +115,18 @@ class ProofWriter:
                 self._note(node.id, self._use(node.proof, node.bound), fmt.CLOSE)
         self.seconds += time.perf_counter() - began
 
+    def claim(self, lower: float, upper: float) -> float:
+        """The lower bound to claim where the search came to ``lower`` and ``upper``."""
+        null = self.problem.null_objective
+        hair = HAIR * upper + NULL_HAIR * null
+        if not isinstance(self._instance, Instance):
+            hair += 64 * (self.problem.n + self._d) * 2.0**-53 * math.sqrt(upper * null)
+        return max(0.0, lower - hair)
+
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
         """Put everything in preorder and write the file.
 
-        ``lower`` is the search's own bound; the claim stays :data:`HAIR` below it.
+        ``coef`` (d,) are the coefficients for the data as given; none for column subset selection.
         """
         if not self._finished:
             raise InputError("the search has not come to an end, so there is no proof to write; let it finish.")
@@ -169,7 +146,7 @@ class ProofWriter:
             for part in self._records.in_preorder(spool):
                 tree.write(np.asarray(part, dtype="<i4").tobytes())
                 words += len(part)
-        entries = self._header(lower, upper, coef, scope)
+        entries = self._header(lower, upper, scope)
         points = len(self._point_sizes)
         stored = self._open["point_index"].tell() // np.dtype(self._index_type).itemsize
         arrays = {
@@ -197,24 +174,17 @@ class ProofWriter:
             stream.close()
         self._open.clear()
 
-    def _header(self, lower: float, upper: float, coef: FloatArray, scope: str) -> dict[str, Any]:
-        problem = self.problem
-        if isinstance(self._instance, ColumnInstance):
-            shown = selection_objective_above(self._instance, np.flatnonzero(coef).tolist())
-            size = problem.n + self._d
-            hair = HAIR * upper + 64 * size * 2.0**-53 * float(np.sqrt(upper * np.sum(self._instance.A**2)))
-            about: dict[str, Any] = {"family": "css", "loss": ""}
-        else:
-            shown = model_objective(self._instance, coef)
-            hair = HAIR * upper + 1e-13 * model_objective(self._instance, np.zeros(self._d))
-            groups = len(self._instance.groups) or None
-            about = {"family": "regression", "loss": self._instance.loss, "groups": groups}
-            about |= {"intercept": True} if self._instance.intercept else {}
-            about |= {"weights": True} if self._instance.weights is not None else {}
+    def _header(self, lower: float, upper: float, scope: str) -> dict[str, Any]:
+        problem, about = self.problem, self._instance
+        entries: dict[str, Any] = {"family": "css", "loss": ""}
+        if isinstance(about, Instance):
+            entries = {"family": "regression", "loss": about.loss, "groups": len(about.groups) or None}
+            flags = {"intercept": about.intercept, "weights": about.weights is not None}
+            flags |= {"scale": isinstance(about, GivenInstance) and about.scale}
+            entries |= {name: True for name, value in flags.items() if value}
         return {
-            **about, "n": problem.n, "d": self._d, "k": problem.k, "problem_hash": problem.hash,
-            "lower": max(0.0, lower - hair).hex(), "upper": max(shown, upper).hex(),
-            "scope": "bounded models" if scope else "",
+            **entries, "n": about.A.shape[0], "d": self._d, "k": problem.k, "problem_hash": problem.hash,
+            "lower": lower.hex(), "upper": upper.hex(), "scope": "bounded models" if scope else "",
         }  # fmt: skip
 
     def _note(self, node: int, use: int, *words: int) -> None:

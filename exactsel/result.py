@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from exactsel.model import Model, demands_text
 from exactsel.preparing import Preparation
-from exactsel.search.tolerance import Tolerance
+from exactsel.search.tolerance import FINEST, Tolerance, relative_gap
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from exactsel.search.events import Event
 
 OPTIMAL_GAP = 1e-9
-"""Times max(1, |upper|): the largest gap at which a model is called optimal."""
+"""Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
 
 
 class _Word(str, Enum):
@@ -61,7 +61,7 @@ _SENTENCES: dict[_Word, str] = {
     Termination.NODE_LIMIT: "the node limit was reached",
     Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
     Termination.INTERRUPTED: "the search was interrupted",
-    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(1, |upper|)",
+    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(|upper|, 1e-3 * objective of the empty model)",
     Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",
     Claim.BOUNDED: "no model is better by more than the gap",
     Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",
@@ -73,7 +73,7 @@ def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
     gap = upper - lower
     if not (math.isfinite(upper) and math.isfinite(lower) and gap >= 0):
         return Claim.HEURISTIC_ONLY
-    if gap <= OPTIMAL_GAP * max(1.0, abs(upper)):
+    if gap <= max(OPTIMAL_GAP * abs(upper), FINEST * tolerance.null):
         return Claim.OPTIMAL
     if gap <= tolerance.absolute(upper):
         return Claim.WITHIN_EPS
@@ -92,11 +92,12 @@ class Result(Readable):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and
-    ``rel_gap`` is gap / max(1e-12, |upper|). Columns are counted from 0.
+    ``rel_gap`` is gap / max(1e-12 null_objective, |upper|). Columns are counted from 0.
     """
 
     upper: float
-    """Objective of the model in ``coef``."""
+    """No smaller than the objective of the model that is shown (``model``), with the best intercept where there is one,
+    for the exact values of the data as given."""
     lower: float
     """No model with at most k columns has a smaller objective (see ``scope``)."""
     support: tuple[int, ...]
@@ -135,6 +136,9 @@ class Result(Readable):
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
 
+    null_objective: float = 0.0
+    """Objective of the empty model, the scale on which small gaps are judged."""
+
     @property
     def gap(self) -> float:
         """upper - lower."""
@@ -142,8 +146,13 @@ class Result(Readable):
 
     @property
     def rel_gap(self) -> float:
-        """(upper - lower) / max(1e-12, |upper|)."""
-        return self.gap / max(1e-12, abs(self.upper))
+        """(upper - lower) / max(1e-12 null_objective, |upper|)."""
+        return relative_gap(self.gap, self.upper, self.null_objective)
+
+    def claiming(self, lower: float) -> Result:
+        """The same result with another lower bound, and what follows from it."""
+        tolerance = Tolerance(self.settings["eps"], self.settings["rel_eps"], self.null_objective)
+        return replace(self, lower=lower, claim=claim_of(self.upper, lower, tolerance))
 
     @property
     def time(self) -> float:
@@ -198,7 +207,8 @@ class Result(Readable):
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
             "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
-            "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12, |upper|)",
+            "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12 * null_objective, |upper|)",
+            "null_objective": finite(self.null_objective),
             "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),

@@ -6,13 +6,13 @@ drive it; :func:`solve` does nothing but iterate over it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -40,6 +40,7 @@ from exactsel.search.state import SearchState
 from exactsel.search.subtrees import MOST_COLUMNS
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
+from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
 from exactsel.tracing import Trace
 
@@ -78,6 +79,7 @@ class Search:
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
+        self._tolerance = replace(self.settings.tolerance, null=problem.null_objective)
         self.times: dict[str, float] = {}
         self.history = History()
         self._start = None if start is None else given_support(start, problem)
@@ -101,7 +103,11 @@ class Search:
             return self._given_state
         frontier = _make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
-        state = SearchState(frontier, self.problem.fit(root.support), "empty model", self.problem.hash)
+        empty = self.problem.fit(root.support)
+        state = SearchState(
+            frontier, empty, "empty model", self.problem.hash, statement=statement_of(self.problem),
+            unit=2.0 ** math.frexp(self.problem.null_objective)[1],
+        )  # fmt: skip
         state.push(root)
         return state
 
@@ -126,7 +132,7 @@ class Search:
             if self._given_state is None:
                 yield from self._starting_models(watch)
             expander = Expander(
-                self.problem, self._tree, self._branching, self._bound, settings.tolerance, threads,
+                self.problem, self._tree, self._branching, self._bound, self._tolerance.for_search, threads,
                 self._walker(options), self._subsearcher(options),
             )  # fmt: skip
             self._expander = expander
@@ -189,9 +195,9 @@ class Search:
         self.times["heuristics"] = time.perf_counter() - began
 
     def _take(self, fit: Fit, source: str) -> Iterator[Event]:
-        if fit.value < self.state.upper:
-            self.state.incumbent, self.state.source = fit, source
-            yield IncumbentFound(fit.value, fit.support, fit.coef, source)
+        if fit.value < self.state.value:
+            self.state.take_over(fit, source)
+            yield IncumbentFound(self.state.upper, fit.support, fit.coef, source)
 
     def run(self) -> Result:
         """Run to the end without watching."""
@@ -202,21 +208,21 @@ class Search:
     def result(self, events: Sequence[Event] | None = None) -> Result:
         """The outcome so far; of a search that has not finished it says ``interrupted``."""
         problem, state = self.problem, self.state
-        upper, lower = state.upper, state.lower
+        shown, lower = state.shown, state.lower
         parts = self._expander.seconds if self._expander is not None else {}
         times = {**self.times, **parts, "total": time.perf_counter() - self._began}
         return Result(
-            upper=upper,
+            upper=shown.upper,
             lower=lower,
-            support=state.incumbent.support,
-            coef=state.incumbent.coef,
-            claim=claim_of(upper, lower, self.settings.tolerance),
+            support=shown.fit.support,
+            coef=shown.fit.coef,
+            claim=claim_of(shown.upper, lower, self._tolerance),
             termination=Termination(self._termination or "interrupted"),
             nodes=state.nodes,
             bound_calls=state.bound_calls,
             iterations=state.iterations,
             open_nodes=len(state.frontier) + len(state.in_flight),
-            source=state.source,
+            source=shown.source,
             times=times,
             problem=problem.describe(),
             settings={**self.settings.as_dict(), **self._choices()},
@@ -225,7 +231,8 @@ class Search:
             events=None if events is None else tuple(events),
             history=self.history,
             preparation=getattr(problem, "preparation", None),
-            model=Model.of(problem, state.incumbent.coef),
+            model=Model.of(problem, shown.fit.coef),
+            null_objective=problem.null_objective,
         )
 
     def _choices(self) -> dict[str, Any]:
@@ -334,10 +341,12 @@ def solve(
 
 
 def _with_proof(result: Result, writer: ProofWriter) -> Result:
-    """Write the file; the result says where it is and how long it took."""
-    writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
+    """Write the file; the result says where it is and how long it took, and claims no more than the file does."""
+    lower = writer.claim(result.lower, result.upper)
+    coef = result.coef if result.model is None else result.model.coef
+    writer.finish(lower, result.upper, result.support, coef, result.scope)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
-    return dataclasses.replace(result, proof=str(writer.path), times=times)
+    return replace(result.claiming(lower), proof=str(writer.path), times=times)
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:

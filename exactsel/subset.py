@@ -27,6 +27,11 @@ class SubsetProblem(Protocol):
         ...
 
     @property
+    def null_objective(self) -> float:
+        """The size of the objective of the empty model: the scale on which small differences are judged."""
+        ...
+
+    @property
     def root_state(self) -> StateArray:
         """What is decided before the search begins, (d,): columns in, out, or free (exactsel.kernels.node)."""
         ...

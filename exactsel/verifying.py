@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from exactsel.checkable import instance_of
 from exactsel.errors import InputError
-from exactsel.proof_file import instance_of
 from exactsel.subset import SubsetProblem
 from exactsel_certificates.checking import EXACT_LIMIT, Verdict
 from exactsel_certificates.checking import verify as check

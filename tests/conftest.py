@@ -56,11 +56,11 @@ def search_with_proof(search):
 
 
 def check(search, writer):
-    state = search.state
-    if state.nodes > MOST_NODES:
+    if search.state.nodes > MOST_NODES:
         return
-    found = state.incumbent
-    writer.finish(state.lower, state.upper, found.support, found.coef, state.scope)
+    found = search.result()
+    coef = found.coef if found.model is None else found.model.coef
+    writer.finish(writer.claim(found.lower, found.upper), found.upper, found.support, coef, found.scope)
     verdict = verify(search.problem, writer.path)
     assert verdict.verified, f"{search.problem}, {search.settings}: {verdict}"
 

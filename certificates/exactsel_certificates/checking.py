@@ -10,17 +10,17 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.container import MalformedError, Proof
-from exactsel_certificates.exact import RADIUS, ExactBounds, float_above
+from exactsel_certificates.container import PREPARED_VERSION, MalformedError, Proof
+from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.regions import RegressionRegions, eigenvalue_rows
-from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
 from exactsel_certificates.walk import Leaves, closed_regions, first_region
 
@@ -130,8 +130,11 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
         return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
     upper = _objective(instance, coef, proof.upper)
     smallest, regions, exact = math.inf, 0, 0
-    for bounds, so_far in _bounds(proof, instance, exact_limit):
+    inner, target = _as_searched(proof, instance, upper)
+    for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
         smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    if isinstance(instance, GivenInstance):
+        smallest = instance.transfer.lower(smallest, upper, proof.scope != "")
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
     lower = min(smallest, upper)
     reason = ""
@@ -155,14 +158,20 @@ def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
     return f"the model has {len(support)} {what}, but k is {instance.k}." if len(support) > instance.k else ""
 
 
+def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[AnyInstance, float]:
+    """The problem whose regions are bounded, and what they must reach for the claim to hold."""
+    if not isinstance(instance, GivenInstance):
+        return instance, proof.lower
+    needed = instance.transfer.needed(proof.lower, upper, proof.scope != "")
+    return instance.plain, needed if math.isfinite(needed) else proof.lower
+
+
 def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:
     """An upper estimate of the model's objective, exact where doubles do not reach the claim."""
     if isinstance(instance, ColumnInstance):
         return selection_objective_above(instance, np.flatnonzero(coef).tolist())
-    value = model_objective(instance, coef)
-    if value <= claimed:
-        return value
-    return min(value, float_above(ExactBounds(instance).objective(coef)))
+    value = objective_above(instance, coef)
+    return value if value <= claimed else min(value, exactly_above(instance, coef))
 
 
 def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator[tuple[FloatArray, int]]:
@@ -200,12 +209,16 @@ class _About:
 
     def mismatch(self, proof: Proof) -> str:
         """Why the proof is about another problem; empty when it is about this one."""
+        version = PREPARED_VERSION if isinstance(self.instance, GivenInstance) else proof.version
+        if proof.version != version:
+            return f"the file's version {proof.version} is about data already prepared; write the proof anew."
         mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
             ("d", proof.d, self.d), ("k", proof.k, self.instance.k), ("groups", proof.groups, self.groups),
             ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
+            ("scale", proof.scale, getattr(self.instance, "scale", False)),
         ):  # fmt: skip
             if theirs != ours:
                 return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
@@ -246,7 +259,8 @@ class _About:
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
         limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"
-        return f"L({model}) + (lam/2)||x||^2 over x {limit}, {loss}, {size}"
+        ridge = "||Sx||^2, S the columns' sizes," if getattr(instance, "scale", False) else "||x||^2"
+        return f"L({model}) + (lam/2){ridge} over x {limit}, {loss}, {size}"
 
     def assumed(self) -> tuple[str, ...]:
         """What is taken for granted about this machine's arithmetic."""
@@ -268,6 +282,7 @@ def problem_hash(instance: AnyInstance) -> str:
             header |= {"must_have": instance.must_have, "must_not": instance.must_not}
         header |= {"intercept": True} if instance.intercept else {}
         header |= {"weights": True} if instance.weights is not None else {}
+        header |= {"scale": True} if getattr(instance, "scale", False) else {}
         header |= {"groups": instance.groups} if instance.groups else {}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
     digest.update(np.ascontiguousarray(instance.A, dtype="<f8").tobytes())

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 VERSION = 1
 
+PREPARED_VERSION = 2
+"""Of files about problems with row weights, an intercept or scaled columns, all data as given."""
+
 MOST_HEADER_BYTES = 65536
 
 ARRAYS: dict[str, tuple[str, ...]] = {
@@ -33,10 +36,8 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 }
 """Names in the order they are stored, each with the types it may have."""
 
-FLAGS = ("weights", "intercept")
+FLAGS = ("weights", "intercept", "scale")
 """What the problem has besides: true, or null where it has not."""
-
-"""Places kept for what a later version may speak of; null in this one."""
 
 LAST_ENTRIES = ("weights", "groups", "intercept")
 
@@ -74,6 +75,9 @@ class Proof:
     """Whether the rows have weights."""
     intercept: bool
     """Whether models have an unpenalised intercept."""
+    scale: bool
+    """Whether the ridge term is about columns of equal size."""
+    version: int
     scope: str
     """Empty, or ``bounded models``: the lower bound speaks of models with abs(x_j) ||a_j|| <= 10^6 ||y||."""
     curvature: NDArray[np.float64]
@@ -91,7 +95,8 @@ def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int
     listed = [[name, *arrays[name]] for name in ARRAYS]
     last = {name: entries.get(name) for name in LAST_ENTRIES}
     first = {name: value for name, value in entries.items() if name not in last}
-    whole = {"format": "exsel", "version": VERSION, **first, **last, "arrays": listed}
+    version = PREPARED_VERSION if any(entries.get(name) for name in FLAGS) else VERSION
+    whole = {"format": "exsel", "version": version, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -132,8 +137,10 @@ def _header(text: bytes) -> dict[str, Any]:
         raise MalformedError("the header is not JSON.") from None
     if not isinstance(header, dict) or header.get("format") != "exsel":
         raise MalformedError("the header does not say that this is a proof file.")
-    if type(header.get("version")) is not int or header["version"] != VERSION:
-        raise MalformedError(f"the file's version is {header.get('version')!r}; this program reads version {VERSION}.")
+    if type(header.get("version")) is not int or header["version"] not in (VERSION, PREPARED_VERSION):
+        raise MalformedError(
+            f"the file's version is {header.get('version')!r}; this program reads {VERSION} and {PREPARED_VERSION}."
+        )
     for name in FLAGS:
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {header[name]!r}, neither true nor null.")
@@ -144,7 +151,7 @@ def _header(text: bytes) -> dict[str, Any]:
 
 def _entries(header: dict[str, Any]) -> dict[str, Any]:
     """The header's entries with their types checked."""
-    entries: dict[str, Any] = {name: header.get(name) is True for name in FLAGS}
+    entries: dict[str, Any] = {name: header.get(name) is True for name in FLAGS} | {"version": header["version"]}
     for name in ("n", "d", "k"):
         value = header.get(name)
         if type(value) is not int or not 0 <= value < 2**31:
@@ -160,7 +167,7 @@ def _entries(header: dict[str, Any]) -> dict[str, Any]:
             raise MalformedError(f"the header's {name} is {value!r}, not a text.")
         entries[name] = value
     if entries["scope"] not in SCOPES:
-        raise MalformedError(f"the claim is made for '{entries['scope']}', which version {VERSION} does not know.")
+        raise MalformedError(f"the claim is made for '{entries['scope']}', which this format does not know.")
     for name in ("lower", "upper"):
         entries[name] = _finite(name, header.get(name))
     return entries

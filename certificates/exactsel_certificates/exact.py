@@ -147,7 +147,7 @@ class ExactBounds:
         w, z, residual = self._levelled([Fraction(float(value)) for value in x])
         ridge = self.lam * sum((value * value for value in w.values()), Fraction(0)) / 2
         if self.instance.loss == "logistic":
-            return ridge + _logistic_loss(z, self.instance.y, self.instance.weights)
+            return ridge + logistic_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "quadratic":
             return ridge + _fraction(residual.values @ residual.values, 2 * residual.exponent) / 2
         delta = Fraction(self.instance.delta)
@@ -246,12 +246,12 @@ def _entropy(chances: Sequence[Fraction]) -> Fraction:
     return Fraction(total) - Fraction(len(chances) + 1, 10 ** (DIGITS - 8))
 
 
-def _logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fraction:
-    """The (weighted) sum of log(1 + exp(-y z)), rounded upwards."""
+def logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fraction:
+    """The (weighted) sum of log(1 + exp(-y z)) at predictions z (n,), rounded upwards."""
     if weights is not None:
         rows = zip(z.values, y, weights.tolist(), strict=True)
         single = ((Scaled(np.array([v], dtype=object), z.exponent), np.array([label]), w) for v, label, w in rows)
-        return sum((Fraction(w) * _logistic_loss(row, label, None) for row, label, w in single), Fraction(0))
+        return sum((Fraction(w) * logistic_loss(row, label, None) for row, label, w in single), Fraction(0))
     with localcontext() as context:
         context.prec = DIGITS
         total = Decimal(0)

@@ -49,7 +49,7 @@ class Instance:
     must_not: tuple[int, ...] = ()
     """Columns no model holds, ascending."""
     weights: FloatArray | None = None
-    """(n,) positive weights of the rows, Huber and logistic loss; for quadratic loss the data hold them."""
+    """(n,) positive weights of the rows, Huber and logistic loss; for quadratic loss prepared data hold them."""
     intercept: bool = False
     """Whether models have an unpenalised intercept; as ``weights``."""
     groups: tuple[tuple[int, ...], ...] = ()
@@ -61,12 +61,7 @@ class Instance:
             raise ValueError(f"the loss is '{self.loss}', but formulas are known for {', '.join(LOSSES)} only.")
         if self.A.ndim != 2 or self.y.shape != self.A.shape[:1]:
             raise ValueError(f"A has shape {self.A.shape} and y {self.y.shape}; expected (n, d) and (n,).")
-        if self.adjusted and self.loss == "quadratic":
-            raise ValueError("weights and intercept of quadratic loss are worked into A and y, not stated besides.")
-        if self.weights is not None and not (
-            self.weights.shape == self.y.shape and np.all(self.weights > 0) and np.all(np.isfinite(self.weights))
-        ):
-            raise ValueError("the weights must be positive finite numbers, one for each row.")
+        self._check_rows()
         if self.groups and (
             sorted(j for group in self.groups for j in group) != [*range(self.A.shape[1])]
             or not all(self.groups)
@@ -76,6 +71,15 @@ class Instance:
         forced = (*self.must_have, *self.must_not)
         if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.must_have) > self.k:
             raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
+
+    def _check_rows(self) -> None:
+        """:class:`ValueError` for weights, or an intercept, that the formulas do not know."""
+        if self.adjusted and self.loss == "quadratic":
+            raise ValueError("weights and intercept of quadratic loss are worked into A and y, not stated besides.")
+        if self.weights is not None and not (
+            self.weights.shape == self.y.shape and np.all(self.weights > 0) and np.all(np.isfinite(self.weights))
+        ):
+            raise ValueError("the weights must be positive finite numbers, one for each row.")
 
     @property
     def adjusted(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.subtree import ALWAYS_ALLOWED, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
+from exactsel.bounds.subtree import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
 from exactsel.kernels.dependent_basis import Start
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree import STOPPED, empty_walk
@@ -105,7 +105,9 @@ class DependentWalker:
         x = K @ b
         x = x + K @ (b - H @ x)
         constant = self._data.constant
-        allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * max(1.0, min(abs(upper), constant)))
+        allowed = max(
+            SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * max(NULL_SHARE * constant, min(abs(upper), constant))
+        )
         missing = self._away * float(np.sqrt(2.0 * min(upper, constant)))
         trusted = TRUSTED_CONDITION / self._largest
         if not (missing <= allowed and ROOM * float(np.trace(K)) <= trusted):

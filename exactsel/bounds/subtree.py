@@ -20,6 +20,9 @@ TRUSTED_CONDITION = 1e9
 SHARE_OF_TOLERANCE = 0.25
 """... unless what is given up for rounding would then be more than this part of the tolerance ..."""
 
+NULL_SHARE = 1e-2
+"""Part of the empty model's objective on which rounding is judged where the incumbent's is smaller."""
+
 ALWAYS_ALLOWED = 1e-10
 """... and more than this times max(1, |upper|)."""
 
@@ -103,7 +106,7 @@ class SubtreeWalker:
     def _explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
         walk = empty_walk(len(states), self.d, self.k, budget)
         stop = self._options.stop
-        scale = max(1.0, abs(upper) if np.isfinite(upper) else self._data.constant)
+        scale = max(NULL_SHARE * self._data.constant, abs(upper) if np.isfinite(upper) else self._data.constant)
         allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * scale)
         trusted = min(TRUSTED_CONDITION, allowed / max(self._slack, 1e-300))
         with parallel_section(self._options.threads):

@@ -44,7 +44,7 @@ def newton_refit(
     b, values, weights, H = np.empty(y.size), np.empty(y.size), np.empty(y.size), np.empty((m, m))
     predict(AT, columns, x, z)
     value = total_value(loss, z, y, values, b) + 0.5 * lam * dot(x, x)
-    norm = np.inf
+    norm, start = np.inf, abs(value)
     stalled, majorise = 0, 0
     for _ in range(MAX_STEPS):
         correlate(AT, columns, b, gradient)
@@ -70,7 +70,7 @@ def newton_refit(
             predict(AT, columns, trial_x, trial_z)
             trial = total_value(loss, trial_z, y, values, b) + 0.5 * lam * dot(trial_x, trial_x)
             # Near the minimum the decrease drowns in rounding: take the full step, which still refines x.
-            if trial <= value - 1e-4 * length * slope or slope <= 1e-13 * (1.0 + abs(value)):
+            if trial <= value - 1e-4 * length * slope or slope <= 1e-13 * (abs(value) + start):
                 break
             length *= 0.5
             if length < SHORTEST:

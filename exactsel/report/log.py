@@ -19,6 +19,7 @@ from exactsel.report.terminal import fitting, terminal_width
 from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
+from exactsel.search.tolerance import relative_gap
 from exactsel.subset import SubsetProblem
 
 WIDTHS = {"source": 13, "nodes": 9, "open": 9, "depth": 6, "lower": 14, "upper": 14, "gap": 9, "time": 8}
@@ -36,6 +37,7 @@ class ProgressLog:
         self._interval = interval
         self._began = self._last = time.perf_counter()
         self._rows = 0
+        self._null = 0.0
         self._columns = fitting(WIDTHS, LESS_IMPORTANT, terminal_width(stream))
 
     def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
@@ -45,7 +47,8 @@ class ProgressLog:
         demands = demands_text(problem.describe())
         if demands:
             self._write(f"demands  {demands}")
-        self._write(f"gap = (upper - lower) / max(1e-12, |upper|)   {tolerance}")
+        self._null = problem.null_objective
+        self._write(f"gap = (upper - lower) / |upper|   {tolerance}")
         if lacks_intercept(problem):
             self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
 
@@ -77,7 +80,7 @@ class ProgressLog:
         self._rows += 1
         self._last = time.perf_counter()
         open_nodes = len(state.frontier) + len(state.in_flight)
-        gap = state.gap / max(1e-12, abs(state.upper))
+        gap = relative_gap(state.gap, state.upper, self._null)
         entries = {
             "source": source, "nodes": str(state.nodes), "open": str(open_nodes), "depth": str(state.depth),
             "lower": f"{state.lower:.8g}", "upper": f"{state.upper:.8g}", "gap": f"{gap:.2e}",

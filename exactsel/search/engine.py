@@ -73,7 +73,7 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
     state.put_back()  # a search broken off inside a round left these neither open nor closed
     yield Started(tuple(state.frontier))
-    lower, guard = state.lower, MemoryGuard(limits.memory_limit)
+    bound, guard = state.bound, MemoryGuard(limits.memory_limit)
     waiting: tuple[Expansion, ...] = ()
     with Rounds(expander) as rounds:
         while (termination := _termination(state, expander, limits, watch)) is None or waiting:
@@ -81,14 +81,14 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
             if termination is None and (not waiting or _goes_ahead(state, expander, limits)):
                 state.frontier = guard.choose(state.frontier, state.open_bytes)
                 nodes = state.take(_batch(state, limits))
-                begun = rounds.begin(nodes, state.upper, _effort(state, limits, len(nodes)))
+                begun = rounds.begin(nodes, state.value, _effort(state, limits, len(nodes)))
             for expansion in waiting:
                 yield from _commit(state, expansion, expander, limits.details)
                 state.in_flight = state.in_flight[1:]
             waiting = ()
-            if state.lower > lower:
-                lower = state.lower
-                yield LowerBoundRaised(lower)
+            if state.bound > bound:
+                bound = state.bound
+                yield LowerBoundRaised(state.lower)
             if begun is not None:
                 try:
                     outcome = begun()
@@ -104,7 +104,7 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
 def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:
     if len(state.frontier) == 0:
         return "tree_exhausted"
-    if state.gap <= expander.tolerance.absolute(state.upper):
+    if state.value - state.bound <= expander.tolerance.absolute(state.value):
         return "gap_closed"
     if watch.stopped:
         return watch.reason
@@ -145,12 +145,12 @@ def _batch(state: SearchState, limits: Limits) -> int:
 def _commit_models(state: SearchState, expander: Expander, found: tuple[Fit, ...]) -> Iterator[Event]:
     """Take over better models, and discard the open nodes they overtake."""
     for fit in found:
-        if fit.value < state.upper:
-            state.incumbent, state.source = fit, "search"
-            state.record(b"incumbent", fit.value, *fit.support)
-            yield IncumbentFound(fit.value, fit.support, fit.coef, state.source)
+        if fit.value < state.value:
+            state.take_over(fit, "search")
+            state.record(b"incumbent", *fit.support, values=(fit.value,))
+            yield IncumbentFound(state.upper, fit.support, fit.coef, state.source)
     if found:
-        for node in state.prune(expander.cutoff(state.upper)):
+        for node in state.prune(expander.cutoff(state.value)):
             region = Region(node.state, node.bound, node.proof, closed="incumbent")
             yield _discard(state, node.id, region)
 
@@ -164,7 +164,7 @@ def _commit(state: SearchState, expansion: Expansion, expander: Expander, detail
     yield from _commit_visits(state, node.id, region)
     for fixing in region.fixings:
         state.dropped = min(state.dropped, fixing.bound)
-        state.record(b"fixed", node.id, fixing.column, fixing.inside, fixing.bound)
+        state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
     if expander.walker is not None:
         for visit in region.visits:
@@ -202,7 +202,7 @@ def _commit_subtree(state: SearchState, expansion: Expansion, expander: Expander
     ids = range(state.next_id, state.next_id + len(expansion.children))
     state.next_id += len(ids)
     state.depth = max(state.depth, node.depth + (1 if ids else 0))
-    state.record(b"explored", node.id, subtree.nodes, subtree.dropped, *subtree.open_bounds)
+    state.record(b"explored", node.id, subtree.nodes, values=(subtree.dropped, *subtree.open_bounds))
     yield Explored(node.id, region.state, subtree.moves, subtree.dropped, tuple(ids), expander.walker_curvature)
     for number, piece in zip(ids, expansion.children, strict=True):
         if piece.closed is not None:
@@ -234,8 +234,8 @@ def _commit_below(state: SearchState, expansion: Expansion, below: Below, detail
     state.depth = max(state.depth, node.depth + 1)
     ids = tuple(first + number if number else node.id for number in expansion.numbers)
     state.discarded += below.numbers // 2 + 1 - len(ids)
-    bounds = (piece.bound for piece in expansion.children)
-    state.record(b"below", node.id, below.nodes, below.iterations, below.dropped, *ids, *bounds)
+    bounds = (below.dropped, *(piece.bound for piece in expansion.children))
+    state.record(b"below", node.id, below.nodes, below.iterations, *ids, values=bounds)
     if details_of is None:
         yield SearchedBelow(node.id, below.nodes, below.dropped, ids, first, node.proof, below)
     else:
@@ -259,14 +259,14 @@ def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[
     for visit in region.visits:
         state.bound_calls += 1
         state.iterations += visit.iterations
-        state.record(b"bounded", number, visit.bound, visit.iterations)
+        state.record(b"bounded", number, visit.iterations, values=(visit.bound,))
         yield Bounded(number, visit.bound, visit.solved, visit.iterations)
 
 
 def _discard(state: SearchState, number: int, region: Region) -> Discarded:
     state.dropped = min(state.dropped, region.bound)
     state.discarded += 1
-    state.record(b"discarded", number, region.bound)
+    state.record(b"discarded", number, values=(region.bound,))
     return Discarded(number, region.state, region.closed or "", region.bound, region.proof)
 
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from exactsel.fit import Fit
 from exactsel.search.frontier import Frontier
 from exactsel.search.memory import node_bytes
 from exactsel.search.node import Node
 from exactsel.search.subtrees import Prospects, SubtreeRecord
+from exactsel.statement import Statement
+
+
+class Stated(NamedTuple):
+    """A model and what may be said of it."""
+
+    fit: Fit
+    upper: float
+    """No smaller than its objective, for the data as given."""
+    source: str
 
 
 @dataclass
@@ -41,8 +52,13 @@ class SearchState:
     """What walking whole subtrees has brought (see subtrees.py)."""
     prospects: Prospects = field(default_factory=Prospects)
     """Whether the end is in sight (see subtrees.py)."""
+    statement: Statement | None = None
+    """What may be said of the data as given; None where the numbers searched are what is spoken of."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet, in the order in which that will be done."""
+    unit: float = 1.0
+    """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
+    _stated: Stated | None = field(default=None, repr=False)
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)
 
     def push(self, node: Node) -> None:
@@ -70,15 +86,42 @@ class SearchState:
         return pruned
 
     @property
-    def upper(self) -> float:
-        """Objective of the incumbent."""
+    def value(self) -> float:
+        """Objective of the incumbent, as the search compares it."""
         return self.incumbent.value
 
     @property
-    def lower(self) -> float:
-        """A bound no model's objective is below; valid at any moment, also inside a round."""
+    def bound(self) -> float:
+        """A bound no model's objective is below for the numbers searched; valid at any moment, also inside a round."""
         flying = min((node.bound for node in self.in_flight), default=math.inf)
-        return min(self.upper, self.dropped, self.frontier.lower(), flying)
+        return min(self.value, self.dropped, self.frontier.lower(), flying)
+
+    def take_over(self, fit: Fit, source: str) -> None:
+        """Make a model the incumbent."""
+        before = self._stated or self._state_of(self.incumbent, self.source)
+        self.incumbent, self.source = fit, source
+        # Where rounding is large the model that looks best need not be the one of which the most can be said.
+        self._stated = min(before, self._state_of(fit, source), key=lambda stated: stated.upper)
+
+    @property
+    def shown(self) -> Stated:
+        """The model to show: the incumbent, or an earlier one where rounding leaves less to say of the incumbent."""
+        if self._stated is None:
+            self._stated = self._state_of(self.incumbent, self.source)
+        return self._stated
+
+    def _state_of(self, fit: Fit, source: str) -> Stated:
+        return Stated(fit, fit.value if self.statement is None else self.statement.upper(fit), source)
+
+    @property
+    def upper(self) -> float:
+        """What the model shown costs at most, for the data as given."""
+        return self.shown.upper
+
+    @property
+    def lower(self) -> float:
+        """A bound no model's objective is below for the data as given; valid at any moment."""
+        return self.bound if self.statement is None else self.statement.lower(self.bound, self.upper, self.scope)
 
     @property
     def gap(self) -> float:
@@ -90,6 +133,7 @@ class SearchState:
         """sha256 over everything committed so far, in order."""
         return str(self._digest.hexdigest())
 
-    def record(self, kind: bytes, *numbers: float) -> None:
-        """Add one committed fact to the tree hash."""
-        self._digest.update(kind + struct.pack(f"<{len(numbers)}d", *numbers))
+    def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
+        """Add one committed fact to the tree hash: whole numbers, and objective values, which are taken in ``unit``."""
+        entries = [*numbers, *(value / self.unit for value in values)]
+        self._digest.update(kind + struct.pack(f"<{len(entries)}d", *entries))

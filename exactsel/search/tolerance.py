@@ -1,22 +1,47 @@
-"""When two objective values count as equal."""
+"""When two objective values count as equal.
+
+Nothing here depends on the units of the data: where an objective is far below what the data are about, it is measured
+by the objective of the empty model.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exactsel.errors import InputError
 
 RESOLUTION = 1e-11
-"""Times max(1, |upper|): differences below this are rounding noise, whatever was asked for."""
+"""Times |upper|: differences below this are rounding noise, whatever was asked for ..."""
+
+FINEST = 1e-12
+"""... and so are those below this part of the empty model's objective."""
+
+
+KEPT = 1.0 - 2.0**-10
+
+
+def resolution(upper: float, null: float) -> float:
+    """The difference of objectives near ``upper`` that is rounding noise; ``null`` is the empty model's objective."""
+    return max(RESOLUTION * abs(upper), FINEST * null)
+
+
+def relative_gap(gap: float, upper: float, null: float) -> float:
+    """A gap relative to max(1e-12 null, abs(upper)), where ``null`` is the objective of the empty model."""
+    size = max(FINEST * null, abs(upper))
+    if size > 0:
+        return gap / size
+    return 0.0 if gap == 0 else math.inf
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The gap at which a search may stop: ``eps`` absolute, ``rel_eps`` relative to max(1e-12, |upper|)."""
+    """The gap at which a search may stop: ``eps`` absolute, ``rel_eps`` relative to max(1e-12 null, |upper|)."""
 
     eps: float = 0.0
     rel_eps: float = 1e-6
+    null: float = 0.0
+    """Objective of the empty model."""
 
     def __post_init__(self) -> None:
         for name in ("eps", "rel_eps"):
@@ -27,8 +52,13 @@ class Tolerance:
                     f"{name} is {value}, but a tolerance must be a number that is not negative; set {flag}."
                 )
 
+    @property
+    def for_search(self) -> Tolerance:
+        """A hair less, so that what is said of the data as given, where rounding is taken off, is within this one."""
+        return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps)
+
     def absolute(self, upper: float) -> float:
         """The absolute tolerance at an incumbent of objective ``upper``."""
         if not math.isfinite(upper):
             return self.eps
-        return max(self.eps, self.rel_eps * max(1e-12, abs(upper)), RESOLUTION * max(1.0, abs(upper)))
+        return max(self.eps, self.rel_eps * max(FINEST * self.null, abs(upper)), resolution(upper, self.null))

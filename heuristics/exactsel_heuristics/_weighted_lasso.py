@@ -43,10 +43,13 @@ class WeightedLasso:
     lam: float
     x: FloatArray = field(init=False)
     steepest: float = field(init=False)
+    _null: float = field(init=False)
+    """Size of the objective at 0, on which rounding is judged."""
 
     def __post_init__(self) -> None:
         self.move_to(np.zeros(len(self.AT)))
         self.steepest = float(np.abs(self.gradient()).max())
+        self._null = abs(self._objective(self.x, self._z, np.zeros(len(self.x))))
 
     @classmethod
     def of(cls, problem: Problem) -> WeightedLasso:
@@ -95,7 +98,7 @@ class WeightedLasso:
             descend(H, gradient.copy(), inside, 0.1 * CONVERGED * self.steepest, MAX_SWEEPS, new)
             z = self._z + (new - self.x[working]) @ columns
             # Near the minimiser the decrease drowns in rounding.
-            if self._objective(new, z, inside) <= before + 1e-14 * (1.0 + abs(before)):
+            if self._objective(new, z, inside) <= before + 1e-14 * (self._null + abs(before)):
                 self.x[working], self._z = new, z
                 return True
         return False

@@ -1,0 +1,157 @@
+"""The problem as given where it has row weights, an intercept or scaled columns, and what its models cost exactly.
+
+:mod:`exactsel_certificates.prepared` defines the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from exactsel_certificates.exact import ExactBounds, Scaled, float_above, logistic_loss, scaled
+from exactsel_certificates.formula import FloatArray, Instance, objective
+from exactsel_certificates.levels import find_levels
+from exactsel_certificates.prepared import Prepared, prepare
+from exactsel_certificates.rigorous import model_objective
+from exactsel_certificates.transfer import Transfer
+
+CLOSE_ENOUGH = 1e-12
+"""Part of an objective that rounding may take before it is computed exactly ..."""
+
+EXACT_ENTRIES = 20_000_000
+"""... where the model has no more entries of A than this."""
+
+
+@dataclass(frozen=True)
+class GivenInstance(Instance):
+    """A regression problem as given: weights, intercept and scaling are stated, not worked into A and y.
+
+    Unlike in an :class:`Instance`, quadratic loss may have ``weights`` and ``intercept`` too, and weights may be zero.
+    The formulas are for the prepared problem, :attr:`plain`.
+    """
+
+    scale: bool = False
+    """Whether the ridge term is about columns divided by the root of their (weighted) mean square."""
+
+    def _check_rows(self) -> None:
+        w = self.weights
+        if w is not None and not (
+            w.shape == self.y.shape and np.all(np.isfinite(w)) and np.all(w >= 0) and np.any(w > 0)
+        ):
+            raise ValueError("the weights must be finite numbers, one for each row, none negative and not all zero.")
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The prepared data."""
+        return prepare(self.A, self.y, self.loss, self.weights, self.intercept, self.scale)
+
+    def take(self, prepared: Prepared) -> None:
+        """Believe that these are the prepared data: for the solver, which has just made them."""
+        self.__dict__["prepared"] = prepared
+
+    @cached_property
+    def plain(self) -> Instance:
+        """The prepared problem."""
+        made = self.prepared
+        return Instance(
+            made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
+            made.weights, made.intercept, self.groups,
+        )  # fmt: skip
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        """What the preparation can do to bounds."""
+        return Transfer(self.prepared, self.plain)
+
+    def exact_objective(self, x: Sequence[float]) -> Fraction:
+        """The objective of coefficients (d,) for the data as given: exact for quadratic loss, else no smaller.
+
+        Huber and logistic loss take the best intercept that is found in doubles.
+        """
+        used = [j for j, value in enumerate(x) if value]
+        w = scaled(np.ones(self.y.size) if self.weights is None else self.weights)
+        total = int(sum(w.values.tolist()))
+        A = scaled(np.asarray(self.A, dtype=np.float64)[:, used].reshape(self.y.size, len(used)))
+        coef = scaled([float(x[j]) for j in used])
+        ridge = Fraction(0)
+        for place, j in enumerate(used):
+            ridge += self._square(A, place, w, total) * Fraction(float(x[j])) ** 2
+        z = Scaled(A.values @ coef.values if used else 0 * w.values, A.exponent + coef.exponent)
+        return Fraction(self.lam) * ridge / 2 + self._exact_loss(z, w, total)
+
+    def _square(self, A: Scaled, place: int, w: Scaled, total: int) -> Fraction:
+        """The square of the scale of a column; the common factor of the weights cancels."""
+        if not self.scale:
+            return Fraction(1)
+        column = A.values[:, place]
+        mean = Fraction(int(sum(w.values * column)), total) if self.intercept else Fraction(0)
+        square = Fraction(int(sum(w.values * column * column)), total) - mean * mean
+        return square * Fraction(4) ** A.exponent if square else Fraction(1)
+
+    def _exact_loss(self, z: Scaled, w: Scaled, total: int) -> Fraction:
+        weight = Fraction(2) ** w.exponent
+        if self.loss == "logistic":
+            return logistic_loss(self._levelled(z, 0), self.y, self.weights)
+        y = scaled(self.y)
+        exponent = min(z.exponent, y.exponent)
+        r = Scaled(z.at(exponent) - y.at(exponent), exponent)
+        unit = Fraction(2) ** exponent
+        if self.loss == "quadratic":
+            loss = Fraction(int(sum(w.values * r.values * r.values)))
+            if self.intercept:
+                loss -= Fraction(int(sum(w.values * r.values)) ** 2, total)
+            return loss * unit * unit * weight / 2
+        r, delta = self._levelled(r, 1), Fraction(self.delta)
+        sizes = [abs(Fraction(int(value)) * Fraction(2) ** r.exponent) for value in r.values]
+        steep = [min(size, delta) for size in sizes]
+        rows = (s * (size - s / 2) for s, size in zip(steep, sizes, strict=True))
+        return sum((int(v) * row for v, row in zip(w.values, rows, strict=True)), Fraction(0)) * weight
+
+    def _levelled(self, rows: Scaled, residuals: int) -> Scaled:
+        """Predictions, or ``residuals``, with the intercept added that is best for them, as far as doubles tell.
+
+        What they have in common is taken off first, exactly, so that doubles tell much.
+        """
+        if not self.intercept:
+            return rows
+        counted = np.ones(self.y.size, dtype=np.bool_) if self.weights is None else self.weights > 0
+        values = rows.values[counted]
+        middle = sorted(values.tolist())[len(values) // 2]
+        near = np.array([float(Fraction(int(v - middle)) * Fraction(2) ** rows.exponent) for v in values])
+        y = np.zeros(near.size) if residuals else self.y[counted]
+        w = None if self.weights is None else self.weights[counted]
+        level = scaled(find_levels(self.loss, self.delta, y, w, near[None])[:1])
+        exponent = min(rows.exponent, level.exponent)
+        at = Scaled(rows.values - middle, rows.exponent).at(exponent)
+        return Scaled(at + level.at(exponent)[0], exponent)
+
+
+def objective_above(instance: Instance, coef: FloatArray) -> float:
+    """No smaller than the objective of a model (d,) for the data as given, and as close as is affordable."""
+    x = np.asarray(coef, dtype=np.float64)
+    used = np.flatnonzero(x)
+    given = isinstance(instance, GivenInstance)
+    plain, inner = (
+        (instance.plain, x * instance.prepared.scale) if isinstance(instance, GivenInstance) else (instance, x)
+    )
+    alone = Instance(
+        plain.A[:, used], plain.y, used.size, plain.loss, plain.lam, plain.delta,
+        weights=plain.weights, intercept=plain.intercept,
+    )  # fmt: skip
+    value = model_objective(alone, inner[used])
+    if isinstance(instance, GivenInstance):
+        value = instance.transfer.upper(value, x)
+    if value <= objective(alone, inner[used]) * (1.0 + CLOSE_ENOUGH) or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
+        return value
+    return min(value, exactly_above(instance if given else alone, x if given else x[used]))
+
+
+def exactly_above(instance: Instance, coef: FloatArray) -> float:
+    """The same in exact arithmetic, whatever that takes."""
+    if isinstance(instance, GivenInstance):
+        return float_above(instance.exact_objective(coef.tolist()))
+    return float_above(ExactBounds(instance).objective(coef))

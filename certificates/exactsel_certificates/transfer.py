@@ -1,0 +1,191 @@
+"""From a bound for prepared data to one for the data as given.
+
+Let x' be coefficients of prepared columns, P~(x') their objective for the prepared doubles and P(x) that of the same
+model for the data as given. With E_j what column j is off and e what the target is off (:mod:`prepared`), the residuals
+of a model differ by Ex' - e, but for what lies along the intercept, of length eta2 at most. The losses are convex and
+their slopes obey sum w_i l'^2 <= 2 b L, with b = 1 for quadratic and Huber loss and 1/4 for logistic loss. So
+
+    P(x) >= (1 - 2.1 s) ( P~(x') - eta1 sqrt(2 b P~(x')) - eta2^2 / 2 ),      eta1 = sum_j |x'_j| ||E_j|| + ||e||
+
+where s is how far the scales are off: they matter for the ridge term alone. The other way round P(x) is at most
+P~(x') + eta1 sqrt(2 b P~(x')) + eta1^2 / 2, enlarged by 2.1 s. The upper one is for one model, whose |x'_j| are known.
+The lower one is for all models, of which only those of an objective below some known ``upper`` matter; that limits x':
+
+* (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
+* with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
+  sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||;
+* where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.prepared import TINY, FloatArray, Prepared, U, lengths
+from exactsel_certificates.rigorous import leaves_convex
+
+RADIUS = 1e6
+"""R, for bounded models."""
+
+EIGENVALUES_UP_TO = 600
+"""Columns up to which a smallest eigenvalue is looked for."""
+
+SHARES = (0.99, 0.5, 0.1)
+"""Parts of the computed eigenvalue that are tried."""
+
+NEGLIGIBLE = 1e-12
+"""Where rounding takes less than this part of a bound, no better limit on the models is looked for."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What the preparation of one problem can do to its bounds."""
+
+    prepared: Prepared
+    instance: Instance
+    """The prepared problem."""
+
+    @cached_property
+    def _most(self) -> int:
+        """Columns of a model, at most."""
+        groups = self.instance.groups
+        if not groups:
+            return min(self.instance.k, len(self.prepared.AT))
+        return sum(sorted((len(group) for group in groups), reverse=True)[: self.instance.k])
+
+    @property
+    def _steepness(self) -> float:
+        return 0.25 if self.instance.loss == "logistic" else 1.0
+
+    @property
+    def _shrunk(self) -> float:
+        """What the scales may take, as a factor."""
+        return 1.0 - 2.2 * self.prepared.scale_error - 4 * U
+
+    @property
+    def exact(self) -> bool:
+        """Whether the preparation is free of errors, so that bounds are the same."""
+        made = self.prepared
+        off = (made.column_error, made.column_rest, made.target_error, made.target_rest, made.scale_error)
+        return not any(np.any(part) for part in off)
+
+    def lower(self, bound: float, upper: float, bounded: bool) -> float:
+        """A lower bound for the data as given, where ``bound`` is one for the prepared data; at most ``upper``.
+
+        ``upper`` is an objective for the data as given that some model does not exceed, ``bounded`` whether the bound
+        is about bounded models only.
+        """
+        if self.exact or not bound > 0.0:
+            return min(bound, upper)
+        return min(self._reached(bound, upper, bounded), upper)
+
+    def needed(self, claim: float, upper: float, bounded: bool) -> float:
+        """A bound for the prepared data from which :meth:`lower` gets to ``claim``; inf where none is found."""
+        if self.exact or claim <= 0.0:
+            return claim
+        needed = claim
+        for _ in range(60):
+            reached = self._reached(needed, upper, bounded)
+            if reached >= claim:
+                return needed
+            needed = max(needed + 1.01 * (claim - reached), math.nextafter(needed, math.inf))
+        return math.inf
+
+    def upper(self, value: float, coef: FloatArray) -> float:
+        """An upper bound for the data as given, where ``value`` is one for the prepared data.
+
+        ``coef`` (d,) are those of the model for the data as given; ``value`` is about their product with the scales,
+        rounded.
+        """
+        made = self.prepared
+        sizes = np.abs(coef * made.scale)
+        off = made.column_error + 2.0 * U * self._columns
+        eta = 1.001 * float(sizes @ off + made.target_error)
+        more = eta * math.sqrt(2.0 * self._steepness * value) + 0.5 * eta * eta
+        return (value + 1.001 * more) * (1.0 + 2.2 * made.scale_error + 16 * U) + (TINY if value > 0 or more > 0 else 0)
+
+    def _reached(self, bound: float, upper: float, bounded: bool) -> float:
+        """:meth:`lower` without the limit at ``upper``."""
+        kept = (bound - self._loss(bound, upper, bounded)) * self._shrunk
+        return math.nextafter(kept, 0.0) if kept > TINY else 0.0
+
+    def _loss(self, bound: float, upper: float, bounded: bool) -> float:
+        """What the errors of the columns and the target take of ``bound``, at most; all of it where that is best."""
+        root = math.sqrt(2.0 * self._steepness * bound)
+        best = bound
+        for eta1, eta2 in self._errors(upper, bounded):
+            loss = 1.001 * (eta1 * root + 0.5 * eta2 * eta2) + TINY
+            # The formula rises with P~ only from eta1^2 b / 2 on; below, nothing is certain.
+            if loss < best and bound > 0.5 * self._steepness * eta1 * eta1:
+                best = loss
+            if best <= NEGLIGIBLE * bound:
+                break
+        return best
+
+    def _errors(self, upper: float, bounded: bool) -> Iterator[tuple[float, float]]:
+        """eta1 and eta2 by each way of limiting the models."""
+        made = self.prepared
+        error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
+        for size in self._sizes(upper, error, rest):
+            yield size * error + made.target_error, size * rest + made.target_rest
+        if bounded:
+            shares, rests = self._shares
+            yield shares + made.target_error, rests + made.target_rest
+
+    def _sizes(self, upper: float, error: float, rest: float) -> Iterator[float]:
+        """Limits on the length of x', the cheapest first."""
+        made, lam = self.prepared, self.instance.lam
+        grown = upper * (1.0 + 2.2 * made.scale_error)
+        if lam > 0:
+            yield 1.001 * math.sqrt(2.0 * grown / lam)
+        if self.instance.loss == "quadratic" and self._smallest > 0:
+            spread = 0.999 * math.sqrt(self._smallest) - error - rest
+            if spread > 0:
+                yield 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + made.target_error) / spread
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        """Lengths of the prepared columns, rounded upwards."""
+        return lengths(self.prepared.AT, self.prepared.weights)
+
+    @cached_property
+    def _target(self) -> float:
+        return float(lengths(self.prepared.y[None])[0])
+
+    @cached_property
+    def _shares(self) -> tuple[float, float]:
+        """What bounded models make of the errors: R ||y~|| times the largest parts of a column's length."""
+        with np.errstate(all="ignore"):
+            shares, rests = (
+                np.where(part > 0, part / (0.999 * self._columns), 0.0)
+                for part in (self.prepared.column_error, self.prepared.column_rest)
+            )
+        size = 1.001 * RADIUS * self._target
+        largest = [float(np.sum(np.sort(part)[::-1][: self._most])) for part in (shares, rests)]
+        return size * largest[0], size * largest[1]
+
+    @cached_property
+    def _smallest(self) -> float:
+        """A verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss; 0 where none is found."""
+        n, d = self.instance.A.shape
+        if d > EIGENVALUES_UP_TO or n < d:
+            return 0.0
+        hessian = self.prepared.AT @ self.prepared.AT.T + self.instance.lam * np.eye(d)
+        if not np.all(np.isfinite(hessian)):
+            return 0.0
+        found = float(np.linalg.eigvalsh(hessian)[0])
+        for share in SHARES:
+            if found > 0 and leaves_convex(self.instance, np.full(d, share * found)):
+                return share * found
+        return 0.0
+
+
+def _largest(parts: FloatArray, many: int) -> float:
+    """Length of the ``many`` largest, rounded upwards."""
+    return 1.001 * float(np.linalg.norm(np.sort(parts)[::-1][:many]))

@@ -1,0 +1,143 @@
+"""What may be said of the data as they were given, once something is known of the numbers that were searched.
+
+A search works on prepared numbers and compares objectives as doubles. What is *said* is more: ``lower`` is no larger
+than the true optimum, ``upper`` no smaller than the objective of the coefficients that are shown, for the exact values
+of the numbers in the file. Bounds come with an allowance for their own rounding; what is added here is what the
+preparation did, and what rounding does to the objective of a model.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from exactsel._jit import loss_session
+from exactsel.checkable import instance_of
+from exactsel.errors import UnsupportedError
+from exactsel.fit import Fit
+from exactsel.grouped import GroupedProblem
+from exactsel.kernels.rows import loss_gradient
+from exactsel.problem import Problem
+from exactsel.subset import SubsetProblem
+from exactsel.types import FloatArray
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.given import GivenInstance, objective_above
+from exactsel_certificates.selections import selection_objective_above
+
+U = 2.0**-53
+
+
+class Statement(Protocol):
+    """How to say things about one problem."""
+
+    def upper(self, fit: Fit) -> float:
+        """No smaller than the objective of the model as it is shown."""
+        ...
+
+    def upper_of(self, coef: FloatArray) -> float:
+        """The same for coefficients (d,) of the columns as given."""
+        ...
+
+    def lower(self, bound: float, upper: float, scope: str) -> float:
+        """No larger than the objective of any model, where ``bound`` is that for the numbers searched.
+
+        At most ``upper``, which a model is known to reach. With a ``scope`` both speak of the models in it.
+        """
+        ...
+
+    def needed(self, value: float, scope: str) -> float:
+        """The bound for the numbers searched that shows a model to cost no less than ``value``; inf where none does."""
+        ...
+
+
+def statement_of(problem: SubsetProblem) -> Statement:
+    """How to speak about a problem."""
+    try:
+        instance = instance_of(problem)
+    except UnsupportedError:
+        return _Unchecked(problem)
+    if isinstance(instance, ColumnInstance):
+        return _Selection(instance)
+    return _Regression(problem, instance)
+
+
+class _Regression:
+    """A problem the checker knows: what is said is what the checker works out."""
+
+    def __init__(self, problem: Any, instance: Instance) -> None:
+        self._problem, self._instance = problem, instance
+        if isinstance(instance, GivenInstance):
+            instance.take(problem.preparation.made)
+
+    def upper(self, fit: Fit) -> float:
+        coef = fit.coef
+        return self.upper_of(self._problem.as_given(coef)[0] if isinstance(self._instance, GivenInstance) else coef)
+
+    def upper_of(self, coef: FloatArray) -> float:
+        return objective_above(self._instance, coef)
+
+    def lower(self, bound: float, upper: float, scope: str) -> float:
+        if isinstance(self._instance, GivenInstance):
+            return self._instance.transfer.lower(bound, upper, scope != "")
+        return min(bound, upper)
+
+    def needed(self, value: float, scope: str) -> float:
+        if isinstance(self._instance, GivenInstance):
+            return self._instance.transfer.needed(value, value, scope != "")
+        return value
+
+
+class _Selection:
+    """Column subset selection."""
+
+    def __init__(self, instance: ColumnInstance) -> None:
+        self._instance = instance
+
+    def upper(self, fit: Fit) -> float:
+        # Where the factorisation is known badly, what the solver found says as much as the estimate from above.
+        return selection_objective_above(self._instance, list(fit.support))
+
+    def upper_of(self, coef: FloatArray) -> float:
+        return selection_objective_above(self._instance, np.flatnonzero(coef).tolist())
+
+    def lower(self, bound: float, upper: float, scope: str) -> float:
+        return min(bound, upper)
+
+    def needed(self, value: float, scope: str) -> float:
+        return value
+
+
+class _Unchecked:
+    """A problem the checker does not know: the objective, and what sums of doubles are off by to first order."""
+
+    def __init__(self, problem: Any) -> None:
+        self._problem = problem
+
+    def upper(self, fit: Fit) -> float:
+        return self._enlarged(fit.value, fit.coef)
+
+    def upper_of(self, coef: FloatArray) -> float:
+        return self._enlarged(self._problem.objective(coef), coef)
+
+    def lower(self, bound: float, upper: float, scope: str) -> float:
+        return min(bound, upper)
+
+    def needed(self, value: float, scope: str) -> float:
+        return value
+
+    def _enlarged(self, value: float, coef: FloatArray) -> float:
+        inner = self._problem.inner if isinstance(self._problem, GroupedProblem) else self._problem
+        if not isinstance(inner, Problem) or not math.isfinite(value):
+            return value
+        used = np.flatnonzero(coef)
+        z, slopes = coef[used] @ inner.AT[used], np.empty(inner.n)
+        with loss_session(inner.loss):
+            loss_gradient(inner.row_loss, z, inner.y, slopes)
+        off = (used.size + 4) * U * (np.abs(coef[used]) @ np.abs(inner.AT[used])) + 2 * U * np.abs(inner.y)
+        rounding = float(np.abs(slopes) @ off + 0.5 * inner.loss.smoothness * (off @ off))
+        return float(
+            value + 1.01 * rounding + (inner.n + used.size + 32) * U * (abs(value) + np.abs(slopes) @ np.abs(z))
+        )
