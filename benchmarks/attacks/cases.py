@@ -79,6 +79,16 @@ def _written(value: Any) -> str:
 def random_case(seed: int, loss: str | None = None) -> Case:
     """The problem of a seed."""
     rng = np.random.default_rng([1201, seed])
+    case = _case(rng, loss)
+    return _wild(rng, case) if rng.random() < 0.1 else _in_other_units(rng, case, 0.2)
+
+
+def unscaled_case(seed: int) -> Case:
+    """A problem in the units it was made in."""
+    return _case(np.random.default_rng([1201, seed]), None)
+
+
+def _case(rng: Any, loss: str | None) -> Case:
     loss = loss or str(rng.choice(LOSSES, p=[0.45, 0.2, 0.2, 0.15]))
     d = int(rng.integers(2, 9 if loss in ("quadratic", "css") else 7))
     n = int(rng.integers(2, 13))
@@ -87,7 +97,7 @@ def random_case(seed: int, loss: str | None = None) -> Case:
     k = int(rng.choice([0, 1, d, rng.integers(1, d + 1)], p=[0.03, 0.15, 0.12, 0.7]))
     if loss == "css":
         case = Case(A, np.zeros(n), k, loss, kind=kind)
-        return _wild(rng, _shifted(rng, case)) if rng.random() < 0.3 else _in_other_units(rng, case, 0.15)
+        return _shifted(rng, case) if rng.random() < 0.3 else case
     lam = 0.0 if loss == "quadratic" and rng.random() < 0.3 else float(10.0 ** rng.uniform(-8, 4))
     case = Case(A, y, k, loss, lam, _delta(rng, y) if loss == "huber" else None, kind=kind)
     case = _shifted(rng, case) if rng.random() < 0.5 else case
@@ -97,8 +107,7 @@ def random_case(seed: int, loss: str | None = None) -> Case:
         weights=_weights(rng, n) if rng.random() < 0.3 else None,
     )  # fmt: skip
     case = _grouped(rng, case) if rng.random() < 0.12 else case
-    case = _demanding(rng, case) if rng.random() < 0.15 else case
-    return _wild(rng, case) if rng.random() < 0.1 else _in_other_units(rng, case, 0.2)
+    return _demanding(rng, case) if rng.random() < 0.15 else case
 
 
 def quiet_problem(case: Case) -> Any:
@@ -203,8 +212,10 @@ def _demanding(rng: Any, case: Case) -> Case:
 def scaled(case: Case, m: int, p: int) -> Case:
     """The same problem in other units: y times 2^m, A times 2^p, lam and delta accordingly."""
     m = 0 if case.loss == "logistic" else m
+    # Columns that are scaled to size one have no units left that lam could know.
+    lam = case.lam if case.scale else float(np.ldexp(case.lam, 2 * p))
     return replace(
-        case, A=np.ldexp(case.A, p), y=np.ldexp(case.y, m), lam=float(np.ldexp(case.lam, 2 * p)),
+        case, A=np.ldexp(case.A, p), y=np.ldexp(case.y, m), lam=lam,
         delta=None if case.delta is None else float(np.ldexp(case.delta, m)), kind=f"{case.kind}, units 2^{m} 2^{p}",
     )  # fmt: skip
 

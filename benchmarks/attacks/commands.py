@@ -49,3 +49,12 @@ def solves(count: int, seed: int, processes: int, only: int | None) -> None:
         click.echo(told(only))
     else:
         finish("solves", solved, count, seed, processes)
+
+
+@main.command()
+@campaign_options(10_000)
+def units(count: int, seed: int, processes: int) -> None:
+    """The same problem in other units must come out the same, bit for bit."""
+    from benchmarks.attacks.units import compared
+
+    finish("units", compared, count, seed, processes)

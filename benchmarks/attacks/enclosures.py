@@ -61,6 +61,9 @@ def logistic_objective(data: Data, coef: Sequence[float], digits: int = 60) -> I
         zero = [0.0] * case.d
         # Ax alone: the residuals of the model less those of none.
         predicted = [r - s for r, s in zip(data.residuals(coef), data.residuals(zero), strict=True)]
+        if case.intercept:  # any shift will do; this one is near the best
+            middle = sorted(predicted)[len(predicted) // 2]
+            predicted = [z - middle for z in predicted]
         rows = _Rows([], [_decimal(w) for w in data.row_weights()], [Decimal(s) for s in signs], None, case.intercept,
                      [], [_decimal(z) for z in predicted])  # fmt: skip
         search = _Newton(rows, None)
@@ -160,7 +163,7 @@ class _Newton:
             return found
         little, much = 0, 1
         found, fine = at(much)
-        while not fine and much < 4096:
+        while not fine and much < 2**40:
             little, much = much, 2 * much
             found, fine = at(much)
         while much - little > 1:

@@ -105,7 +105,7 @@ def judged(result: Any, oracle: Oracle, truth: Truth, k: int | None = None) -> l
         coef = [float(x) for x in (result.coef if result.model is None else result.model.coef)]
         findings += kept(result.upper, coef, oracle)
         findings += admissible(coef, result.support, oracle, k)
-        value = oracle.objective(coef)[1] if all(map(math.isfinite, coef)) else None
+        value = oracle.objective(coef)[0] if all(map(math.isfinite, coef)) else None
     if value is not None:
         findings += words(result, value, oracle, truth)
     return findings
