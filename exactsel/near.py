@@ -30,7 +30,7 @@ from exactsel.settings import Settings
 from exactsel.solving import methods_for, solve
 from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
-from exactsel.types import StateArray
+from exactsel.types import IntArray, StateArray
 
 BATCH = 64
 """Regions bounded at a time, the last found first."""
@@ -62,7 +62,8 @@ class NearOptimal(Readable):
     """Objective of the best model plus tau."""
     tau: float
     termination: str
-    """``complete``, ``cap`` (too many models), ``time_limit`` or ``interrupted``."""
+    """``complete``, ``cap`` (too many models), ``time_limit``, ``interrupted``, or ``precision``: rounding leaves open
+    whether some set that is not listed is within the threshold."""
     regions: int
     """Regions that were bounded."""
     result: Result
@@ -227,6 +228,7 @@ class _Listing:
         self.best = upper
         self.found: list[NearModel] = []
         self.regions = 0
+        self.undecided = 0
         self._cutoff = (math.nan, math.nan)
         self._open: list[tuple[StateArray, Any]] = [(problem.root_state, None)]
 
@@ -244,8 +246,12 @@ class _Listing:
     def cutoff(self) -> float:
         """The bound, for the numbers searched, at which a region is closed."""
         if self._cutoff[0] != self.best:
-            self._cutoff = (self.best, self.statement.needed(self.highest, self.scope))
+            self._cutoff = (self.best, self._above(self.highest))
         return self._cutoff[1]
+
+    def _above(self, value: float) -> float:
+        """The bound, for the numbers searched, that shows a model to cost more than ``value``."""
+        return math.nextafter(self.statement.needed(value, self.scope), math.inf)
 
     def within(self) -> list[NearModel]:
         """What was found and is within the threshold, as far as rounding lets one say."""
@@ -260,30 +266,48 @@ class _Listing:
                 self.found = self.within()
                 if len(self.found) > self.cap:
                     return "cap"
-            regions = [region for region in self._taken() if not self._settled(region[0])]
+            taken = self._taken()
+            self._exclude([state for state, _ in taken if self._missed(state)])
+            regions = [region for region in taken if self._single(region[0]) is None]
             if regions:
                 self._divide(regions)
-        return "complete"
+        return "precision" if self.undecided else "complete"
 
     def _taken(self) -> list[tuple[StateArray, Any]]:
         taken = self._open[-BATCH:]
         del self._open[-BATCH:]
         return taken
 
-    def _settled(self, state: StateArray) -> bool:
-        """Whether a region holds one set of k columns, which is then evaluated, or none."""
+    def _single(self, state: StateArray) -> IntArray | None:
+        """The only set of k columns in a region; empty where there is none, None where there are several."""
         inside, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
-        if inside.size == self.problem.k or allowed.size == self.problem.k:
-            support = inside if inside.size == self.problem.k else allowed
-            fit = self.problem.fit(support)
-            if fit.value > self.cutoff:
-                return True
-            value = self.statement.upper(fit)
-            self.best = min(self.best, value)
-            if value <= self.highest:
-                self.found.append(NearModel(tuple(int(j) for j in support), value))
-            return True
-        return bool(allowed.size < self.problem.k)
+        if inside.size == self.problem.k:
+            return inside
+        return allowed if allowed.size == self.problem.k else None if allowed.size > self.problem.k else allowed[:0]
+
+    def _missed(self, state: StateArray) -> bool:
+        """Whether the region holds one set of k columns and that, evaluated, is not within the threshold."""
+        support = self._single(state)
+        if support is None or support.size < self.problem.k:
+            return False
+        value = self.statement.upper(self.problem.fit(support))
+        self.best = min(self.best, value)
+        if value <= self.highest:
+            self.found.append(NearModel(tuple(int(j) for j in support), value))
+        return value > self.highest
+
+    def _exclude(self, states: list[StateArray]) -> None:
+        """Make sure of the sets that are not within the threshold: only a bound can say so, a fit may be a bad one."""
+        if not states:
+            return
+        alone = np.stack(states)
+        for state in alone:
+            support = self._single(state)
+            state[:] = OUT
+            state[support] = IN
+        needed = self._above(self.threshold)
+        tightened = self.bound.tighten(alone, [None] * len(states), needed, self.best)
+        self.undecided += int(np.count_nonzero(~(tightened.answers.bound >= needed)))
 
     def _divide(self, regions: list[tuple[StateArray, Any]]) -> None:
         states = np.stack([state for state, _ in regions])
