@@ -17,6 +17,7 @@ import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, Proof
+from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.exact import RADIUS, ExactBounds, float_above
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.regions import RegressionRegions, eigenvalue_rows
@@ -118,7 +119,15 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     ------
     MalformedError
         When the file's tree is no tree.
+
+    Notes
+    -----
+    A problem outside the domain of FORMAT.md is rejected before a region is read.
     """
+    try:
+        instance = admitted(instance)
+    except OutsideError as outside:
+        return _outside(proof, str(outside))
     about = _About(instance)
     mismatch = about.mismatch(proof)
     if mismatch:
@@ -130,8 +139,11 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
         return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
     upper = _objective(instance, coef, proof.upper)
     smallest, regions, exact = math.inf, 0, 0
-    for bounds, so_far in _bounds(proof, instance, exact_limit):
-        smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    try:
+        for bounds, so_far in _bounds(proof, instance, exact_limit):
+            smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    except MemoryError:
+        smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
     lower = min(smallest, upper)
     reason = ""
@@ -140,6 +152,15 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     elif not upper <= proof.upper:
         reason = f"the model is said to cost at most {proof.upper!r}, but {upper!r} is what it costs."
     return about.verdict(proof, reason, lower, upper, coef, regions, exact)
+
+
+def _outside(proof: Proof, reason: str) -> Verdict:
+    """The verdict on any proof about a problem outside the domain."""
+    return Verdict(
+        verified=False, reason=reason, lower=0.0, upper=math.inf, claimed_lower=proof.lower, claimed_upper=proof.upper,
+        support=(), coef=np.zeros(0), scope="", regions=0, exact_regions=0, problem_hash="",
+        problem="outside the domain of proof files", assumed=(),
+    )  # fmt: skip
 
 
 def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
