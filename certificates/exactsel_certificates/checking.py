@@ -191,9 +191,9 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
     n, d = instance.A.shape
     batch = int(max(1, min(1024, BATCH_BYTES // (8 * (n + 8 * d)))))
     if isinstance(instance, ColumnInstance):
-        selections = SelectionBounds(instance, proof.scope != "")
+        selections = SelectionBounds(instance, proof.scope != "", proof.lower, exact_limit)
         for leaves in closed_regions(proof.tree, first_region(d), instance.k, batch):
-            yield _eigenvalue_bounds(selections, leaves), 0
+            yield _eigenvalue_bounds(selections, leaves), selections.exact_regions
         return
     regions = RegressionRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.must_have, instance.must_not)
