@@ -1,4 +1,4 @@
-"""Instance files (.npz, .npy) and texts of numbers, for the second checker; nothing is taken on the word of a header."""
+"""Instance files (.npz, .npy) and texts, for the second checker; nothing is taken on the word of a header."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def read_bytes(path: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read(LIMIT + 1)
     except (OSError, ValueError) as error:
-        raise Unreadable(f"{ascii(path)} cannot be read ({error}); give a file that exists.") from None
+        raise Unreadable(f"{path!a} cannot be read ({error}); give a file that exists.") from None
     if len(data) > LIMIT:
-        raise Unreadable(f"{ascii(path)} has more than {LIMIT} bytes, too many for this checker; ask the other one.")
+        raise Unreadable(f"{path!a} has more than {LIMIT} bytes, too many for this checker; ask the other one.")
     return data
 
 
@@ -56,13 +56,13 @@ def read_instance(path: str) -> dict[str, Any]:
             for name in KNOWN:
                 found = [member for member in members if member.filename == f"{name}.npy"]
                 if len(found) > 1:
-                    raise Unreadable(f"{ascii(path)} holds {name} twice; make the file anew.")
+                    raise Unreadable(f"{path!a} holds {name} twice; make the file anew.")
                 if found:
                     arrays[name] = numbers_of(name, _unpacked(archive, found[0]))
     except Unreadable:
         raise
     except Exception as error:  # what zipfile and zlib raise for damaged archives is nowhere said
-        raise Unreadable(f"{ascii(path)} is no sound .npz archive ({type(error).__name__}); make it anew.") from None
+        raise Unreadable(f"{path!a} is no sound .npz archive ({type(error).__name__}); make it anew.") from None
     return arrays
 
 
@@ -76,17 +76,17 @@ def read_weights(path: str) -> list[Any]:
         lines = data.decode().splitlines()
         return [float(word) for line in lines for word in line.split("#")[0].split()]
     except ValueError:
-        raise Unreadable(f"{ascii(path)} holds something else than one number a line; correct it.") from None
+        raise Unreadable(f"{path!a} holds something else than one number a line; correct it.") from None
 
 
 def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """A member's bytes, of which no more than the limit is unpacked."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Unreadable(f"{ascii(member.filename)} is packed in a way numpy does not know; make the file anew.")
+        raise Unreadable(f"{member.filename!a} is packed in a way numpy does not know; make the file anew.")
     with archive.open(member) as stream:
         data = stream.read(LIMIT + 1)
     if len(data) > LIMIT:
-        raise Unreadable(f"{ascii(member.filename)} unpacks to more than {LIMIT} bytes; ask the other checker.")
+        raise Unreadable(f"{member.filename!a} unpacks to more than {LIMIT} bytes; ask the other checker.")
     return data
 
 
@@ -119,7 +119,7 @@ def _parts(name: str, raw: bytes) -> tuple[str, bool, tuple[int, ...], bytes]:
     if text[:1] + text[-1:] != "{}" or text[position:last].strip() or len(entries) < 3:
         raise Unreadable(f"array {name} holds something else than plain numbers or texts; convert it to doubles.")
     sizes = [size.strip() for size in entries["shape"].split(",") if size.strip()]
-    if not all(size.isdigit() and len(size) < 16 for size in sizes):
+    if not all(size.isdecimal() and len(size) < 16 for size in sizes):
         raise Unreadable(f"array {name} has a shape that cannot be read; write it with numpy.savez.")
     return entries["kind"], entries["fortran"] == "True", tuple(map(int, sizes)), raw[end:]
 
@@ -127,16 +127,16 @@ def _parts(name: str, raw: bytes) -> tuple[str, bool, tuple[int, ...], bytes]:
 def _reals(name: str, kind: str, order: str | None, body: bytes, count: int) -> list[Any]:
     code = _CODES.get(kind[1:])
     if order is None or code is None:
-        raise Unreadable(f"array {name} is of type {ascii(kind)}, not one of real numbers; convert it to doubles.")
+        raise Unreadable(f"array {name} is of type {kind!a}, not one of real numbers; convert it to doubles.")
     form = f"{order}{count}{code}"
     _fits(name, struct.calcsize(form), body)
     return list(struct.unpack(form, body))
 
 
 def _texts(name: str, kind: str, order: str | None, body: bytes, count: int) -> list[Any]:
-    width = int(kind[2:]) if kind[2:].isdigit() and len(kind) < 8 else 0
+    width = int(kind[2:]) if kind[2:].isdecimal() and len(kind) < 8 else 0
     if order is None or width == 0:
-        raise Unreadable(f"array {name} is of type {ascii(kind)}, which is none of numpy's; write it with numpy.savez.")
+        raise Unreadable(f"array {name} is of type {kind!a}, which is none of numpy's; write it with numpy.savez.")
     _fits(name, 4 * count * width, body)
     try:
         text = body.decode("utf-32-le" if order == "<" else "utf-32-be")

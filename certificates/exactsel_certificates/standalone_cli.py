@@ -71,6 +71,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     held: dict[Any, list[int]] = {}
     for j, label in enumerate(labels if isinstance(labels, list) else []):
         held.setdefault(label or j, []).append(j)
+    if isinstance(known["k"], int) and held:
+        known["k"] = min(known["k"], len(held))
     return {
         **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
         **demands, "groups": [*held.values()], "weights": known.get("weights"),

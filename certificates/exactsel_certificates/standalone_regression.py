@@ -1,8 +1,8 @@
 """Exact bounds for regression, for the second checker.
 
-Row weights, an intercept and scaling never touch the data: with quadratic loss they are in the inner products <u, v>, the
-sum of w_i u_i v_i over rows less what the means account for; with the others in the rows' slopes. Coefficients are those of
-the data as given throughout.
+Row weights, an intercept and scaling never touch the data: with quadratic loss they are in the inner products <u, v>,
+the sum of w_i u_i v_i over rows less what the means account for; with the others in the rows' slopes. Coefficients are
+those of the data as given throughout.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def largest(B: Matrix, N: Matrix, rank: int, top: F) -> F:
     None is above ``top``.
     """
     unit: F = near(top) * (1 + F(1, 2**50)) / 2**STEPS
-    low, high = 0, 2**STEPS
+    low, high = 0, int(2**STEPS)
     while high - low > 1:
         middle = (low + high) // 2
         t = middle * unit

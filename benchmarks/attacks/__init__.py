@@ -1,0 +1,1 @@
+"""Attacks on the solver and its checkers, each a command with a seed."""
