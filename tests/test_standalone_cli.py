@@ -9,6 +9,7 @@ import re
 import struct
 import threading
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,8 +193,8 @@ def test_files_without_an_end(files, capfd, monkeypatch, tmp_path):
     assert "more than 65536 bytes" in ends(capfd, [*arguments, "--weights", "/dev/zero"])[1]
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
-    data = open(arguments[0], "rb").read()
-    writer = threading.Thread(target=lambda: open(pipe, "wb").write(data))
+    data = Path(arguments[0]).read_bytes()
+    writer = threading.Thread(target=lambda: Path(pipe).write_bytes(data))
     writer.start()
     assert ends(capfd, [pipe, arguments[1]])[0] == 0
     writer.join()
@@ -208,9 +209,10 @@ def test_what_is_missing_or_no_file(files, capfd, tmp_path):
     for members in ({}, {"k.npy": npy(1)}, {"A.npy": npy(np.ones((2, 2)))}):
         archive(arguments[1], members)
         assert "give it" in ends(capfd, arguments)[1]
-    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(arguments[1], "w") as file:
+    with zipfile.ZipFile(arguments[1], "w") as file:
         file.writestr("A.npy", npy(np.ones((2, 2))))
-        file.writestr("A.npy", npy(np.ones((2, 2))))
+        with pytest.warns(UserWarning, match="Duplicate"):
+            file.writestr("A.npy", npy(np.ones((2, 2))))
     assert "holds A twice" in ends(capfd, arguments)[1]
     for bad in (["--lam", "x"], ["-k", "1.5"], ["-k", "9" * 5000], ["--must-have", "a"], ["--unknown"]):
         with pytest.raises(SystemExit) as stop:
@@ -264,7 +266,7 @@ def test_flags_and_arrays_for_the_data_as_given(files, capfd, tmp_path, loss):
 def test_groups_forced_columns_and_selections(files, capfd, tmp_path):
     case = whole_case(groups=[[0, 2], [1]])
     assert ends(capfd, files(case, groups=np.array(["g", "", "g"])))[0] == 0
-    assert ends(capfd, files(case, groups=np.array(["g", "", "g"]), k=3))[0] == 0
+    assert ends(capfd, files(case._replace(k=2), groups=np.array(["g", "", "g"]), k=9))[0] == 0
     assert ends(capfd, files(case, groups=np.array(["g", "g", ""]))) == (3, "REJECTED another problem")
     assert ends(capfd, files(case, groups=np.array(["g"])))[0] == 3
     forced = whole_case(must_have=[2], must_not=[0])
@@ -300,7 +302,7 @@ def test_damaged_instance_files(files, capfd, packed):
         "weights": np.ones(4),
     }
     archive(arguments[1], {f"{name}.npy": npy(value) for name, value in held.items()}, compression=packed)
-    data = open(arguments[1], "rb").read()
+    data = Path(arguments[1]).read_bytes()
     rng, codes = random.Random(5), []
     for _ in range(600):
         raw = bytearray(data)
@@ -317,11 +319,18 @@ def test_damaged_instance_files(files, capfd, packed):
                 place = raw.find(name, rng.randrange(len(raw)))
                 if place >= 0:
                     raw[min(place + rng.randrange(4, 40), len(raw) - 1)] ^= 1 << rng.randrange(8)
-        with open(arguments[1], "wb") as file:
-            file.write(raw)
+        Path(arguments[1]).write_bytes(raw)
         codes.append(ends(capfd, arguments)[0])
     assert codes.count(2) > 100
     assert codes.count(3) > 10
+
+
+def refusal(raw):
+    try:
+        assert numbers_of("A", raw) is not None
+    except Unreadable as error:
+        return re.fullmatch(r"array A (is|has|holds) .*\.", str(error))[0]
+    return ""
 
 
 def test_damaged_arrays():
@@ -333,11 +342,7 @@ def test_damaged_arrays():
         raw = bytearray(data)
         for _ in range(rng.randint(1, 3)):
             raw[rng.randrange(128)] = rng.choice((rng.randrange(256), 39, 40, 44, 48, 57, 58))
-        try:
-            assert numbers_of("A", bytes(raw)) is not None
-        except Unreadable as error:
-            assert re.match("array A (is|has|holds) ", str(error))
-            refused += 1
+        refused += refusal(bytes(raw)) != ""
     assert refused > 500
 
 
