@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import problem_options, read_problem
+from exactsel.cli.talk import say
 
 REJECTED = 3
 
@@ -25,5 +26,5 @@ def command(proof: str, as_json: bool, **arguments: Any) -> int:
     from exactsel.verifying import verify
 
     verdict = verify(read_problem(arguments), proof)
-    click.echo(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
+    say(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
     return 0 if verdict.verified else REJECTED
