@@ -117,7 +117,7 @@ def read_data(
     ending = _ending(file)
     if ending == ".npz" and not is_sparse_archive(file):
         _refuse_encoding(one_hot, file)
-        return choose_columns(read_instance(file), target=target, drop=drop, where=str(file))
+        return choose_columns(_checked(read_instance(file), file), target=target, drop=drop, where=str(file))
     if not is_file(file):
         if file.is_dir():
             raise InputError(f"{file} is a folder, but an instance is one file; name a file inside it.")
@@ -130,6 +130,19 @@ def read_data(
         _refuse_encoding(one_hot, file)
         return choose_columns(found, target=target, drop=drop, where=str(file))
     return instance_from(found, target=target, drop=drop, one_hot=one_hot, where=str(file))
+
+
+def _checked(instance: Instance, file: Path) -> Instance:
+    """The instance, its table found to be one, and its columns to have a name (and a group) each or none."""
+    if instance.A.ndim != 2:
+        raise InputError(
+            f"in {file}, A has {instance.A.ndim} dimension(s), expected a table of rows and columns (2 dimensions)."
+        )
+    d = instance.A.shape[1]
+    for what, labels in (("feature names", instance.feature_names), ("groups", instance.groups)):
+        if labels is not None and len(labels) != d:
+            raise InputError(f"in {file}, {len(labels)} {what} were given for {d} columns; give one for each column.")
+    return instance
 
 
 def _refuse_encoding(one_hot: Sequence[Choice], file: Path) -> None:

@@ -35,4 +35,6 @@ def _content(column: Column) -> str:
     if column.values is None:
         return column.kind
     values = column.values
+    if not values.size:
+        return "nothing"
     return f"numbers from {values.min():.6g} to {values.max():.6g}, {np.unique(values).size} different"

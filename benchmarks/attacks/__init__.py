@@ -1,0 +1,1 @@
+"""Attacks on exactsel that can be run again with another seed."""
