@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-
+from exactsel.arrays import read_numbers
 from exactsel.errors import InputError
 from exactsel.types import FloatArray
 
@@ -76,13 +74,20 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     """
     path = Path(file)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty file is a vector without entries
-            values = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
-        return np.asarray(values, dtype=np.float64).reshape(-1)
+        return read_numbers(path)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
-    except (OSError, ValueError, TypeError):
+    except Exception:  # damaged bytes make numpy, gzip and zlib raise nearly anything
         raise InputError(
             f"{path} does not hold plain numbers; give a .npy vector or text with one number a line."
         ) from None
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file of this name; a name that no file can have is none's."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        return False

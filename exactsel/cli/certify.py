@@ -18,6 +18,7 @@ from exactsel.cli.options import (
     search_settings,
     verify_text,
 )
+from exactsel.cli.talk import say
 
 
 @click.command("certify")
@@ -58,10 +59,10 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     log = progress_log(problem, arguments)
     certified = certify(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **candidate, **settings)
     if arguments["as_json"]:
-        click.echo(certified.to_json())
+        say(certified.to_json())
     else:
-        click.echo(str(certified))
+        say(str(certified))
         if certified.result.proof is not None:
-            click.echo(f"check it     {verify_text(certified.result.proof)}")
-        click.echo(result_table(certified.result))
+            say(f"check it     {verify_text(certified.result.proof)}")
+        say(result_table(certified.result))
     return exit_code(certified.reached, certified.result.termination)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import SIGNALS, command_text, exit_code, problem_options, read_problem
+from exactsel.cli.talk import say
 
 
 @click.command("compare")
@@ -43,5 +44,5 @@ def command(heuristics: str | None, as_json: bool, page_file: str | None, **argu
 
         page = comparison_page(comparison, command=command_text(left_out=("page_file", "as_json")))
         write_bytes(page_file, page.encode())
-    click.echo(comparison.to_json() if as_json else comparison_table(comparison))
+    say(comparison.to_json() if as_json else comparison_table(comparison))
     return exit_code(comparison.result.reached, comparison.result.termination)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem
+from exactsel.cli.talk import say
 
 
 @click.command("heuristic")
@@ -37,8 +38,8 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     names = ("seed", "time_limit", "eps", "rel_eps", "threads")
     result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
     if not quiet:
-        click.echo(str(result), err=True)
-    click.echo(result.to_json() if as_json else result_table(result))
+        say(str(result), err=True)
+    say(result.to_json() if as_json else result_table(result))
     return exit_code(result.reached, result.termination)
 
 

@@ -6,6 +6,7 @@ Exit codes: 0 the asked tolerance is proven; 1 finished honestly with a gap left
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any
 import click
 
 from exactsel import __version__
+from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
@@ -75,10 +77,14 @@ def main(arguments: list[str] | None = None) -> Any:
     except click.exceptions.Abort:
         code = _complain("interrupted.", 130)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip("\n"), err=True)
         code = error.exit_code
     except ExactselError as error:
         code = _complain(f"Error: {error}", 2)
+    except MemoryError:
+        code = _complain("Error: this takes more memory than there is; give fewer rows or columns, or a smaller k.", 2)
     except KeyboardInterrupt:
         code = _complain("interrupted.", 130)
     except BrokenPipeError:
@@ -94,5 +100,5 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(message, err=True)
+    say_line(message)
     return code

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import SIGNALS, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.talk import say
 
 
 @click.command("near")
@@ -25,5 +26,5 @@ def command(tau: float, cap: int, as_json: bool, **arguments: Any) -> int:
 
     problem = read_problem(arguments)
     near = near_optimal(problem, tau, cap=cap, signals=SIGNALS, **search_settings(arguments))
-    click.echo(near.to_json() if as_json else str(near))
+    say(near.to_json() if as_json else str(near))
     return 130 if near.termination == "interrupted" else 0 if near.complete else 1

@@ -9,10 +9,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+
+from exactsel.cli.talk import say_line
 
 if TYPE_CHECKING:
     from exactsel.instance import Instance
@@ -147,7 +150,7 @@ def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         if not quiet:
-            click.echo(f"Warning: {message}", err=True)
+            say_line(f"Warning: {message}")
 
 
 def read_file(arguments: dict[str, Any]) -> Instance:
@@ -215,13 +218,14 @@ def read_weights(path: str | None) -> Any:
     """The numbers in a file of weights."""
     if path is None:
         return None
-    import numpy as np
-
+    from exactsel.arrays import read_numbers
     from exactsel.errors import InputError
 
     try:
-        return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
-    except (OSError, ValueError) as error:
+        return read_numbers(Path(path))
+    except InputError:
+        raise
+    except Exception as error:  # damaged bytes make numpy, gzip and zlib raise nearly anything
         raise InputError(
             f"the weights cannot be read from {path} ({error}); give one number a line, or .npy."
         ) from None

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import SIGNALS, given_data, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.talk import say
 
 
 @click.command("path")
@@ -71,7 +72,7 @@ def command(
             compared = Compared(path, cross_validate(**validation, **tried, signals=SIGNALS, **settings))
         except KeyboardInterrupt:
             interrupted = True
-    click.echo(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
+    say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
     if plot is not None:
         write_bytes(plot, draw_path(compared, str(style)))
     return 130 if interrupted else 0 if path.reached and path.complete else 1

@@ -19,6 +19,7 @@ from exactsel.cli.options import (
     search_settings,
     verify_text,
 )
+from exactsel.cli.talk import say
 
 
 @click.command("solve")
@@ -55,7 +56,7 @@ def command(report: str | None, **arguments: Any) -> int:
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
         write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
     if arguments["as_json"]:
-        click.echo(result.to_json())
+        say(result.to_json())
     else:
-        click.echo(result_table(result))
+        say(result_table(result))
     return exit_code(result.reached, result.termination)

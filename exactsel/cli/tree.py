@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.talk import say
 
 
 @click.command("tree")
@@ -38,7 +39,7 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
     else:
         text = tree_as_dot(graph) if style == "dot" else tree_as_json(graph)
         if out is None:
-            click.echo(text)
+            say(text)
         else:
             write_bytes(out, text.encode())
     return exit_code(True, result.termination)

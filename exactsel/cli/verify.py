@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import problem_options, read_problem
+from exactsel.cli.talk import say
 
 REJECTED = 3
 
@@ -27,5 +28,5 @@ def command(proof: str, as_json: bool, most_bytes: int | None, **arguments: Any)
 
     limit = {} if most_bytes is None else {"most_bytes": most_bytes}
     verdict = verify(read_problem(arguments), proof, **limit)
-    click.echo(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
+    say(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
     return 0 if verdict.verified else REJECTED

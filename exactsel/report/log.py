@@ -12,6 +12,7 @@ from typing import TextIO
 
 import numpy as np
 
+from exactsel.escaping import escaped
 from exactsel.model import demands_text
 from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
@@ -89,7 +90,7 @@ class ProgressLog:
         self._write(" ".join(f"{entries[name]:>{WIDTHS[name]}}" for name in self._columns))
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
+        self._stream.write(escaped(line) + "\n")
         self._stream.flush()
 
 
