@@ -1,0 +1,1 @@
+"""Attacks on exactsel, each a command with a seed and a row of a table."""
