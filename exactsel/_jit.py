@@ -2,9 +2,9 @@
 
 ``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage). Compiled kernels are cached on disk in a folder
 whose name is a hash of every file a kernel can inline (our kernels and losses, and the kernel's own folder), because
-numba's own cache does not notice an edit in another file and would silently return the old numbers. Every cached file ends
-with a hash of what it holds: one that is damaged is thrown away unread, and built anew. A folder that cannot be written,
-or that others can write, is not used, and then nothing is cached.
+numba's own cache does not notice an edit in another file and would silently return the old numbers. Every cached file
+ends with a hash of what it holds: one that is damaged is thrown away unread, and built anew. A folder that cannot be
+written, or that others can write, is not used, and then nothing is cached.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 from exactsel import registry
 from exactsel.errors import UnsupportedError, WrongFamilyError
+from exactsel.fit import Fit
 from exactsel.heuristics import make
 from exactsel.incumbents import admissible, checked_support
 from exactsel.interrupts import CompilationStopped, dispensable
@@ -131,9 +132,8 @@ def compare(
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
     with Watch(None, signals) as whole:
         answers, left_out = _answers(problem, methods, settings, signals, whole)
-        supports = [admissible(checked_support(answer.support, problem), problem) for _, answer, _ in answers]
-        fits = [problem.fit(support) for support in supports]
-        # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
+        fits = [fit for _, _, _, fit in answers]
+        # The best answer is a fair start: it takes nothing from the methods, and the bounds refer to one incumbent.
         start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
         result = Search(problem, settings, start=start, signals=signals).run()
         own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
@@ -142,7 +142,7 @@ def compare(
             heuristic.name, fit.value, fit.support, fit.value - result.lower, fit.value - result.upper,
             len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal,
         )
-        for (heuristic, proposal, seconds), fit in zip(answers, fits, strict=True)
+        for heuristic, proposal, seconds, fit in answers
     ]  # fmt: skip
     return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), own)
 
@@ -150,9 +150,9 @@ def compare(
 def _answers(
     problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, signals: Sequence[int],
     whole: Watch,
-) -> tuple[list[tuple[Heuristic, Proposal, float]], list[tuple[str, str]]]:  # fmt: skip
-    """What each method says and in how many seconds, and (method, reason) for those that say nothing."""
-    answers: list[tuple[Heuristic, Proposal, float]] = []
+) -> tuple[list[tuple[Heuristic, Proposal, float, Fit]], list[tuple[str, str]]]:  # fmt: skip
+    """What each method says, in how many seconds, and its refit; and (method, reason) for those that say nothing."""
+    answers: list[tuple[Heuristic, Proposal, float, Fit]] = []
     left_out: list[tuple[str, str]] = []
     for method in default_methods() if methods is None else methods:
         try:
@@ -162,6 +162,9 @@ def _answers(
                 left_out.append((heuristic.name, INTERRUPTED))
                 continue
             proposal = _run(heuristic, problem, settings.seed, settings.time_limit, signals)
+            seconds = time.perf_counter() - began
+            with dispensable():
+                fit = problem.fit(admissible(checked_support(proposal.support, problem), problem))
         except CompilationStopped:
             left_out.append((heuristic.name, INTERRUPTED))
             continue
@@ -171,7 +174,7 @@ def _answers(
             if not isinstance(error, WrongFamilyError):
                 left_out.append((str(method), str(error)))
             continue
-        answers.append((heuristic, proposal, time.perf_counter() - began))
+        answers.append((heuristic, proposal, seconds, fit))
         whole.keep_result()
     return answers, left_out
 

@@ -50,7 +50,7 @@ def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         target = _place(file)
         if is_special(file):
             with tempfile.SpooledTemporaryFile(HELD) as held:
-                yield held  # type: ignore[misc]
+                yield held
                 held.seek(0)
                 with open_special(file) as stream:
                     shutil.copyfileobj(held, stream)

@@ -1,4 +1,4 @@
-"""What an interrupt must know: who can end with a result, which compilation may be given up, which files are half-written.
+"""What an interrupt must know: who can end with a result, which compilation may be given up, which files are half done.
 
 Nothing heavy is imported here, because the command line loads this before anything else.
 """
@@ -27,8 +27,10 @@ class CompilationStopped(KeyboardInterrupt):
 class Watching(Protocol):
     """What :class:`exactsel.search.watch.Watch` shows here."""
 
-    interrupted: bool
-    """Whether a signal has come."""
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal has come."""
+
     result_at_hand: bool
     """Whether whoever is watched has a result, which must not be lost."""
 

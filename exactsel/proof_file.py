@@ -339,7 +339,7 @@ class ProofWriter:
 
 
 def with_proof(result: Result, writer: ProofWriter) -> Result:
-    """Write the file; the result says where it is and how long it took. Without room for it the result comes without."""
+    """Write the file; the result says where it is and how long it took. On a full disk the result comes without it."""
     try:
         writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
     except InputError:

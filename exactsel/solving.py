@@ -10,7 +10,6 @@ import math
 import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
@@ -24,7 +23,7 @@ from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.subsearch import Relaxation, Subsearcher
 from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import affordable, has_curvature
-from exactsel.errors import InputError, OutputWarning, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
@@ -346,8 +345,6 @@ def solve(
             result = with_proof(result, writer)
         if tracer is not None:
             tracer.end(result)
-    if tracer is not None and tracer.failure is not None:
-        warnings.warn(OutputWarning(str(tracer.failure)), stacklevel=2)
     return result
 
 

@@ -29,12 +29,13 @@ import io
 import json
 import os
 import time
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from exactsel import __version__
-from exactsel.errors import InputError
+from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, open_special, unwritten
 from exactsel.result import Result, finite
 from exactsel.search.events import (
@@ -69,14 +70,14 @@ class Trace:
     ------
     InputError
         When the file cannot be opened. Where it can no longer be written to later on, ``failure`` says why and nothing
-        more is written: no search ends for want of a trace.
+        more is written, for no search ends for want of a trace; a warning says so at the end.
     """
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         self.failure: InputError | None = None
         self._file = file
         try:
-            stream = open_special(file) if is_special(file) else Path(file).open("wb")  # see __exit__
+            stream = open_special(file) if is_special(file) else Path(file).open("wb")  # noqa: SIM115 (see __exit__)
         except OSError as error:
             raise unwritten(file, error, "the trace ") from None
         self._stream: IO[str] = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
@@ -112,6 +113,8 @@ class Trace:
             self._stream.close()
         except OSError as trouble:
             self._fail(trouble)
+        if self.failure is not None:
+            warnings.warn(OutputWarning(str(self.failure)), stacklevel=3)
 
     def _described(self, event: Event) -> tuple[str, dict[str, Any]]:
         match event:

@@ -105,7 +105,7 @@ def _guarded(arguments: list[str] | None) -> Any:
     from exactsel.cli.output import Stdout, noting_what_is_unwritten
 
     before, stdout = sys.stdout, Stdout(sys.stdout)
-    sys.stdout = stdout  # type: ignore[assignment]
+    sys.stdout = stdout
     try:
         with noting_what_is_unwritten() as unwritten:
             code = _run(arguments)

@@ -82,7 +82,8 @@ class Stdout:
             return None
         if isinstance(self.failure, BrokenPipeError):
             return "stdout was closed before everything was written; let its reader read to the end."
-        return f"stdout cannot be written ({self.failure.strerror}), so what belongs there stands here; make room for it."
+        why = self.failure.strerror or type(self.failure).__name__
+        return f"stdout cannot be written ({why}), so what belongs there stands here; make room for it."
 
 
 class Unwritten:

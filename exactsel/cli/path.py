@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, catch_signals, exit_code, given_data, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    given_data,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
 
 
 @click.command("path")

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, catch_signals, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
 
 
 @click.command("play")
