@@ -38,15 +38,17 @@ _WRONG_NAME = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirect
 
 
 @contextmanager
-def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(file: str | os.PathLike[str], what: str = "") -> Iterator[IO[bytes]]:
     """A binary stream that becomes ``file`` when the block ends well, and leaves nothing behind when it does not.
+
+    Errors call the file by its name, with ``what`` before it.
 
     Raises
     ------
     OutputError
         When the folder does not exist or is not the user's, or the disk is full, or anything else is in the way.
     """
-    with _said_in_one_sentence(file):
+    with _said_in_one_sentence(file, what):
         target = _place(file)
         if is_special(file):
             with tempfile.SpooledTemporaryFile(HELD) as held:
@@ -69,11 +71,11 @@ def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _said_in_one_sentence(file: str | os.PathLike[str]) -> Iterator[None]:
+def _said_in_one_sentence(file: str | os.PathLike[str], what: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritten(file, error) from None
+        raise unwritten(file, error, what) from None
 
 
 def unwritten(file: str | os.PathLike[str], error: OSError, what: str = "") -> OutputError:

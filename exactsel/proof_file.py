@@ -214,7 +214,7 @@ class ProofWriter:
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
             "model_index": used.astype("<i4"), "point_size": np.array(self._point_sizes, dtype="<i4"),
         }  # fmt: skip
-        with replacing(self.path) as out:
+        with replacing(self.path, "the proof ") as out:
             out.write(fmt.header_bytes(entries, arrays))
             for name in fmt.ARRAYS:
                 if name in direct:
