@@ -22,3 +22,15 @@ class UnsupportedError(InputError):
 
 class WrongFamilyError(UnsupportedError):
     """The method is made for the other family of problems (regression, column subset selection)."""
+
+
+class OutputError(InputError):
+    """A file could not be written: because of its name (``misnamed``), or for a full disk, a quota, a closed pipe."""
+
+    def __init__(self, message: str, misnamed: bool = False) -> None:
+        super().__init__(message)
+        self.misnamed = misnamed
+
+
+class OutputWarning(UserWarning):
+    """A file could not be written and the result is handed over without it."""

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
+from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
 from exactsel.model import demands_text
 from exactsel.result import Readable, Result, finite
@@ -197,10 +198,15 @@ def list_near(
 ) -> NearOptimal:
     """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
     with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
+        watch.keep_result()
         solver, branching = methods_for(problem, Settings(**options))
         bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
         listing = _Listing(problem, bound, branching, result.upper, tau, cap, result.scope)
-        termination = listing.run(watch)
+        try:
+            with dispensable():
+                termination = listing.run(watch)
+        except CompilationStopped:
+            termination = "interrupted"
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,

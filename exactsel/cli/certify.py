@@ -8,6 +8,7 @@ import click
 
 from exactsel.cli.options import (
     SIGNALS,
+    catch_signals,
     exit_code,
     output_options,
     problem_options,
@@ -57,6 +58,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
             )
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
+    catch_signals()
     certified = certify(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **candidate, **settings)
     if arguments["as_json"]:
         say(certified.to_json())

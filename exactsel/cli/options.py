@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from exactsel import interrupts
 from exactsel.cli.talk import say_line
 
 if TYPE_CHECKING:
@@ -326,8 +327,16 @@ def _given(kept: Sequence[str]) -> list[str]:
     return given
 
 
+def catch_signals() -> None:
+    """From here on the command at work ends with a result after a signal, and with exit code 130."""
+    from exactsel.search.watch import Watch
+
+    click.get_current_context().with_resource(Watch(None, SIGNALS))
+
+
 def exit_code(reached: bool, termination: str) -> int:
-    """0 proven, 1 a gap is left, 130 interrupted."""
-    if termination == "interrupted":
+    """0 proven, 1 a gap is left, 130 interrupted, be it after the search."""
+    watch = interrupts.in_main()
+    if termination == "interrupted" or (watch is not None and watch.interrupted):
         return 130
     return 0 if reached else 1

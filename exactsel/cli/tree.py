@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
 from exactsel.cli.talk import say
 
 
@@ -32,6 +40,7 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
     settings["subtrees"] = False  # what is walked whole is not seen
     if settings["node_limit"] is None:
         settings["node_limit"] = 500
+    catch_signals()
     result = solve(problem, record=True, signals=SIGNALS, **settings)
     graph = result.tree()
     if style in ("png", "svg"):
