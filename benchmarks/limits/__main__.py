@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 import numpy as np
@@ -20,6 +23,8 @@ from exactsel import Huber, Problem, Result, solve
 from exactsel.generate import generate
 
 LOSSES = ("quadratic", "huber", "logistic")
+
+TWINS = Path(__file__).resolve().parents[2] / "instances" / "twins.npz"
 
 
 def planted(loss: str, k: int, n: int, d: int, lam: float = 0.1) -> Problem:
@@ -82,6 +87,13 @@ def after_signal(problem: Problem, wait: float, options: dict[str, str]) -> tupl
     return ended - sent[0], result
 
 
+def start(arguments: list[str]) -> float:
+    """Seconds a command takes, from the start of its process to the end."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "exactsel", *arguments], check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
 @click.command()
 @click.option("--quick", is_flag=True, help="Smaller instances.")
 @click.option(
@@ -100,7 +112,14 @@ def main(quick: bool, repeats: int) -> None:
             row[f"seconds after the {way}"] = f"{max(run[0] for run in runs):.2f}"
             row[f"ended by the {way}"] = ", ".join(sorted({run[1].termination.value for run in runs}))
         rows.append(row)
+    starts: dict[str, list[str]] = {"--help": ["--help"], "a tiny solve": ["solve", str(TWINS), "--quiet"]}
+    for arguments in starts.values():
+        start(arguments)  # compiles what is not compiled yet
+    began = [
+        {"start": name, "seconds": f"{min(start(words) for _ in range(repeats)):.2f}"} for name, words in starts.items()
+    ]
     click.echo(markdown("How soon a run ends (the slowest of the repeats)", rows))
+    click.echo(markdown("How long a start takes (the quickest of the repeats)", began))
 
 
 if __name__ == "__main__":
