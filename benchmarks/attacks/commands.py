@@ -58,3 +58,12 @@ def units(count: int, seed: int, processes: int) -> None:
     from benchmarks.attacks.units import compared
 
     finish("units", compared, count, seed, processes)
+
+
+@main.command()
+@campaign_options(20_000)
+def proofs(count: int, seed: int, processes: int) -> None:
+    """Honest proofs must be accepted."""
+    from benchmarks.attacks.honest import checked
+
+    finish("proofs", checked, count, seed, processes)

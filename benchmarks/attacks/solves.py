@@ -29,7 +29,7 @@ def options_of(seed: int, case: Case) -> dict[str, Any]:
         if case.loss == "css" or case.labels is not None or not plain:
             chosen["bound"] = "auto"
         if case.loss == "css":
-            chosen["branching"] = "auto"
+            chosen |= {"branching": "auto", "heuristics": ()}
     if rng.random() < 0.05:
         chosen["node_limit"] = int(rng.integers(0, 6))
     if rng.random() < 0.1:
