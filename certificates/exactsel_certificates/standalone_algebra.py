@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction as F
 
 Matrix = list[list[F]]
@@ -53,6 +54,26 @@ def root(value: F, above: bool) -> F:
     return F(math.isqrt(value.numerator * scale * scale // value.denominator) + above, scale)
 
 
+def near(value: F, bits: int = 60) -> F:
+    """A number of so many binary digits close to a fraction, of any size."""
+    scale = F(2) ** (bits - value.numerator.bit_length() + value.denominator.bit_length())
+    return round(value * scale) / scale
+
+
+def inverse_root(value: F) -> F:
+    """A number of few digits close to 1 / the square root of a positive one."""
+    return near(1 / root(value, above=False))
+
+
+def as_float(value: F) -> float:
+    """The nearest double; the largest of that sign where there is none."""
+    largest = F(sys.float_info.max)
+    return float(min(max(value, -largest), largest))
+
+
 def dot(a: list[F], b: list[F]) -> F:
     """a'b."""
-    return sum((x * y for x, y in zip(a, b, strict=True)), F(0))
+    bottoms = [x.denominator * y.denominator for x, y in zip(a, b, strict=True)]
+    common = math.lcm(*bottoms)
+    tops = (x.numerator * y.numerator * (common // q) for x, y, q in zip(a, b, bottoms, strict=True))
+    return F(sum(tops), common)

@@ -1,71 +1,89 @@
 """The command line of the second checker; the standard library is all it needs.
 
     python -m exactsel_certificates.standalone_cli PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
+        [--intercept] [--scale] [--weights FILE] [--must-have 0,4] [--must-not 1] [--problem css]
 
-Exit code: 0 verified, 3 rejected, 2 malformed or beyond it.
+INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
+intercept, scale and groups (a label for each column, empty for a column on its own). Weights are also read from .npy or
+a text with one number a line.
+
+Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import struct
 import sys
-import zipfile
 from typing import Any
 
 from exactsel_certificates.standalone import Beyond, Malformed, check
-
-
-def read_instance(path: str) -> dict[str, Any]:
-    """Arrays of an .npz file of doubles, whole numbers or texts, as (nested) lists."""
-    arrays: dict[str, Any] = {}
-    with zipfile.ZipFile(path) as archive:
-        for name in (n for n in archive.namelist() if n != "feature_names.npy"):
-            raw = archive.read(name)
-            start = 10 if raw[6] == 1 else 12
-            size = int.from_bytes(raw[8:start], "little")
-            about = ast.literal_eval(raw[start : start + size].decode())
-            body, kind = raw[start + size :], about["descr"]
-            if kind.startswith("<U"):
-                text, width = body.decode("utf-32-le"), int(kind[2:])
-                values: Any = [text[i : i + width].rstrip("\0") for i in range(0, len(text), width)]
-            else:
-                values = list(struct.unpack(f"<{len(body) // 8}{'d' if kind == '<f8' else 'q'}", body))
-            if len(about["shape"]) == 2:
-                n, d = about["shape"]
-                fortran = about["fortran_order"]
-                values = [values[i::n] if fortran else values[i * d : i * d + d] for i in range(n)]
-            arrays[name.removesuffix(".npy")] = values if about["shape"] else values[0]
-    return arrays
+from exactsel_certificates.standalone_arrays import Unreadable, read_bytes, read_instance, read_weights
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command of the module's docstring."""
-    parser = argparse.ArgumentParser(description="Check a small proof file in exact arithmetic.")
-    parser.add_argument("proof")
-    parser.add_argument("instance")
-    for name, kind in {"-k": int, "--lam": float, "--loss": str, "--delta": float, "--problem": str}.items():
-        parser.add_argument(name, type=kind)
-    options = parser.parse_args(arguments)
-    known: dict[str, Any] = {"loss": "quadratic", "y": [], "lam": 0.0, "delta": 1.0} | read_instance(options.instance)
-    known |= {name: value for name, value in vars(options).items() if value is not None}
-    loss = "" if options.problem == "css" else known["loss"]
-    held: dict[Any, list[int]] = {}
-    for j, label in enumerate(known.get("groups", ()) if loss else ()):
-        held.setdefault(label or j, []).append(j)
-    groups = list(held.values())
+    options = _parser().parse_args(arguments)
     try:
-        with open(options.proof, "rb") as file:
-            reason = check(
-                file.read(), known["A"], known["y"], known["k"], loss, known["lam"], known["delta"], groups=groups,
-                weights=known.get("weights"), level=bool(known.get("intercept", False)),
-            )  # fmt: skip
-    except (Malformed, Beyond, OSError) as error:
-        sys.stderr.write(f"{error}\n")
+        reason = check(read_bytes(options.proof), **_problem(options))
+    except (Malformed, Beyond, Unreadable) as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return 2
+    except MemoryError:
+        sys.stderr.write("Error: the proof and its problem take more memory than there is; ask the other checker.\n")
         return 2
     sys.stdout.write(f"REJECTED {reason}\n" if reason else "VERIFIED in exact arithmetic\n")
     return 3 if reason else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Check a small proof file in exact arithmetic.")
+    parser.add_argument("proof")
+    parser.add_argument("instance")
+    parser.add_argument("-k", "--k", type=int)
+    for name in ("--lam", "--delta"):
+        parser.add_argument(name, type=float)
+    for name in ("--loss", "--problem", "--weights"):
+        parser.add_argument(name)
+    for name in ("--intercept", "--scale"):
+        parser.add_argument(name, action="store_true", default=None)
+    for name in ("--must-have", "--must-not"):
+        parser.add_argument(name, type=_columns)
+    return parser
+
+
+def _columns(text: str) -> list[int]:
+    return sorted({int(entry) for entry in text.split(",") if entry.strip()})
+
+
+def _problem(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of ``check``, from the instance file and the options."""
+    known: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0} | read_instance(options.instance)
+    known |= {name: value for name, value in vars(options).items() if value is not None}
+    for name in ("A", "k"):
+        if name not in known:
+            raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
+    demands = {name: known.get(name, []) for name in ("must_have", "must_not")}
+    if known.get("problem") == "css":
+        return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
+    if options.weights is not None:
+        known["weights"] = read_weights(options.weights)
+    labels = known.get("groups", [])
+    held: dict[Any, list[int]] = {}
+    for j, label in enumerate(labels if isinstance(labels, list) else []):
+        held.setdefault(label or j, []).append(j)
+    if isinstance(known["k"], int) and held:
+        known["k"] = min(known["k"], len(held))
+    return {
+        **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
+        **demands, "groups": [*held.values()], "weights": known.get("weights"),
+        "level": _flag(known, "intercept"), "scale": _flag(known, "scale"),
+    }  # fmt: skip
+
+
+def _flag(known: dict[str, Any], name: str) -> Any:
+    """A flag that an instance may write as 0 or 1; anything else is left for the check to refuse."""
+    value = known.get(name, False)
+    return bool(value) if value in (0, 1) else value
 
 
 if __name__ == "__main__":

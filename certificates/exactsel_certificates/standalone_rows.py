@@ -1,44 +1,74 @@
-"""Rows, for the second checker: their weights, the intercept to take, and logarithms rounded outwards."""
+"""Rows, for the second checker: their slopes, the intercept to take, and logarithms rounded outwards."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from decimal import Decimal, getcontext
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction as F
 
+from exactsel_certificates.standalone_algebra import as_float, near
 
-def slope(loss: str, delta: float, z: float, y: float) -> float:
-    """The derivative of the loss of one row, in the domain of the conjugate."""
+DIGITS = Context(prec=50)
+
+
+def chance(t: float) -> float:
+    """1 / (1 + exp(t))."""
+    e = math.exp(-abs(t))
+    return e / (1 + e) if t > 0 else 1 / (1 + e)
+
+
+def slopes(loss: str, delta: F, z: Sequence[F], y: Sequence[F]) -> list[F]:
+    """About the derivatives of the rows' losses at z, in the domain of the conjugate."""
     if loss == "huber":
-        return min(max(z - y, -delta), delta)
-    return -y * (1 - math.tanh(z * y / 2)) / 2
+        return [min(max(near(p - t), -delta), delta) for p, t in zip(z, y, strict=True)]
+    return [-t * F(chance(as_float(p * t))) for p, t in zip(z, y, strict=True)]
 
 
-def intercept(loss: str, delta: float, z: Sequence[F], y: Sequence[F], weights: Sequence[F]) -> F:
-    """About the c at which the weighted slopes at z + c sum to zero; any other would do as well."""
-    rows = [(float(p), float(t), float(w)) for p, t, w in zip(z, y, weights, strict=True)]
+def intercept(loss: str, delta: F, z: Sequence[F], y: Sequence[F], weights: Sequence[F]) -> F:
+    """About the c at which the weighted slopes at z + c sum to zero; any other would do as well.
+
+    Doubles find it, but for what the rows differ from their median, so that a constant common to all costs no digits.
+    """
+    gaps = [p - t for p, t in zip(z, y, strict=True)] if loss == "huber" else list(z)
+    middle = _median(gaps, weights)
+    rows = [(as_float(g - middle), float(t), as_float(w)) for g, t, w in zip(gaps, y, weights, strict=True)]
+    edge = as_float(delta)
 
     def total(c: float) -> float:
-        return sum(w * slope(loss, delta, p + c, t) for p, t, w in rows)
+        if loss == "huber":
+            return math.fsum(w * min(max(g + c, -edge), edge) for g, _, w in rows)
+        return math.fsum(-w * t * chance((g + c) * t) for g, t, w in rows)
 
+    return F(_crossing(total)) - middle
+
+
+def _median(values: list[F], weights: Sequence[F]) -> F:
+    """A value with at most half the weight below it and at most half above."""
+    left, half = F(0), sum(weights, F(0)) / 2
+    for value, weight in sorted(zip(values, weights, strict=True)):
+        left += weight
+        if left >= half:
+            return near(value)
+    return F(0)
+
+
+def _crossing(total: Callable[[float], float]) -> float:
+    """About where a rising function is zero."""
     low, high = -1.0, 1.0
-    while total(low) > 0 and low > -1e60:
+    while total(low) > 0 and low > -1e300:
         low *= 2
-    while total(high) < 0 and high < 1e60:
+    while total(high) < 0 and high < 1e300:
         high *= 2
-    for _ in range(1100):
+    while True:
         middle = low + (high - low) / 2
         if not low < middle < high:
-            break
+            return min((low, high), key=lambda c: abs(total(c)))
         low, high = (low, middle) if total(middle) > 0 else (middle, high)
-    return F(min((low, high), key=lambda c: abs(total(c))))
 
 
-def shares(slopes: Sequence[F], weights: Sequence[F], level: bool) -> list[F]:
-    """What each slope is multiplied by: its weight and, with an intercept, what makes the sum zero."""
-    if not level:
-        return list(weights)
+def shares(slopes: Sequence[F], weights: Sequence[F]) -> list[F]:
+    """What each slope is multiplied by: its weight and, for those that outweigh the others, what makes the sum zero."""
     plus = sum((w * g for w, g in zip(weights, slopes, strict=True) if g > 0), F(0))
     minus = -sum((w * g for w, g in zip(weights, slopes, strict=True) if g < 0), F(0))
     if plus == 0 or minus == 0:
@@ -47,20 +77,22 @@ def shares(slopes: Sequence[F], weights: Sequence[F], level: bool) -> list[F]:
     return [w * (rising if g > 0 else falling) for w, g in zip(weights, slopes, strict=True)]
 
 
-def entropy(p: list[float]) -> F:
-    """-sum p log p + (1 - p) log(1 - p), rounded downwards."""
-    getcontext().prec = 50
-    total = Decimal(0)
-    for value in p:
-        for q in (F(value), 1 - F(value)):
+def entropy(p: F) -> F:
+    """-p log p - (1 - p) log(1 - p), rounded downwards."""
+    with localcontext(DIGITS):
+        total = Decimal(0)
+        for q in (p, 1 - p):
             part = Decimal(q.numerator) / Decimal(q.denominator)
             total -= part * part.ln() if part else 0
-    return F(total) - F(len(p) + 1, 10**42)
+        return F(total) - F(2, 10**42)
 
 
-def logistic(t: list[F]) -> F:
-    """sum log(1 + exp(t)), rounded upwards."""
-    getcontext().prec = 50
-    parts = [Decimal(v.numerator) / Decimal(v.denominator) for v in t]
-    total = sum((max(v, Decimal(0)) + (1 + (-abs(v)).exp()).ln() for v in parts), Decimal(0))
-    return F(total) * (1 + F(len(t) + 8, 10**46)) + F(len(t), 10**46)
+def logistic(t: F) -> F:
+    """log(1 + exp(t)), rounded upwards."""
+    size = abs(t)
+    with localcontext(DIGITS):
+        # Beyond 200 the logarithm is below the allowance, and huge numbers take the exponential long.
+        tail = Decimal(0)
+        if size <= 200:
+            tail = (1 + (-Decimal(size.numerator) / Decimal(size.denominator)).exp()).ln()
+        return max(t, F(0)) + F(tail) * (1 + F(9, 10**46)) + F(1, 10**46)

@@ -1,0 +1,181 @@
+"""The problems the second checker speaks of: what is outside is refused before a region of a proof is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, NamedTuple, NoReturn
+
+LOSSES = ("quadratic", "huber", "logistic")
+SMALLEST, LARGEST = 1e-60, 1e60
+LIGHTEST, HEAVIEST = 1e-30, 1e30
+
+
+class Outside(Exception):
+    """The problem is none a proof can speak of; the text says why, in one sentence."""
+
+
+class Problem(NamedTuple):
+    """A problem inside the domain; all numbers are plain floats and ints."""
+
+    A: list[list[float]]
+    y: list[float]
+    k: int
+    loss: str
+    lam: float
+    delta: float
+    must_have: list[int]
+    must_not: list[int]
+    weights: list[float] | None
+    level: bool
+    scale: bool
+    groups: list[list[int]]
+
+
+def problem_of(
+    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
+    weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
+) -> Problem:  # fmt: skip
+    """The problem these make, ``loss`` "" for column subset selection.
+
+    Raises
+    ------
+    Outside
+    """
+    if not isinstance(loss, str) or loss not in ("", *LOSSES):
+        _refuse("loss", loss, f"one of {', '.join(LOSSES)}")
+    for name, flag in (("intercept", level), ("scale", scale)):
+        if not isinstance(flag, bool):
+            _refuse(name, flag, "True or False")
+    rows = _table(A)
+    n, d = len(rows), len(rows[0])
+    limit = _whole(k)
+    if limit is None or not 0 <= limit <= d:
+        _refuse("k", k, f"a whole number from 0 to {d}")
+    if not loss:
+        demands = (must_have, must_not, groups)
+        if level or scale or weights is not None or any(_listed("a list of columns", v) for v in demands):
+            raise Outside(
+                "column subset selection was given weights, an intercept, a scale, groups or forced columns, but "
+                "knows none of them."
+            )
+        return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [])
+    target = _numbers("y", y, n)
+    if loss == "logistic" and not all(abs(v) == 1 for v in target):
+        raise Outside("y holds other numbers than -1 and 1, but these were expected with logistic loss.")
+    if not _measurable(target):
+        raise Outside(f"y holds nothing above {SMALLEST:g} in size without being zero; multiply it by a constant.")
+    units = _partition(groups, d)
+    have, banned = (_choice(name, v, len(units) or d) for name, v in (("must_have", must_have), ("must_not", must_not)))
+    if len(have) > limit:
+        raise Outside(f"{len(have)} columns or groups are forced in, but k is {limit}.")
+    if {*have} & {*banned}:
+        raise Outside("a column or group is forced in and out at once, but only one of the two was expected.")
+    return Problem(
+        rows, target, limit, loss, _ridge(lam, loss), _threshold(delta) if loss == "huber" else 1.0, have, banned,
+        None if weights is None else _row_weights(weights, n), level, scale, units,
+    )  # fmt: skip
+
+
+def _refuse(name: str, found: Any, expected: str) -> NoReturn:
+    raise Outside(f"{name} is {_shown(found)}, but {expected} was expected.")
+
+
+def _shown(value: Any) -> str:
+    """A value in a few letters, whatever it is."""
+    if isinstance(value, float) or (_whole(value) is not None and abs(value) < 10**20):
+        return repr(value)
+    return ascii(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+
+
+def _number(value: Any) -> float | None:
+    """A double: the value itself, or the whole number it is equal to; None where there is none within the limits."""
+    if isinstance(value, float):
+        return float(value) if abs(value) <= LARGEST else None
+    whole = _whole(value)
+    return float(whole) if whole is not None and abs(whole) <= LARGEST and float(whole) == whole else None
+
+
+def _listed(name: str, values: Any) -> Sequence[Any]:
+    if not isinstance(values, list | tuple):
+        _refuse(name, values, "a list")
+    return values
+
+
+def _numbers(name: str, values: Any, count: int) -> list[float]:
+    """So many numbers."""
+    if len(_listed(name, values)) != count:
+        raise Outside(f"{name} holds {len(values)} numbers, but {count} were expected.")
+    numbers = []
+    for value in values:
+        number = _number(value)
+        if number is None:
+            raise Outside(f"{name} holds {_shown(value)}, but doubles of at most {LARGEST:g} in size were expected.")
+        numbers.append(number)
+    return numbers
+
+
+def _measurable(values: Sequence[float]) -> bool:
+    """Whether these are all zero, or the largest of them is of a size that squares can be taken of."""
+    largest = max(map(abs, values))
+    return largest == 0 or largest >= SMALLEST
+
+
+def _table(A: Any) -> list[list[float]]:
+    """The columns, as rows of equal length."""
+    if not _listed("A", A) or not _listed("the first row of A", A[0]):
+        raise Outside("A has no rows or no columns, but at least one of each was expected.")
+    rows = [_numbers(f"row {i} of A", row, len(A[0])) for i, row in enumerate(A)]
+    for j, column in enumerate(zip(*rows, strict=True)):
+        if not _measurable(column):
+            raise Outside(
+                f"column {j} of A holds nothing above {SMALLEST:g} in size without being zero; multiply it by a "
+                f"constant."
+            )
+    return rows
+
+
+def _ridge(lam: Any, loss: str) -> float:
+    number = _number(lam)
+    if number is None or not (number >= SMALLEST or (number == 0 and loss == "quadratic")):
+        zero = "0 or " if loss == "quadratic" else ""
+        _refuse("lam", lam, f"{zero}a number from {SMALLEST:g} to {LARGEST:g}")
+    return number
+
+
+def _threshold(delta: Any) -> float:
+    number = _number(delta)
+    if number is None or not number >= SMALLEST:
+        _refuse("delta", delta, f"a number from {SMALLEST:g} to {LARGEST:g}")
+    return number
+
+
+def _row_weights(weights: Any, n: int) -> list[float]:
+    numbers = _numbers("weights", weights, n)
+    if not any(numbers) or not all(v == 0 or LIGHTEST <= v <= HEAVIEST for v in numbers):
+        raise Outside(
+            f"the weights are all zero, or one is neither zero nor from {LIGHTEST:g} to {HEAVIEST:g}; correct them."
+        )
+    return numbers
+
+
+def _choice(name: str, units: Any, count: int) -> list[int]:
+    """Different columns or groups, by number."""
+    numbers = [number for number in map(_whole, _listed(name, units)) if number is not None and 0 <= number < count]
+    if len(set(numbers)) < len(units):
+        raise Outside(f"{name} holds something else than different whole numbers from 0 to {count - 1}.")
+    return numbers
+
+
+def _partition(groups: Any, d: int) -> list[list[int]]:
+    """Groups in the order of their first columns, every column in one of them; empty where there are none."""
+    held = [_choice("a group", group, d) for group in _listed("groups", groups)]
+    if held and (not all(held) or sorted(j for group in held for j in group) != [*range(d)]):
+        raise Outside("the groups leave a column out or hold one twice, but every column was expected in one group.")
+    if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
+        raise Outside("the groups or their columns are out of order, but the order of their columns was expected.")
+    return held

@@ -1,0 +1,117 @@
+"""The bytes of a proof file and its tree, for the second checker."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from fractions import Fraction as F
+from itertools import accumulate, pairwise
+from typing import Any
+
+NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
+TYPES = {"<f8": "d", "<f4": "f", "<i4": "i", "<u2": "H", "u1": "B"}
+ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"], ["<i4", "<u2", "u1"]]
+FLAGS = ("weights", "intercept", "scale")
+
+
+class Malformed(Exception):
+    """The file breaks a rule of the format."""
+
+
+def need(condition: bool, what: str) -> None:
+    """Malformed unless ``condition``."""
+    if not condition:
+        raise Malformed(f"the file is no proof: {what} not as FORMAT.md says.")
+
+
+def read(data: bytes) -> dict[str, Any]:
+    """Header and arrays of a proof file in one dictionary; ``points`` says where in the arrays each point lies."""
+    need(len(data) >= 8, "header")
+    size = struct.unpack("<Q", data[:8])[0]
+    need(size <= 65536 and 8 + size <= len(data), "length of the header")
+    try:
+        proof: dict[str, Any] = json.loads(data[8 : 8 + size].decode())
+        lower, upper = float.fromhex(proof["lower"]), float.fromhex(proof["upper"])
+        sizes = [proof[name] for name in ("n", "d", "k")]
+        listed = [(name, kind, count) for name, kind, count in proof["arrays"]]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
+        raise Malformed("the file is no proof: its header cannot be read.") from None
+    need(proof.get("format") == "exsel" and type(proof.get("version")) is int, "format")
+    flags = [proof.get(name) for name in FLAGS]
+    need(all(flag is None or flag is True for flag in flags), "flags")
+    need(proof["version"] == 1 or (proof["version"] == 2 and any(flags)), "version")
+    many = proof.get("groups")
+    need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
+    need(math.isfinite(lower) and math.isfinite(upper), "claim")
+    need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
+    need(proof.get("scope") in ("", "bounded models"), "scope")
+    need(all(type(proof.get(name)) is str for name in ("family", "loss", "problem_hash")), "texts")
+    need([name for name, _, _ in listed] == NAMES, "list of arrays")
+    position = 8 + size
+    for (name, kind, count), allowed in zip(listed, ALLOWED, strict=True):
+        need(kind in allowed and type(count) is int and 0 <= count <= len(data), f"array {name}")
+        numbers: array[Any] = array(TYPES[kind])
+        end = position + count * numbers.itemsize
+        need(end <= len(data), "length of the file")
+        numbers.frombytes(data[position:end])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        proof[name], position = numbers, end
+    need(position == len(data), "length of the file")
+    check_arrays(proof)
+    return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
+
+
+def check_arrays(p: dict[str, Any]) -> None:
+    """Malformed unless everything about the arrays is in order."""
+    need(all(map(math.isfinite, (v for name in NAMES[:4] for v in p[name]))), "numbers")
+    need(len(p["curvature"]) in (0, p["d"]) and all(v > 0 for v in p["curvature"]), "curvature")
+    need(len(p["model_index"]) == len(p["model_value"]) and len(p["point_index"]) == len(p["point_value"]), "lengths")
+    need(len(p["dual_value"]) % max(p["n"], 1) == 0, "dual vectors")
+    need(all(s >= 0 for s in p["point_size"]) and sum(p["point_size"]) == len(p["point_index"]), "point sizes")
+    for end, size in zip(accumulate(p["point_size"]), p["point_size"], strict=True):
+        need(rising(p["point_index"][end - size : end], p["d"]), "point")
+    need(rising(p["model_index"], p["d"]), "model")
+
+
+def point(p: dict[str, Any], number: int) -> dict[int, F]:
+    """One of the points, as they are written."""
+    part = slice(p["points"][number], p["points"][number + 1])
+    return dict(zip(p["point_index"][part], map(F, p["point_value"][part]), strict=True))
+
+
+def rising(columns: Sequence[int], d: int) -> bool:
+    """Whether these are columns in ascending order."""
+    return all(0 <= j < d for j in columns) and all(i < j for i, j in pairwise(columns))
+
+
+def regions(
+    tree: Sequence[int], d: int, k: int, inside: Sequence[int] = (), outside: Sequence[int] = ()
+) -> Iterator[tuple[set[int], set[int], int]]:
+    """S, C and witness of every closed region."""
+    todo = [(set(inside), set(range(d)) - set(inside) - set(outside))]
+    witness = 0
+    for word in tree:
+        need(bool(todo), "end of the tree")
+        kind, j = word & 7, word >> 3
+        need(0 <= kind <= 5 and j >= 0, "word of the tree")
+        if kind == 5:
+            witness = j
+            continue
+        S, C = todo.pop()
+        if kind == 4:
+            yield S, C, witness
+            continue
+        need(j in C and len(S) < k, "column of the tree")
+        within, without = (S | {j}, C - {j}), (S, C - {j})
+        if kind in (0, 1):
+            todo += [without, within] if kind == 0 else [within, without]
+        else:
+            closed, on = (without, within) if kind == 2 else (within, without)
+            yield (*closed, witness)
+            todo.append(on)
+    need(not todo, "end of the tree")

@@ -1,0 +1,174 @@
+"""Exact bounds for regression, for the second checker.
+
+Row weights, an intercept and scaling never touch the data: with quadratic loss they are in the inner products <u, v>,
+the sum of w_i u_i v_i over rows less what the means account for; with the others in the rows' slopes. Coefficients are
+those of the data as given throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction as F
+
+from exactsel_certificates.standalone_algebra import Matrix, dot, inverse_root, near, root, solve
+from exactsel_certificates.standalone_rows import entropy, intercept, logistic, shares, slopes
+
+RADIUS = 10**6
+
+Bound = tuple[F, list[F]]
+"""A value and a term for each column: the value less half the terms that count (those of S and the largest of C)."""
+
+
+class Regression:
+    """Exact bounds for one regression problem.
+
+    Every term in sight is rational: with s_j the scale of column j, lam s_j^2 is its ridge weight.
+    """
+
+    def __init__(
+        self, A: Sequence[Sequence[float]], y: Sequence[float], k: int, loss: str, lam: float, delta: float,
+        weights: Sequence[float] | None = None, level: bool = False, groups: Sequence[Sequence[int]] = (),
+        scale: bool = False,
+    ) -> None:  # fmt: skip
+        d = len(A[0])
+        self.rows = [i for i in range(len(y)) if weights is None or weights[i]]
+        self.groups = groups or [[j] for j in range(d)]
+        self.columns = [[F(A[i][j]) for i in self.rows] for j in range(d)]
+        self.weights = [F(1) if weights is None else F(weights[i]) for i in self.rows]
+        self.y, self.level = [F(y[i]) for i in self.rows], level
+        self.k, self.loss, self.lam, self.delta = k, loss, F(lam), F(delta)
+        self.weight = sum(self.weights, F(0))
+        weighted = [self.weigh(column) for column in self.columns]
+        self.means = [sum(column, F(0)) / self.weight for column in weighted]
+        mean = dot(self.weights, self.y) / self.weight
+        self.c = (dot(self.weigh(self.y), self.y) - self.taken(mean, mean)) / 2
+        self.b = [dot(w, self.y) - self.taken(m, mean) for w, m in zip(weighted, self.means, strict=True)]
+        self.G = [[F(0)] * d for _ in range(d)]
+        for i in range(d):
+            # The other losses need the squares only.
+            for j in range(i + 1) if loss == "quadratic" else (i,):
+                product = dot(weighted[i], self.columns[j]) - self.taken(self.means[i], self.means[j])
+                self.G[i][j] = self.G[j][i] = product
+        self.squares = [self.G[j][j] / self.weight if scale and self.G[j][j] else F(1) for j in range(d)]
+        self.inverses = [inverse_root(s) for s in self.squares]
+        self.ridge = [self.lam * s for s in self.squares]
+
+    def weigh(self, column: list[F]) -> list[F]:
+        """Numbers times the weights of their rows."""
+        return [w * v for w, v in zip(self.weights, column, strict=True)]
+
+    def taken(self, left: F, right: F) -> F:
+        """What an intercept takes off an inner product, from the two means."""
+        return self.weight * left * right if self.level else F(0)
+
+    def least(self, S: set[int], C: set[int], bound: Bound) -> F:
+        """What a bound says of a region; the terms of a group's columns are added up."""
+        value, terms = bound
+        counted = {g: sum((terms[j] for j in self.groups[g]), F(0)) for g in S | C}
+        largest = sorted((counted[g] for g in C), reverse=True)[: max(0, self.k - len(S))]
+        return value - (sum((counted[g] for g in S), F(0)) + sum(largest, F(0))) / 2
+
+    def columns_of(self, units: Iterable[int]) -> list[int]:
+        """The columns of some groups."""
+        return sorted(j for g in units for j in self.groups[g])
+
+    def predict(self, x: dict[int, F]) -> list[F]:
+        """Ax, and about the best intercept where there is one (for the losses whose rows are looked at)."""
+        z = [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
+        c = intercept(self.loss, self.delta, z, self.y, self.weights) if self.level else F(0)
+        return [v + c for v in z]
+
+    def times(self, x: dict[int, F]) -> list[F]:
+        """Gx."""
+        return [dot([row[i] for i in x], [*x.values()]) for row in self.G]
+
+    def curved(self, x: dict[int, F], D: Sequence[F]) -> Bound:
+        """Formula (3), D as it is for prepared columns."""
+        Mx = self.times(x)
+        for j, v in x.items():
+            Mx[j] += (self.ridge[j] - D[j] * self.squares[j]) * v
+        terms = [(m - b) ** 2 / (e * s) for m, b, e, s in zip(Mx, self.b, D, self.squares, strict=True)]
+        return self.c - sum((v * Mx[j] for j, v in x.items()), F(0)) / 2, terms
+
+    def left(self, D: Sequence[F]) -> Matrix:
+        """What must be positive semidefinite for formula (3), rows and columns times their scales."""
+        added = [r - e * s for r, e, s in zip(self.ridge, D, self.squares, strict=True)]
+        return [[v + (added[j] if i == j else 0) for j, v in enumerate(row)] for i, row in enumerate(self.G)]
+
+    def sloped(self, g: list[F]) -> Bound:
+        """Formula (2) at slopes of the rows, in the domain of the conjugate."""
+        counts = self.weights
+        if self.level and self.loss == "quadratic":
+            mean = dot(self.weights, g) / self.weight
+            g = [v - mean for v in g]
+        elif self.level:
+            counts = shares(g, self.weights)
+        if self.loss == "logistic":
+            values = [entropy(-v * label) for v, label in zip(g, self.y, strict=True)]
+        else:
+            values = [-v * v / 2 - v * t for v, t in zip(g, self.y, strict=True)]
+        beta = [s * v for s, v in zip(counts, g, strict=True)]
+        terms = [dot(column, beta) ** 2 / r for column, r in zip(self.columns, self.ridge, strict=True)]
+        return dot(counts, values), terms
+
+    def at_dual(self, beta: Sequence[float]) -> list[Bound]:
+        """The bound a dual vector proves."""
+        if self.lam == 0:
+            return []
+        g = [F(beta[i]) for i in self.rows]
+        if self.loss == "quadratic":
+            return [self.sloped([v * inverse_root(w) for v, w in zip(g, self.weights, strict=True)])]
+        if self.loss == "huber":
+            return [self.sloped([min(max(v, -self.delta), self.delta) for v in g])]
+        return [self.sloped([-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, self.y, strict=True)])]
+
+    def at_point(self, prepared: dict[int, F], curvatures: Sequence[Sequence[F]]) -> list[Bound]:
+        """The bounds a point proves, whose coefficients are those of prepared columns."""
+        x = {j: v * self.inverses[j] for j, v in prepared.items()}
+        if self.loss == "quadratic":
+            return [self.curved(x, D) for D in curvatures]
+        return [self.sloped(slopes(self.loss, self.delta, self.predict(x), self.y))]
+
+    def at_fit(self, S: set[int], C: set[int], curvatures: Sequence[Sequence[F]], bounded: bool) -> F:
+        """The bound the fit proves."""
+        if self.k - len(S) == 1 and C:
+            return min(self.at_fit(S | {j}, set(), curvatures, bounded) for j in C)
+        used = self.columns_of(S if len(S) >= self.k else S | C)
+        H = [[self.G[i][j] + (self.ridge[j] if i == j else 0) for j in used] for i in used]
+        x, _ = solve(H, [[self.b[j] for j in used]])
+        fit = dict(zip(used, x[0], strict=True))
+        values = [self.c - sum((v * self.b[j] for j, v in fit.items()), F(0)) / 2]
+        if curvatures:
+            rounded = {j: near(v) for j, v in fit.items()}
+            values += [self.least(S, C, self.curved(rounded, D)) for D in curvatures]
+        if bounded:
+            values += [self.least(S, C, self.bounded(used, H, F(1, 10**e))) for e in (8, 12)]
+        return max(values)
+
+    def bounded(self, used: list[int], H: Matrix, share: F) -> Bound:
+        """A bound for models of bounded size, at a fit that leaves out nearly dependent directions."""
+        ridge = [[v + (share * H[i][i] if i == j else 0) for j, v in enumerate(row)] for i, row in enumerate(H)]
+        x = {j: F(0) for j in used}
+        for _ in range(6):
+            Gx = self.times(x)
+            step, _ = solve(ridge, [[near(self.b[j] - Gx[j]) for j in used]])
+            x = {j: near(x[j] + s, 140) for j, s in zip(used, step[0], strict=True)}
+        Gx = self.times(x)
+        size = root(2 * self.c, above=True)
+        terms = []
+        for j, v in enumerate(abs(p - q) for p, q in zip(Gx, self.b, strict=True)):
+            terms.append(2 * RADIUS * size * v / root(self.G[j][j], above=False) if v else F(0))
+        return self.c - sum((v * Gx[j] for j, v in x.items()), F(0)) / 2, terms
+
+    def objective(self, x: dict[int, F]) -> F:
+        """The objective of a model, rounded upwards."""
+        ridge = sum((self.ridge[j] * v * v for j, v in x.items()), F(0)) / 2
+        if self.loss == "quadratic":
+            Gx = self.times(x)
+            return ridge + self.c + sum((v * (Gx[j] / 2 - self.b[j]) for j, v in x.items()), F(0))
+        z = self.predict(x)
+        if self.loss == "logistic":
+            return ridge + dot(self.weights, [logistic(-a * b) for a, b in zip(z, self.y, strict=True)])
+        sizes = [abs(a - b) for a, b in zip(z, self.y, strict=True)]
+        delta = self.delta
+        return ridge + dot(self.weights, [r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes])
