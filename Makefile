@@ -2,9 +2,15 @@
 #
 #   make demo                       solve one instance
 #   make test PYTHON=python3.12     with another Python (used when .venv is first made)
+#   make test JOBS=1                one process
+#   make test ARGS=--randomly-seed=7      more for pytest: here the order of an earlier run
 
 PYTHON ?= python3
-JOBS   ?= 2
+
+# Processes for the tests: one a core and 3 GB of memory (that much goes into compiling), and no more than four, because
+# each compiles most kernels for itself where there are none yet, and tests use threads of their own.
+JOBS   ?= $(shell $(PYTHON) -c 'import os; m = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"); \
+            print(max(1, min(4, os.cpu_count(), int(m / 3e9))))' 2>/dev/null || echo 2)
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -16,16 +22,19 @@ TESTING := $(VENV)/.installed-testing
 WRITING := $(VENV)/.installed-writing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint format bench docs notebooks clean
+.PHONY: help demo test test-all setup lint format bench docs notebooks clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUNTIME)  ## solve a small instance, with a proof of how good the answer is
 	$(BIN)/exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
 
 test: lint  ## all checks: style, types, import rules, tests
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-all: lint  ## the same with the slow tests, and with examples that are new each time
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" --hypothesis-profile=other $(ARGS)
 
 setup: $(TESTING)  ## make .venv with everything needed to work on exactsel
 

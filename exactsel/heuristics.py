@@ -17,7 +17,7 @@ from numbers import Integral, Real
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from exactsel import registry
+from exactsel import clock, registry
 from exactsel.errors import InputError
 from exactsel.fit import Fit
 from exactsel.incumbents import admissible, checked_support, given_support
@@ -187,13 +187,13 @@ def run(
         eps=eps, rel_eps=rel_eps, threads=threads, seed=seed, time_limit=time_limit, heuristics=(), node_limit=1
     )
     given = None if start is None else given_support(start, problem)
-    began = time.perf_counter()
+    began, began_clock = time.perf_counter(), clock.now()
     with Watch(time_limit, signals) as watch:
         proposal = heuristic.run(problem, Context(seed, given, lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
-    bound = _bounded(problem, support, settings, began, interrupted, signals)
+    bound = _bounded(problem, support, settings, began_clock, interrupted, signals)
     fit = problem.fit(support)
     return _as_method_result(problem, fit, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
 
@@ -229,7 +229,7 @@ def _bounded(
     result = search.run()
     if settings.time_limit is None or interrupted or result.termination != "node_limit":
         return result
-    rest = max(0.0, settings.time_limit - (time.perf_counter() - began))
+    rest = max(0.0, settings.time_limit - (clock.now() - began))
     going_on = dataclasses.replace(settings, node_limit=None, time_limit=rest)
     return Search(problem, going_on, state=search.state, signals=signals).run()
 

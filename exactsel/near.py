@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import signal
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
@@ -176,9 +176,9 @@ def near_optimal(
         For a tau or cap that is negative or no number.
     """
     check_near(tau, cap, "tau", "--tau")
-    began = time.perf_counter()
+    began = clock.now()
     result = solve(problem, time_limit=time_limit, signals=signals, **options)
-    rest = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - began))
+    rest = None if time_limit is None else max(0.0, time_limit - (clock.now() - began))
     if result.termination == "interrupted":
         rest = 0.0
     return list_near(problem, result, tau, cap=cap, time_limit=rest, signals=signals, **options)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
-from exactsel import registry
+from exactsel import clock, registry
 from exactsel._jit import available_threads
 from exactsel.blas import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
@@ -182,11 +182,11 @@ class Search:
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
-        began = time.perf_counter()
+        began, began_clock = time.perf_counter(), clock.now()
         budget = math.inf if settings.time_limit is None else HEURISTICS_SHARE * settings.time_limit
 
         def should_stop() -> bool:
-            return watch.stopped or time.perf_counter() - began > budget
+            return watch.stopped or clock.now() - began_clock > budget
 
         for fit, source in starting_models(
             self.problem, settings.heuristics, state.incumbent, settings.seed, should_stop

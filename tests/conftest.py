@@ -1,11 +1,14 @@
-"""Every search any test runs from its root to its end leaves a proof, and the checker must verify it."""
+"""For every test: time stands still, and each search that is run to its end leaves a proof, which must be verified."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
+from clocks import Clock
+from hypothesis import settings
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
@@ -15,6 +18,10 @@ from exactsel.proof_file import ProofWriter
 from exactsel.search.events import Finished
 from exactsel.solving import Search
 from exactsel.verifying import verify
+
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("other", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 MOST_ENTRIES = 8_000
 """Entries of A up to which a search is checked, so that the tests stay quick ..."""
@@ -70,3 +77,25 @@ def every_search_is_verified(request, monkeypatch):
     """Switched off by the marker ``untrue`` where a test's own bounds are wrong on purpose."""
     if "untrue" not in request.keywords:
         monkeypatch.setattr(Search, "__iter__", search_with_proof)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def time_stands_still():
+    """No limit is reached because the machine is slow: in this process, time passes only when a test says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exactsel.clock._read", Clock())
+        yield
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of this test."""
+    own = Clock()
+    monkeypatch.setattr("exactsel.clock._read", own)
+    return own
+
+
+@pytest.fixture
+def real_time(monkeypatch):
+    """Time as it passes, for tests of the watch itself; what they assert must hold on any machine."""
+    monkeypatch.setattr("exactsel.clock._read", time.monotonic)

@@ -114,3 +114,14 @@ def test_centred_diabetes_is_the_instance_that_is_shipped(commands):
     shipped = read_instance(ROOT / "instances" / "diabetes.npz")
     np.testing.assert_allclose(A, shipped.A, atol=1e-12)
     np.testing.assert_allclose(y, shipped.y, atol=1e-12)
+
+
+def test_how_soon_a_run_ends_is_shown(commands, monkeypatch):
+    from benchmarks.limits import __main__ as limits
+
+    monkeypatch.setattr(limits, "cases", lambda quick: [("tiny", limits.planted("quadratic", 2, 20, 8), 1.0, {})])
+    monkeypatch.setattr(limits, "start", lambda arguments: 0.25)
+    result = CliRunner().invoke(limits.main, ["--quick", "--repeats", "1"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "| tiny | 1 s | " in result.output
+    assert "| a tiny solve | 0.25 |" in result.output

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
+from clocks import HANG
 
 from exactsel import load, solve, write_report
 from exactsel.comparing import compare
@@ -53,12 +54,14 @@ class Visit:
 def visit(pages):
     with sync_api.sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS, timeout=60_000)
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS, timeout=1000 * HANG)
         except sync_api.Error:
             pytest.skip("there is no Chromium; set EXACTSEL_CHROMIUM")
 
         def open_page(name: str, scheme: str = "light") -> Visit:
             context = browser.new_context(color_scheme=scheme, bypass_csp=AXE is not None)
+            context.set_default_timeout(1000 * HANG)
+            context.add_init_script("window.setInterval = (tick) => { window.tick = tick; return 1; }")
             return Visit(context.new_page(), (pages / name).as_uri())
 
         yield open_page
@@ -97,4 +100,6 @@ def test_the_player_obeys(visit):
     assert page.inner_text("#panel h3") == "Node 0"
     page.click("#play")  # from the end it begins anew
     assert page.inner_text("#count") == f"1 of {count}"
+    page.evaluate("window.tick()")
+    assert page.inner_text("#count") == f"2 of {count}"
     page.click("#play")

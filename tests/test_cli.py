@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clocks import HANG
 from own_loss import PseudoHuber
 
 from exactsel import Problem, __version__, _jit, load, registry, solve
@@ -66,7 +67,7 @@ def run(capsys, monkeypatch):
 def start(*arguments: object, **options) -> subprocess.CompletedProcess:
     """Run a command in a process of its own."""
     command = [sys.executable, "-m", "exactsel", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False, **options)
     assert "Traceback" not in done.stdout + done.stderr
     return done
 
@@ -122,7 +123,7 @@ class TestHelp:
             "heavy = {'numba', 'llvmlite', 'cvxpy', 'numpy', 'scipy', 'networkx', 'matplotlib', 'exactsel.problem'}\n"
             "sys.stderr.write(repr(sorted(heavy & set(sys.modules))))"
         )
-        done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=HANG, check=True)
         assert "Usage: exactsel" in done.stdout
         assert done.stderr == "[]"
 

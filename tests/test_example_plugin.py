@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from clocks import HANG
 
 from exactsel import load, registry, solve
 from exactsel.testing import check_bound, check_heuristic, check_loss
@@ -44,7 +45,7 @@ def installed(tmp_path):
 
 def run(environment: dict[str, str], *arguments: object) -> str:
     command = [sys.executable, "-m", "exactsel", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

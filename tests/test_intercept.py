@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_loss import PseudoHuber
 from recorded import instance_of, replayed
+from samples import sample
 from scipy.optimize import brentq
 
 from exactsel import Problem, certify, near_optimal, solve, solve_path, verify
@@ -48,7 +49,7 @@ def searched(case, **options):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(160))
+@pytest.mark.parametrize("seed", sample(60, 160))
 def test_against_brute_force(seed, loss):
     case = free_case(seed, loss)
     rng = np.random.default_rng(seed)
@@ -144,8 +145,8 @@ class TestKernels:
             )
 
         size = float(loss.weights @ np.abs(slopes))
-        # Predictions are known to their last digits only.
-        blur = 1e-14 * float(loss.weights.sum() * (np.abs(z) + np.abs(y)).max())
+        # Predictions are known to their last digits only, those before the move as well.
+        blur = 1e-14 * float(loss.weights.sum() * (np.abs(plain) + np.abs(z) + np.abs(y)).max())
         assert abs(loss.weights @ slopes) <= 1e-10 * size + blur
         root = brentq(slope, -2000.0, 2000.0, xtol=1e-13)
         at = [sum(

@@ -68,14 +68,15 @@ def test_a_search_left_in_the_middle_of_a_round_goes_on(ahead, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads):
+def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads, clock):
     stopped_ahead = 0
     for seed in range(853_000, 853_036):
         case = random_case(seed, loss="huber", lam=0.01, d=9, n=8)
         optimum, problem, events = optimum_of(case), case.problem(), []
         settings = Settings(**OPTIONS, batch=2, threads=threads)
         asked = len(ahead)
-        search = Search(problem, replace(settings, bound=Stopping(5 + seed % 5), time_limit=0.05), signals=())
+        stopping = replace(settings, bound=Stopping(5 + seed % 5, clock), time_limit=0.05)
+        search = Search(problem, stopping, signals=())
         result = drive(search, optimum, events)
         assert search.state.in_flight == []
         replayed(problem, result, events)

@@ -1,38 +1,52 @@
-"""Starting up: figures to read (``pytest -rP tests/test_start.py``), with generous limits for noisy machines."""
+"""Starting up: kernels are compiled once and kept, and a solve loads no more than it needs.
+
+How long a start takes is shown by ``python -m benchmarks.limits``.
+"""
 
 from __future__ import annotations
 
-import statistics
+import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from exactsel import load, solve
+import pytest
+from clocks import HANG
+
+from exactsel import _jit
 
 TWINS = Path(__file__).resolve().parents[1] / "instances" / "twins.npz"
 
-
-def seconds_of(*arguments: object, repeats: int = 3) -> list[float]:
-    """Wall time of some runs of the command, shown with the rest of a test's output."""
-    command = [sys.executable, "-m", "exactsel", *map(str, arguments)]
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        times.append(time.perf_counter() - began)
-    print(f"exactsel {arguments[0]}: {', '.join(f'{t:.2f}' for t in times)} s, median {statistics.median(times):.2f} s")
-    return times
-
-
-def test_help():
-    assert min(seconds_of("--help")) < 3.0
+COMPILED = """
+import json, sys
+import numpy as np
+from exactsel import _jit
+from exactsel.kernels.selection import top_sum
+assert top_sum(np.array([3.0, 1.0, 2.0]), 0, 2, np.empty(3)) == 5.0
+counts = [dispatcher.stats for dispatcher in _jit._dispatchers]
+misses, hits = (sum(sum(getattr(c, name).values()) for c in counts) for name in ("cache_misses", "cache_hits"))
+sys.stdout.write(json.dumps([misses, hits]))
+"""
 
 
-def test_second_start_of_a_tiny_solve():
-    solve(load(TWINS))  # compiles the kernels where that has not been done
-    seconds_of("solve", TWINS, "--quiet", repeats=1)
-    assert min(seconds_of("solve", TWINS, "--quiet")) < 10.0
+def output_of(probe: str, **environment: str) -> str:
+    command = [sys.executable, "-c", probe]
+    done = subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=HANG, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
+def test_a_kernel_is_compiled_once(tmp_path):
+    folder = str(tmp_path / "cache")
+    misses, hits = json.loads(output_of(COMPILED, EXACTSEL_CACHE_DIR=folder))
+    assert misses > 0
+    assert hits == 0
+    misses, hits = json.loads(output_of(COMPILED, EXACTSEL_CACHE_DIR=folder))
+    assert misses == 0
+    assert hits > 0
 
 
 def test_what_a_solve_does_not_load():
@@ -40,5 +54,4 @@ def test_what_a_solve_does_not_load():
         f"import sys; from exactsel import load, solve; solve(load({str(TWINS)!r}))\n"
         "sys.stdout.write(repr(sorted({'cvxpy', 'matplotlib', 'sklearn', 'pandas'} & set(sys.modules))))"
     )
-    done = subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout == "[]"
+    assert output_of(probe) == "[]"

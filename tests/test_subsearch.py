@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import optimum_of, random_case
 from recorded import instance_of, plain, replayed, steps_of, witness_of
+from samples import sample
 from test_subtree import random_state, region_values
 
 from exactsel import Problem, Settings, solve, verify
@@ -87,7 +88,7 @@ def searcher_of(problem, threads=1):
     return Subsearcher(prepared, BoundOptions(threads=threads))
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", sample(3, 6))
 def test_what_is_below_a_node_is_found_closed_or_left_open(block):
     for seed in range(700_000 + 60 * block, 700_060 + 60 * block):
         rng = np.random.default_rng(seed)
@@ -144,7 +145,7 @@ def witness(node, region, d):
     return witness_of(node.proof if region.proof is None else region.proof, d)
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", sample(3, 8))
 def test_random_problems_searched_inside_the_kernel(block, eager):
     for seed in range(710_000 + 40 * block, 710_040 + 40 * block):
         rng = np.random.default_rng(seed)

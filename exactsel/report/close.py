@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from exactsel import clock
 from exactsel.model import label
 from exactsel.near import NearOptimal, list_near
 from exactsel.report.exchange import NEAR, Neighbourhood
@@ -46,7 +46,7 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
         rest = max(0.0, min(rest, result.settings["time_limit"] - result.time))
     why = ""
     for share in SHARES:
-        began = time.perf_counter()
+        began = clock.now()
         allowed = rest if share == SHARES[-1] else rest / 2
         near = list_near(
             problem, result, share * abs(result.upper), cap=CAP, time_limit=allowed, signals=signals,
@@ -54,7 +54,7 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
         )  # fmt: skip
         if near.complete:
             return Close(near, share)
-        rest -= time.perf_counter() - began
+        rest -= clock.now() - began
         reach = f"within {100 * share:g} % of the best"
         reasons = {
             "cap": f"there are more than {CAP:,} {reach}",

@@ -10,11 +10,11 @@ import contextlib
 import signal
 import socket
 import threading
-import time
 from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
+from exactsel import clock
 from exactsel.bounds.base import never_stop
 from exactsel.types import BoolArray
 
@@ -31,7 +31,7 @@ class Watch:
     def __init__(self, time_limit: float | None = None, signals: Sequence[int] = ()) -> None:
         self.flag: BoolArray = never_stop()
         self.reason: str | None = None
-        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self._deadline = None if time_limit is None else clock.now() + time_limit
         self._signals = tuple(signals) if threading.current_thread() is threading.main_thread() else ()
         self._previous: dict[int, Any] = {}
         self._caught = 0
@@ -41,7 +41,7 @@ class Watch:
     @property
     def stopped(self) -> bool:
         """Whether the flag is up."""
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        if self._deadline is not None and clock.now() >= self._deadline:
             self._raise_flag("time_limit")
         return bool(self.flag[0])
 
@@ -52,12 +52,12 @@ class Watch:
 
     def _watch(self) -> None:
         while True:
-            wait = LONGEST_WAIT if self._deadline is None or self.flag[0] else self._deadline - time.monotonic()
+            wait = LONGEST_WAIT if self._deadline is None or self.flag[0] else self._deadline - clock.now()
             self._wakeup.settimeout(max(1e-3, min(wait, LONGEST_WAIT)))
             try:
                 received = self._wakeup.recv(16)
             except TimeoutError:
-                if self._deadline is not None and time.monotonic() >= self._deadline:
+                if self._deadline is not None and clock.now() >= self._deadline:
                     self._raise_flag("time_limit")
                 continue
             except OSError:
@@ -89,8 +89,9 @@ class Watch:
             signal.set_wakeup_fd(self._previous_fd)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        # The thread ends for certain, however full the pipe is and whoever else holds a copy of it.
         with contextlib.suppress(OSError):
-            self._wakeup_writer.send(b"\0")
-        self._thread.join(timeout=1.0)
+            self._wakeup_writer.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._wakeup.close()
         self._wakeup_writer.close()
