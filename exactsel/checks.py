@@ -53,6 +53,12 @@ def checked_vector(y: ArrayLike) -> FloatArray:
         vector = vector.reshape(-1)
     if vector.ndim != 1:
         raise InputError(f"y has {vector.ndim} dimensions, expected one number per row (1 dimension).")
+    size = float(np.abs(vector).max(initial=0.0))
+    if 0 < size < SMALLEST_SIZE:
+        raise InputError(
+            f"y holds values of at most {size:.3g} in size, but below {SMALLEST_SIZE:g} their squares would underflow; "
+            f"rescale y."
+        )
     return vector
 
 
@@ -132,6 +138,8 @@ def checked_lam(lam: Any, loss: str | None = None) -> float:
         raise InputError(f"lam is {value:g}, but the ridge weight must be a finite number that is not negative.")
     if 0 < value < SMALLEST_SIZE:
         raise InputError(f"lam is {value:g}, too small to compute with; give 0 or at least {SMALLEST_SIZE:g}.")
+    if value > LARGEST_ENTRY:
+        raise InputError(f"lam is {value:g}, too large to compute with; give at most {LARGEST_ENTRY:g}.")
     if value == 0 and loss is not None:
         raise InputError(f"lam is 0, which only quadratic loss allows; give a positive --lam for {loss} loss.")
     return value

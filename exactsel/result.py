@@ -39,6 +39,7 @@ class Termination(_Word):
 
     GAP_CLOSED = "gap_closed"
     TREE_EXHAUSTED = "tree_exhausted"
+    PRECISION_LIMIT = "precision_limit"
     TIME_LIMIT = "time_limit"
     NODE_LIMIT = "node_limit"
     MEMORY_LIMIT = "memory_limit"
@@ -57,6 +58,7 @@ class Claim(_Word):
 _SENTENCES: dict[_Word, str] = {
     Termination.GAP_CLOSED: "the gap is within the tolerance asked for",
     Termination.TREE_EXHAUSTED: "every part of the search space has been closed",
+    Termination.PRECISION_LIMIT: "rounding leaves a gap that more search cannot close; see how the data are scaled",
     Termination.TIME_LIMIT: "the time limit was reached",
     Termination.NODE_LIMIT: "the node limit was reached",
     Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
@@ -78,6 +80,13 @@ def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
     if gap <= tolerance.absolute(upper):
         return Claim.WITHIN_EPS
     return Claim.BOUNDED
+
+
+def termination_of(reason: str | None, claim: Claim) -> Termination:
+    """Why the search stopped, where its engine says ``reason`` (None: it has not) and ``claim`` is proven."""
+    stopped = Termination(reason or "interrupted")
+    done = stopped in (Termination.GAP_CLOSED, Termination.TREE_EXHAUSTED)
+    return Termination.PRECISION_LIMIT if done and claim not in (Claim.OPTIMAL, Claim.WITHIN_EPS) else stopped
 
 
 class Readable:

@@ -32,7 +32,7 @@ from exactsel.interrupts import CompilationStopped, dispensable, dispensable_ste
 from exactsel.model import Model
 from exactsel.problem import Problem
 from exactsel.proof_file import ProofWriter, with_proof
-from exactsel.result import Result, Termination, claim_of
+from exactsel.result import Result, claim_of, termination_of
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.expand import Expander
@@ -224,6 +224,7 @@ class Search:
         """The outcome so far; of a search that has not finished it says ``interrupted``."""
         problem, state = self.problem, self.state
         shown, lower = state.shown, state.lower
+        claim = claim_of(shown.upper, lower, self._tolerance)
         parts = self._expander.seconds if self._expander is not None else {}
         times = {**self.times, **parts, "total": time.perf_counter() - self._began}
         return Result(
@@ -231,8 +232,8 @@ class Search:
             lower=lower,
             support=shown.fit.support,
             coef=shown.fit.coef,
-            claim=claim_of(shown.upper, lower, self._tolerance),
-            termination=Termination(self._termination or "interrupted"),
+            claim=claim,
+            termination=termination_of(self._termination, claim),
             nodes=state.nodes,
             bound_calls=state.bound_calls,
             iterations=state.iterations,

@@ -60,8 +60,7 @@ def solved(seed: int) -> Outcome:
     truth = oracle.truth()
     outcome.counts["interval wider than 1e-15"] += truth.loose
     outcome.counts["with a scope"] += bool(result.scope)
-    exhausted = result.termination.value == "tree_exhausted" and result.claim.value == "bounded"
-    outcome.counts["nothing left to search, and an honest gap"] += exhausted
+    outcome.counts["nothing left to search, and an honest gap"] += result.termination.value == "precision_limit"
     outcome.findings += judged(result, oracle, truth)
     through_doors(seed, case, problem, oracle, truth, outcome)
     return outcome

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from exactsel.errors import InputError
 from exactsel.types import FloatArray
 
+SMALLEST_DELTA, LARGEST_DELTA = 1e-60, 1e60
+"""Thresholds beyond these are refused: their squares could leave the range of doubles."""
+
 
 class Huber(NamedTuple):
     """h(r) = r^2/2 for abs(r) <= delta, else delta*abs(r) - delta^2/2, with r = z - y.
@@ -67,3 +70,8 @@ class Huber(NamedTuple):
         """The threshold must be positive and finite."""
         if not (math.isfinite(self.delta) and self.delta > 0):
             raise InputError(f"delta is {self.delta}, but the Huber threshold must be a positive number; give --delta.")
+        if not SMALLEST_DELTA <= self.delta <= LARGEST_DELTA:
+            raise InputError(
+                f"delta is {self.delta:g}, but a threshold between {SMALLEST_DELTA:g} and {LARGEST_DELTA:g} was "
+                f"expected; rescale y."
+            )
