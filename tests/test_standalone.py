@@ -137,6 +137,17 @@ def test_points_and_dual_vectors_prove_nearly_everything(loss, with_duals):
     assert tried > 7
 
 
+def test_with_one_place_left_a_fit_looks_at_each_column():
+    """So a root with k = 1 needs no tree, and what it proves is the optimum itself."""
+    for seed in range(40):
+        case = random_case(random.Random(f"one {seed}"), "quadratic")
+        case = case._replace(k=1, must_have=[], must_not=[])
+        best = optimum(case)
+        file = written(case, [8 * FIT + USE, CLOSE], best.x, 0, HUGE)
+        assert said(case, file, lower=below(best.value), upper=HUGE) == "", seed
+        assert said(case, file, lower=above(best.value), upper=HUGE) != "", seed
+
+
 def smallest_eigenvalue(case):
     """Of the prepared 2 x 2 Gram matrix, by hand."""
     w, s = case.row_weights(), case.squares()
@@ -268,6 +279,21 @@ def test_a_scope_is_about_centred_and_weighted_columns():
     wide = case._replace(A=[[10 * v for v in row] for row in case.A], weights=[0.25] * 4)
     again = written(wide, [8 * FIT + USE, CLOSE], {}, 0, HUGE, scope="bounded models")
     assert established(wide, again)[0] == pytest.approx(lower / 4, rel=1e-6)
+
+
+def test_models_that_are_none_of_the_problem():
+    """With too many columns, or one that is forced out, or no room left for those forced in; zeros do not count."""
+    A = [[1.0, 0.0, 2.0, 1.0], [0.0, 1.0, 1.0, 3.0]]
+    case = Case(A, [1.0, 2.0], 2, must_have=[0], must_not=[3])
+    for model, allowed in (
+        ({}, True), ({1: 1.0}, True), ({0: 1.0, 1: 1.0}, True), ({1: 1.0, 2: 0.0, 3: 0.0}, True),
+        ({1: 1.0, 2: 1.0}, False), ({0: 1.0, 1: 1.0, 2: 1.0}, False), ({3: 1.0}, False), ({0: 1.0, 3: -5e-324}, False),
+    ):  # fmt: skip
+        assert said(case, written(case, [CLOSE], model, 0, HUGE)) == ("" if allowed else "columns that are not allowed")
+    grouped = case._replace(must_have=[], must_not=[1], k=1, groups=[[0, 2], [1], [3]])
+    for model, allowed in (({0: 1.0, 2: 1.0}, True), ({0: 1.0, 3: 1.0}, False), ({1: 1.0}, False), ({3: 1.0}, True)):
+        file = written(grouped, [CLOSE], model, 0, HUGE)
+        assert said(grouped, file) == ("" if allowed else "columns that are not allowed")
 
 
 # --- what is refused ---

@@ -280,6 +280,24 @@ def test_groups_forced_columns_and_selections(files, capfd, tmp_path):
     assert "beyond this checker" in ends(capfd, [proof, instance, "--problem", "css", "-k", "2"])[1]
 
 
+ODD = [
+    np.zeros((0, 0)), np.zeros((2, 0)), np.zeros(0), np.array(1.5), np.array("x\n\x1b[2J"), np.array(["a", ""]),
+    np.array(""),
+    np.array([[1, 2], [3, 4]]), np.array([True, False]), np.array(-(2**63)), np.array(2**64 - 1, dtype="u8"),
+    np.array(np.nan), np.array([np.inf] * 4), np.array([["a", "b"]]), np.array(1e300), np.array(1, dtype="u1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", standalone_arrays.KNOWN)
+@pytest.mark.parametrize("problem", ["regression", "css"])
+def test_any_array_under_any_name(files, capfd, name, problem):
+    codes = []
+    for value in ODD:
+        codes.append(ends(capfd, [*files(whole_case(), **{name: value}), "--problem", problem])[0])
+    assert problem == "css" or name == "delta" or codes.count(0) < 5
+    assert {*codes} <= {0, 2, 3}
+
+
 def test_memory_that_is_not_there(files, capfd, monkeypatch):
     def fails(*_, **__):
         raise MemoryError
