@@ -20,6 +20,7 @@ from hand_written import (
     EIGENVALUES,
     FIT,
     LEAVE_OUT,
+    PUT_IN,
     SPLIT_IN,
     USE,
     Case,
@@ -375,18 +376,80 @@ def test_bytes_that_are_no_proof(damage):
         check(damage, **case._asdict())
 
 
+BROKEN_HEADERS = {
+    "format": ["exsl", None], "groups": [0, -1, True, 2**31, "1", []], "n": [True, -1, 2**31, 4.0, None],
+    "d": [-1, 2**31, "3"], "k": [-1, 2**31, None], "scope": ["any", None, 1], "family": [None, 1], "loss": [None, 0],
+    "problem_hash": [None, 1], "lower": ["nan", "inf", "-inf", 1.0, None, "0x1p+9999", "x"],
+    "upper": ["nan", "inf", None],
+}  # fmt: skip
+
+BROKEN_ARRAYS = {
+    "curvature": [[1.0], [1.0, 0.0, 1.0], [1.0, 1.0, -1.0], [math.inf, 1.0, 1.0], [1.0] * 4],
+    "model_value": [[1.0], [1.0, math.nan], [1.0, 1.0, 1.0]],
+    "model_index": [[1, 0], [0, 0], [0, 3], [-1, 0], [0, 1, 2]],
+    "point_value": [[1.0, 2.0], [1.0, 2.0, math.inf], [1.0] * 4],
+    "point_index": [[1, 0, 1], [0, 0, 1], [0, 3, 1], [0, 1]],
+    "point_size": [[2], [3], [2, 2], [4, -1], [-1, 4], [2, 1, 1]], "dual_value": [[1.0], [1.0] * 3, [math.nan] * 4],
+}  # fmt: skip
+
+
+def sound_file():
+    A = [[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [3.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    case = Case(A, [1.0, 2.0, 0.0, 1.0], 1)
+    duals = [[1.0, 0.0, 0.0, 2.0]]
+    return case, written(case, [CLOSE], {0: 1.0, 1: 0.0}, 0, HUGE, [{0: 1.0, 1: 2.0}, {1: 1.0}], duals, [1.0] * 3)
+
+
+def test_each_rule_of_the_format():
+    """One entry at a time; the file itself is in order."""
+    case, file = sound_file()
+    data = file.data()
+    assert check(data, **case._asdict()) == ""
+    files = [
+        file._replace(header=file.header | {name: value}) for name, values in BROKEN_HEADERS.items() for value in values
+    ]
+    files += [
+        file._replace(arrays=file.arrays | {name: value}) for name, values in BROKEN_ARRAYS.items() for value in values
+    ]
+    for name, kind in (
+        ("tree", "H"),
+        ("point_value", "i"),
+        ("model_index", "B"),
+        ("point_index", "d"),
+        ("curvature", "f"),
+    ):
+        whole = {**file.arrays, name: [int(v) for v in file.arrays[name]]}
+        files.append(file._replace(arrays=whole, types=file.types | {name: kind}))
+    for broken in files:
+        with pytest.raises(Malformed, match="is no proof"):
+            check(broken.data(), **case._asdict())
+    for broken in (data + b"\0", data[:-1], data.replace(b'"tree"', b'"three"'), data.replace(b'"u1", 3', b'"u1", 1')):
+        with pytest.raises(Malformed, match="is no proof"):
+            check(broken, **case._asdict())
+    for kind in ("i", "H", "B"):
+        assert check(file._replace(types=file.types | {"point_index": kind}).data(), **case._asdict()) == ""
+    assert check(file._replace(types=file.types | {"point_value": "f"}).data(), **case._asdict()) == ""
+
+
+def test_the_length_of_the_header():
+    case, file = sound_file()
+    data = file.data()
+    size = struct.unpack("<Q", data[:8])[0]
+    for length, read in ((65536, True), (65537, False)):
+        padded = struct.pack("<Q", length) + data[8 : 8 + size].ljust(length) + data[8 + size :]
+        if read:
+            assert check(padded, **case._asdict()) == ""
+        else:
+            with pytest.raises(Malformed, match="length of the header"):
+                check(padded, **case._asdict())
+
+
 def test_a_tree_that_is_none():
     case = random_case(random.Random("tree"), "quadratic")._replace(k=1, groups=[], must_have=[], must_not=[])
-    for tree in (
-        [],
-        [CLOSE, CLOSE],
-        [SPLIT_IN, CLOSE],
-        [6],
-        [7],
-        [-3],
-        [8 * 9 + SPLIT_IN, CLOSE, CLOSE],
-        [8 * 5 + USE],
-    ):
+    assert len(case.A[0]) > 1
+    put = [8 * 0 + PUT_IN, 8 * 1 + PUT_IN, CLOSE]
+    split = [8 * 9 + SPLIT_IN, CLOSE, CLOSE]
+    for tree in (put, split, [], [CLOSE, CLOSE], [SPLIT_IN, CLOSE], [6], [7], [-3], [8 * 5 + USE]):
         with pytest.raises(Malformed, match="tree"):
             check(written(case, tree, {}, 0, HUGE).data(), **case._asdict())
 
