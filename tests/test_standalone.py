@@ -17,8 +17,10 @@ from click.testing import CliRunner
 from forged import forged
 from hand_written import (
     CLOSE,
+    EIGENVALUES,
     FIT,
     LEAVE_OUT,
+    PUT_IN,
     SPLIT_IN,
     USE,
     Case,
@@ -34,8 +36,8 @@ from hand_written import (
     written,
 )
 
-from exactsel_certificates.standalone import Beyond, Malformed, Regression, check
-from exactsel_certificates.standalone_algebra import as_float, inverse_root, near, root
+from exactsel_certificates.standalone import Beyond, Malformed, Regression, check, semidefinite
+from exactsel_certificates.standalone_algebra import as_float, inverse_root, near, positives, root
 from exactsel_certificates.standalone_rows import entropy, logistic
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,6 +136,17 @@ def test_points_and_dual_vectors_prove_nearly_everything(loss, with_duals):
         assert upper <= float(best.value) + 1e-9 * size, seed
         tried += 1
     assert tried > 7
+
+
+def test_with_one_place_left_a_fit_looks_at_each_column():
+    """So a root with k = 1 needs no tree, and what it proves is the optimum itself."""
+    for seed in range(40):
+        case = random_case(random.Random(f"one {seed}"), "quadratic")
+        case = case._replace(k=1, must_have=[], must_not=[])
+        best = optimum(case)
+        file = written(case, [8 * FIT + USE, CLOSE], best.x, 0, HUGE)
+        assert said(case, file, lower=below(best.value), upper=HUGE) == "", seed
+        assert said(case, file, lower=above(best.value), upper=HUGE) != "", seed
 
 
 def smallest_eigenvalue(case):
@@ -269,6 +282,21 @@ def test_a_scope_is_about_centred_and_weighted_columns():
     assert established(wide, again)[0] == pytest.approx(lower / 4, rel=1e-6)
 
 
+def test_models_that_are_none_of_the_problem():
+    """With too many columns, or one that is forced out, or no room left for those forced in; zeros do not count."""
+    A = [[1.0, 0.0, 2.0, 1.0], [0.0, 1.0, 1.0, 3.0]]
+    case = Case(A, [1.0, 2.0], 2, must_have=[0], must_not=[3])
+    for model, allowed in (
+        ({}, True), ({1: 1.0}, True), ({0: 1.0, 1: 1.0}, True), ({1: 1.0, 2: 0.0, 3: 0.0}, True),
+        ({1: 1.0, 2: 1.0}, False), ({0: 1.0, 1: 1.0, 2: 1.0}, False), ({3: 1.0}, False), ({0: 1.0, 3: -5e-324}, False),
+    ):  # fmt: skip
+        assert said(case, written(case, [CLOSE], model, 0, HUGE)) == ("" if allowed else "columns that are not allowed")
+    grouped = case._replace(must_have=[], must_not=[1], k=1, groups=[[0, 2], [1], [3]])
+    for model, allowed in (({0: 1.0, 2: 1.0}, True), ({0: 1.0, 3: 1.0}, False), ({1: 1.0}, False), ({3: 1.0}, True)):
+        file = written(grouped, [CLOSE], model, 0, HUGE)
+        assert said(grouped, file) == ("" if allowed else "columns that are not allowed")
+
+
 # --- what is refused ---
 
 
@@ -348,18 +376,80 @@ def test_bytes_that_are_no_proof(damage):
         check(damage, **case._asdict())
 
 
+BROKEN_HEADERS = {
+    "format": ["exsl", None], "groups": [0, -1, True, 2**31, "1", []], "n": [True, -1, 2**31, 4.0, None],
+    "d": [-1, 2**31, "3"], "k": [-1, 2**31, None], "scope": ["any", None, 1], "family": [None, 1], "loss": [None, 0],
+    "problem_hash": [None, 1], "lower": ["nan", "inf", "-inf", 1.0, None, "0x1p+9999", "x"],
+    "upper": ["nan", "inf", None],
+}  # fmt: skip
+
+BROKEN_ARRAYS = {
+    "curvature": [[1.0], [1.0, 0.0, 1.0], [1.0, 1.0, -1.0], [math.inf, 1.0, 1.0], [1.0] * 4],
+    "model_value": [[1.0], [1.0, math.nan], [1.0, 1.0, 1.0]],
+    "model_index": [[1, 0], [0, 0], [0, 3], [-1, 0], [0, 1, 2]],
+    "point_value": [[1.0, 2.0], [1.0, 2.0, math.inf], [1.0] * 4],
+    "point_index": [[1, 0, 1], [0, 0, 1], [0, 3, 1], [0, 1]],
+    "point_size": [[2], [3], [2, 2], [4, -1], [-1, 4], [2, 1, 1]], "dual_value": [[1.0], [1.0] * 3, [math.nan] * 4],
+}  # fmt: skip
+
+
+def sound_file():
+    A = [[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [3.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    case = Case(A, [1.0, 2.0, 0.0, 1.0], 1)
+    duals = [[1.0, 0.0, 0.0, 2.0]]
+    return case, written(case, [CLOSE], {0: 1.0, 1: 0.0}, 0, HUGE, [{0: 1.0, 1: 2.0}, {1: 1.0}], duals, [1.0] * 3)
+
+
+def test_each_rule_of_the_format():
+    """One entry at a time; the file itself is in order."""
+    case, file = sound_file()
+    data = file.data()
+    assert check(data, **case._asdict()) == ""
+    files = [
+        file._replace(header=file.header | {name: value}) for name, values in BROKEN_HEADERS.items() for value in values
+    ]
+    files += [
+        file._replace(arrays=file.arrays | {name: value}) for name, values in BROKEN_ARRAYS.items() for value in values
+    ]
+    for name, kind in (
+        ("tree", "H"),
+        ("point_value", "i"),
+        ("model_index", "B"),
+        ("point_index", "d"),
+        ("curvature", "f"),
+    ):
+        whole = {**file.arrays, name: [int(v) for v in file.arrays[name]]}
+        files.append(file._replace(arrays=whole, types=file.types | {name: kind}))
+    for broken in files:
+        with pytest.raises(Malformed, match="is no proof"):
+            check(broken.data(), **case._asdict())
+    for broken in (data + b"\0", data[:-1], data.replace(b'"tree"', b'"three"'), data.replace(b'"u1", 3', b'"u1", 1')):
+        with pytest.raises(Malformed, match="is no proof"):
+            check(broken, **case._asdict())
+    for kind in ("i", "H", "B"):
+        assert check(file._replace(types=file.types | {"point_index": kind}).data(), **case._asdict()) == ""
+    assert check(file._replace(types=file.types | {"point_value": "f"}).data(), **case._asdict()) == ""
+
+
+def test_the_length_of_the_header():
+    case, file = sound_file()
+    data = file.data()
+    size = struct.unpack("<Q", data[:8])[0]
+    for length, read in ((65536, True), (65537, False)):
+        padded = struct.pack("<Q", length) + data[8 : 8 + size].ljust(length) + data[8 + size :]
+        if read:
+            assert check(padded, **case._asdict()) == ""
+        else:
+            with pytest.raises(Malformed, match="length of the header"):
+                check(padded, **case._asdict())
+
+
 def test_a_tree_that_is_none():
     case = random_case(random.Random("tree"), "quadratic")._replace(k=1, groups=[], must_have=[], must_not=[])
-    for tree in (
-        [],
-        [CLOSE, CLOSE],
-        [SPLIT_IN, CLOSE],
-        [6],
-        [7],
-        [-3],
-        [8 * 9 + SPLIT_IN, CLOSE, CLOSE],
-        [8 * 5 + USE],
-    ):
+    assert len(case.A[0]) > 1
+    put = [8 * 0 + PUT_IN, 8 * 1 + PUT_IN, CLOSE]
+    split = [8 * 9 + SPLIT_IN, CLOSE, CLOSE]
+    for tree in (put, split, [], [CLOSE, CLOSE], [SPLIT_IN, CLOSE], [6], [7], [-3], [8 * 5 + USE]):
         with pytest.raises(Malformed, match="tree"):
             check(written(case, tree, {}, 0, HUGE).data(), **case._asdict())
 
@@ -411,6 +501,54 @@ def test_the_fit_is_the_least_of_all():
     r = Regression(case.A, case.y, 2, "quadratic", case.lam, 1.0, case.weights, case.level, (), case.scale)
     everything = {*range(len(case.A[0]))}
     assert r.at_fit(everything, set(), [], False) == fitted(case, sorted(everything)).value
+
+
+def test_eigenvalues_of_columns_left():
+    """A region with two places and more, against doubles; the bound is what the largest eigenvalues leave."""
+    import numpy as np
+
+    for seed in range(18):
+        rng = random.Random(f"eigen {seed}")
+        n, d = rng.randint(4, 6), rng.randint(4, 6)
+        A = [[rng.gauss(0, 1) for _ in range(d)] for _ in range(n)]
+        if seed % 3 == 0:
+            A = [[*row[:-1], row[0] + row[1]] for row in A]
+        k, size = rng.randint(2, 3), 10.0 ** rng.choice([0, -50, 50])
+        case = Case([[size * v for v in row] for row in A], [], k, "", 0.0)
+        S = rng.randint(0, k - 2)
+        tree = [8 * EIGENVALUES + USE, *(8 * j + SPLIT_IN for j in range(S)), *[CLOSE] * (S + 1)]
+        E = np.array(A)
+        bounds = []
+        for inside in range(S, -1, -1):  # the regions: the first S columns in, then the first i in and column i out
+            basis = np.linalg.qr(E[:, :inside])[0] if inside else np.zeros((n, 0))
+            left = E - basis @ (basis.T @ E)
+            free = left[:, inside + (inside < S) :]
+            span = np.linalg.svd(free, full_matrices=False)
+            Q = span[0][:, span[1] > 1e-9]
+            values = np.linalg.eigvalsh(Q.T @ left @ left.T @ Q)[::-1]
+            bounds.append(float(np.sum(left**2) - np.sum(values[: k - inside])))
+        lower = established(case, written(case, tree, {0: 1}, 0, HUGE))[0]
+        assert lower == pytest.approx(size**2 * min(bounds), rel=1e-9, abs=1e-11 * size**2), seed
+
+
+def test_signs_of_eigenvalues():
+    """Whole-number matrices, singular ones among them, against doubles."""
+    import numpy as np
+
+    rng = np.random.default_rng(8)
+    singular = 0
+    for _ in range(400):
+        m = int(rng.integers(1, 5))
+        M = rng.integers(-2, 3, (m, int(rng.integers(1, 5))))
+        M = M @ M.T - int(rng.integers(0, 3)) * np.diag(rng.integers(0, 2, m))
+        values = np.linalg.eigvalsh(M.astype(float))
+        rows = [[F(int(v)) for v in row] for row in M]
+        singular += min(abs(values)) < 1e-9
+        found = positives(rows)
+        assert found in (-1, int(np.sum(values > 1e-9)))
+        assert found >= 0 or min(M.diagonal()) <= 0 or min(values) < 1e-9
+        assert semidefinite(rows) == (values[0] > -1e-9)
+    assert singular > 50
 
 
 # --- it stands alone ---

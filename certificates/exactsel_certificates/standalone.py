@@ -89,17 +89,17 @@ def check(
     if reason:
         return reason
     model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
-    units = problem.groups or [[j] for j in range(len(A[0]))]
+    units = problem.groups or [[j] for j in range(len(problem.A[0]))]
     held = {g for g, group in enumerate(units) if {*model} & {*group}}
-    if len(held | {*problem.must_have}) > k or held & {*problem.must_not}:
+    if len(held | {*problem.must_have}) > problem.k or held & {*problem.must_not}:
         return "columns that are not allowed"
-    if loss:
+    if problem.loss:
         lower, upper = regression(p, problem, model)
     elif p["scope"]:
         raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
     else:
-        selections = Selections(problem.A, k)
-        closed = regions(p["tree"], len(units), k)
+        selections = Selections(problem.A, problem.k)
+        closed = regions(p["tree"], len(units), problem.k)
         lower = min(selections.bound(S, C) if w == 2 else F(0) for S, C, w in closed)
         upper = selections.objective({*model})
     if lower >= F(p["lower"]) and upper <= F(p["upper"]):

@@ -42,8 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-k", "--k", type=int)
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
-    for name in ("--loss", "--problem", "--weights"):
+    for name in ("--loss", "--weights"):
         parser.add_argument(name)
+    parser.add_argument("--problem", choices=["regression", "css"])
     for name in ("--intercept", "--scale"):
         parser.add_argument(name, action="store_true", default=None)
     for name in ("--must-have", "--must-not"):
@@ -68,8 +69,10 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     if options.weights is not None:
         known["weights"] = read_weights(options.weights)
     labels = known.get("groups", [])
-    held: dict[Any, list[int]] = {}
-    for j, label in enumerate(labels if isinstance(labels, list) else []):
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise Unreadable("the instance's groups are no list of texts; give a label for each column, or leave them out.")
+    held: dict[str | int, list[int]] = {}
+    for j, label in enumerate(labels):
         held.setdefault(label or j, []).append(j)
     if isinstance(known["k"], int) and held:
         known["k"] = min(known["k"], len(held))
