@@ -24,7 +24,7 @@ from exactsel_certificates.walk import FREE, IN, OUT, Leaves
 CUTS = (1e-12, 1e-15)
 """Parts of the largest eigenvalue below which a direction counts as dependent, when a fit is refined."""
 
-NEAR = 0.5
+NEAR = 0.05
 """Part of the target a bound must reach for its point to be worth improving: the digits of a point hide no more."""
 
 STEPS = 6
