@@ -30,6 +30,7 @@ from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
 from exactsel.model import Model
 from exactsel.problem import Problem
+from exactsel.proof_claim import established
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
@@ -38,6 +39,7 @@ from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.subtrees import MOST_COLUMNS
+from exactsel.search.tolerance import Tolerance
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.subset import SubsetProblem
@@ -334,8 +336,13 @@ def solve(
 
 
 def _with_proof(result: Result, writer: ProofWriter) -> Result:
-    """Write the file; the result says where it is and how long it took."""
+    """Write the file; the result says where it is and how long it took, and claims no more than the file shows."""
     writer.finish(result.lower, result.upper, result.support, result.coef, result.scope)
+    lower = established(writer.problem, writer.path)
+    if lower is not None and lower < result.lower:
+        tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"])
+        claim = claim_of(result.upper, lower, tolerance)
+        result = dataclasses.replace(result, lower=lower, claim=claim)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
     return dataclasses.replace(result, proof=str(writer.path), times=times)
 

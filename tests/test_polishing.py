@@ -16,6 +16,7 @@ from test_soundness import dot, exact_objective, exact_optimum, gauss
 from exactsel import solve, verify
 from exactsel.errors import UnsupportedError
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.container import read_proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, root_above, scaled
 from exactsel_certificates.exact_selections import ExactSelections
 from exactsel_certificates.formula import Instance
@@ -36,12 +37,28 @@ def test_honest_proofs_are_accepted(kind, tmp_path):
 
 
 FOUND = [
-    ("near columns", 1051), ("near columns", 1784), ("near columns", 100_153), ("wide rows", 1028), ("wide rows", 1201),
-    ("wide rows", 1473), ("wide rows", 100_052), ("wide rows", 20_340), ("wide rows", 20_618), ("thin ridge", 1359), ("thin ridge", 1469), ("huber", 36),
+    ("near columns", 1051), ("near columns", 1784), ("near columns", 100_153), ("wide rows", 1028),
+    ("wide rows", 1201), ("wide rows", 1473), ("wide rows", 100_052), ("wide rows", 20_340), ("wide rows", 20_618),
+    ("near without ridge", 100_122), ("thin ridge", 1359), ("thin ridge", 1469), ("huber", 36),
     ("near without ridge", 1006), ("near without ridge", 1215), ("near without ridge", 100_010),
-    ("near without ridge", 100_090), ("near without ridge", 100_122),
+    ("near without ridge", 100_090),
 ]  # fmt: skip
 """Proofs that were rejected though honest."""
+
+
+def test_a_claim_its_own_proof_does_not_show_comes_down(tmp_path, monkeypatch):
+    """File and result claim what the checker establishes, if that is less."""
+    from exactsel import proof_claim
+
+    problem, options = honest_case("wide rows", 1201)
+    before = solve(problem, signals=(), **options)
+    monkeypatch.setattr(proof_claim, "EXACT_WORK", 0.0)
+    result = solve(problem, proof=tmp_path / "run.exsel", signals=(), **options)
+    proof = read_proof(tmp_path / "run.exsel")
+    assert result.lower == proof.lower < before.lower
+    assert result.upper == before.upper
+    assert result.claim.value == "bounded"
+    assert verify(problem, tmp_path / "run.exsel", exact_limit=0.0).verified
 
 
 @pytest.mark.parametrize(("kind", "seed"), FOUND)
