@@ -12,17 +12,15 @@ import math
 import mmap
 import os
 import time
-import warnings
 from array import array
 from collections import OrderedDict
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from exactsel.checkable import instance_of
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, spool, unwritten
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
@@ -30,7 +28,6 @@ from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
 from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.proof import Proof as Point
 from exactsel.proof_records import Records
-from exactsel.result import Result
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
@@ -307,24 +304,6 @@ class ProofWriter:
     def _keep_curvature(self, curvature: FloatArray) -> None:
         if self._curvature is None:
             self._curvature = curvature
-
-
-def with_proof(result: Result, writer: ProofWriter) -> Result:
-    """Write the file; the result says where it is and how long it took, and claims no more than the file does.
-
-    On a full disk the result comes without it.
-    """
-    lower = writer.claim(result.lower, result.upper)
-    coef = result.coef if result.model is None else result.model.coef
-    try:
-        writer.finish(lower, result.upper, result.support, coef, result.scope)
-    except InputError:
-        if writer.failure is None:
-            raise
-        warnings.warn(OutputWarning(str(writer.failure)), stacklevel=3)
-        return result
-    times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
-    return replace(result.claiming(lower), proof=str(writer.path), times=times)
 
 
 def _copy(source: IO[bytes], target: IO[bytes]) -> None:

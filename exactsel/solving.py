@@ -31,7 +31,8 @@ from exactsel.incumbents import given_support, resolve, starting_models
 from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
 from exactsel.model import Model
 from exactsel.problem import Problem
-from exactsel.proof_file import ProofWriter, with_proof
+from exactsel.proof_claim import with_proof
+from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, claim_of, termination_of
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised, Started

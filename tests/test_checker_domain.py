@@ -7,6 +7,7 @@ import os
 import threading
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -262,3 +263,11 @@ def test_exit_codes(tmp_path, given, expected, capsys):
     (tmp_path / "run.exsel").write_bytes(as_bytes(claim(instance(loss="quadratic"))))
     assert main([str(tmp_path / "run.exsel"), str(tmp_path / "data.npz")]) == expected
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_forged_problems_are_not_accepted(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
+    from benchmarks.attacks.forged import campaign
+
+    counts = campaign(0, 60, tmp_path, main)
+    assert {outcome for _, outcome in counts} == {"rejected", "malformed"}

@@ -107,6 +107,7 @@ def honest(count: int, first: int, kinds: str) -> None:
 
     from exactsel import solve, verify
     from exactsel.errors import UnsupportedError
+    from exactsel_certificates.container import read_proof
 
     chosen = [kind for kind in KINDS if not kinds or kind in kinds.split(",")]
     rows: list[dict[str, Any]] = []
@@ -123,10 +124,11 @@ def honest(count: int, first: int, kinds: str) -> None:
                     continue
                 verdict = verify(problem, file)
                 seen["proofs"] += 1
+                seen["lowered"] += read_proof(file).lower >= result.lower > 0.0
                 if not verdict.verified:
                     seen["rejected"] += 1
                     click.echo(f"{kind} seed {seed}: search {result.lower!r}: {verdict.reason}")
-            named = {name: seen[name] for name in ("proofs", "not served", "rejected")}
+            named = {name: seen[name] for name in ("proofs", "not served", "rejected", "lowered")}
             rows.append({"kind": kind, **named, "seconds": round(time.perf_counter() - began)})
     click.echo(markdown(f"Honest proofs, from seed {first}", rows))
 

@@ -169,10 +169,10 @@ def exact_edges() -> str:
     """Numbers on the edges of losses, of doubles and of what can be represented."""
     module, parts = loaded("exact"), []
     parts += [module.scaled([0.0, 0.0]).exponent, module.scaled([0.0, -4.0]).exponent]
-    parts += [repr(module._fraction(3, e)) for e in (-2, -1, 0, 1, 5)]
+    parts += [repr(module.fraction_of(3, e)) for e in (-2, -1, 0, 1, 5)]
     most = Fraction(np.finfo(np.float64).max)
     parts += [module.float_below(v) for v in (most, -most, most + 1, -most - 1, 2 * most, -2 * most, Fraction(0))]
-    parts += [module._chance(Fraction(t)) for t in (0, 1, -1, 300, -300)]
+    parts += [module.chance(Fraction(t)) for t in (0, 1, -1, 300, -300)]
     chances = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 10**30)]
     parts += [repr(module._entropy(chances[:2])), repr(module._entropy(chances))]
     huber = loaded("formula").Instance(np.eye(2), np.array([0.5, -0.75]), 1, "huber", 0.5, 0.5)

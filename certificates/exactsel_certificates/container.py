@@ -200,6 +200,8 @@ def _header(text: bytes) -> dict[str, Any]:
     if type(header.get("version")) is not int or header["version"] not in (VERSION, PREPARED_VERSION):
         found = _shown(header.get("version"))
         raise MalformedError(f"the file's version is {found}; this program reads {VERSION} and {PREPARED_VERSION}.")
+    if header["version"] == PREPARED_VERSION and not any(header.get(name) for name in FLAGS):
+        raise MalformedError(f"the file is of version {PREPARED_VERSION}, but speaks of none of {', '.join(FLAGS)}.")
     for name in FLAGS:
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")

@@ -65,8 +65,8 @@ class ExactBounds:
     def at_model(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction], curvature: FloatArray) -> Fraction:
         """Formula (3) at a model (d,) of fractions whose denominators are powers of two; quadratic loss."""
         w, z, residual = self._predict(x)
-        constant = _fraction(self.y.values @ self.y.values, 2 * self.y.exponent)
-        square = _fraction(z.values @ z.values, 2 * z.exponent)
+        constant = fraction_of(self.y.values @ self.y.values, 2 * self.y.exponent)
+        square = fraction_of(z.values @ z.values, 2 * z.exponent)
         rest = sum(((self.lam - Fraction(float(curvature[j]))) * w[j] * w[j] for j in w), Fraction(0))
         terms = {}
         for j in self.instance.columns_of([*S, *C]):
@@ -92,7 +92,7 @@ class ExactBounds:
         parts = [Fraction(1), Fraction(1)]
         if self.instance.intercept:
             sums = [abs(sum(weighted[side].tolist())) for side in sides]
-            small = _fraction(min(sums), slopes.exponent + w.exponent) <= Fraction(TOO_SMALL)
+            small = fraction_of(min(sums), slopes.exponent + w.exponent) <= Fraction(TOO_SMALL)
             parts = [Fraction(0) if small else min(Fraction(1), Fraction(sums[1 - i], sums[i])) for i in (0, 1)]
         value, inner = Fraction(0), dict.fromkeys(self.instance.columns_of([*S, *C]), Fraction(0))
         for side, part in zip(sides, parts, strict=True):
@@ -100,18 +100,18 @@ class ExactBounds:
             value += part * self._minus_conjugate_of(rows, side, Scaled(w.values[side], w.exponent))
             for j in inner:
                 product = self.A.values[side, j] @ weighted[side]
-                inner[j] += part * _fraction(product, self.A.exponent + slopes.exponent + w.exponent)
+                inner[j] += part * fraction_of(product, self.A.exponent + slopes.exponent + w.exponent)
         return value - self._counted(S, C, {j: v * v / self.lam for j, v in inner.items()}) / 2
 
     def _minus_conjugate_of(self, slopes: Scaled, side: Any, w: Scaled) -> Fraction:
         """The weighted sum of -l* over some rows, rounded downwards for logistic loss."""
         if self.instance.loss == "logistic":
-            chances = [abs(_fraction(value, slopes.exponent)) for value in slopes.values]
+            chances = [abs(fraction_of(value, slopes.exponent)) for value in slopes.values]
             pairs = zip(chances, w.values, strict=True)
-            return sum((_fraction(v, w.exponent) * _entropy([p]) for p, v in pairs), Fraction(0))
-        square = _fraction(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
+            return sum((fraction_of(v, w.exponent) * _entropy([p]) for p, v in pairs), Fraction(0))
+        square = fraction_of(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
         product = w.values @ (slopes.values * self.y.values[side])
-        return -square / 2 - _fraction(product, slopes.exponent + self.y.exponent + w.exponent)
+        return -square / 2 - fraction_of(product, slopes.exponent + self.y.exponent + w.exponent)
 
     def dual_vector(self, x: FloatArray) -> Scaled:
         """The slopes of the rows at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
@@ -119,7 +119,7 @@ class ExactBounds:
         if self.instance.loss == "logistic":
             labels = [int(label) for label in self.instance.y.tolist()]
             rows = zip(z.values, labels, strict=True)
-            return Scaled(np.array([-y * _chance(_fraction(v * y, z.exponent)) for v, y in rows], dtype=object), -BITS)
+            return Scaled(np.array([-y * chance(fraction_of(v * y, z.exponent)) for v, y in rows], dtype=object), -BITS)
         if self.instance.loss == "quadratic":
             return residual
         delta = scaled([self.instance.delta])
@@ -133,11 +133,11 @@ class ExactBounds:
         L(Ax) >= -L*(b) + sum_j x_j v_j for any b, here the residual at x, and v = A'b. At a fit every v_j is zero.
         """
         _, _, residual = self._predict(x)
-        target = root_above(_fraction(self.y.values @ self.y.values, 2 * self.y.exponent))
+        target = root_above(fraction_of(self.y.values @ self.y.values, 2 * self.y.exponent))
         terms = {}
         for j in self.instance.columns_of([*S, *C]):
             column = self.A.values[:, j]
-            length = root_below(_fraction(column @ column, 2 * self.A.exponent))
+            length = root_below(fraction_of(column @ column, 2 * self.A.exponent))
             v = abs(self._inner(j, residual))
             terms[j] = RADIUS * target * v / length if v else Fraction(0)
         return self._minus_conjugate(residual) - self._counted(S, C, terms)
@@ -149,9 +149,9 @@ class ExactBounds:
         if self.instance.loss == "logistic":
             return ridge + logistic_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "quadratic":
-            return ridge + _fraction(residual.values @ residual.values, 2 * residual.exponent) / 2
+            return ridge + fraction_of(residual.values @ residual.values, 2 * residual.exponent) / 2
         delta = Fraction(self.instance.delta)
-        sizes = [abs(_fraction(value, residual.exponent)) for value in residual.values]
+        sizes = [abs(fraction_of(value, residual.exponent)) for value in residual.values]
         steep = [min(size, delta) for size in sizes]
         rows = [s * (size - s / 2) for s, size in zip(steep, sizes, strict=True)]
         weights = np.ones(len(rows)) if self.instance.weights is None else self.instance.weights
@@ -168,7 +168,7 @@ class ExactBounds:
         about = self.instance
         if not about.intercept:
             return w, z, residual
-        row = np.array([[nearest(_fraction(value, z.exponent)) for value in z.values]])
+        row = np.array([[nearest(fraction_of(value, z.exponent)) for value in z.values]])
         with np.errstate(all="ignore"):
             level = scaled(find_levels(about.loss, about.delta, about.y, about.weights, row)[:1])
         exponent = min(z.exponent, level.exponent, self.y.exponent)
@@ -186,13 +186,13 @@ class ExactBounds:
         return w, z, Scaled(z.at(exponent) - self.y.at(exponent), exponent)
 
     def _inner(self, j: int, vector: Scaled) -> Fraction:
-        return _fraction(self.A.values[:, j] @ vector.values, self.A.exponent + vector.exponent)
+        return fraction_of(self.A.values[:, j] @ vector.values, self.A.exponent + vector.exponent)
 
     def _minus_conjugate(self, vector: Scaled) -> Fraction:
         if self.instance.loss == "logistic":
-            return _entropy([abs(_fraction(value, vector.exponent)) for value in vector.values])
-        square = _fraction(vector.values @ vector.values, 2 * vector.exponent)
-        return -square / 2 - _fraction(vector.values @ self.y.values, vector.exponent + self.y.exponent)
+            return _entropy([abs(fraction_of(value, vector.exponent)) for value in vector.values])
+        square = fraction_of(vector.values @ vector.values, 2 * vector.exponent)
+        return -square / 2 - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
 
     def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
         places = max(0, self.instance.k - len(S))
@@ -202,7 +202,8 @@ class ExactBounds:
         return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
 
 
-def _fraction(integer: int, exponent: int) -> Fraction:
+def fraction_of(integer: int, exponent: int) -> Fraction:
+    """integer * 2^exponent."""
     return integer * Fraction(2) ** exponent
 
 
@@ -230,7 +231,7 @@ def nearest(value: Fraction) -> float:
     return float(min(max(value, -LARGEST), LARGEST))
 
 
-def _chance(t: Fraction) -> int:
+def chance(t: Fraction) -> int:
     """1 / (1 + exp(t)) in units of 2^-BITS, nearly."""
     if abs(t) > BITS:
         return 0 if t > 0 else 2**BITS
@@ -264,7 +265,7 @@ def logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fract
         context.prec = DIGITS
         total = Decimal(0)
         for value, label in zip(z.values, y.tolist(), strict=True):
-            t = _decimal(_fraction(-value * int(label), z.exponent))
+            t = _decimal(fraction_of(-value * int(label), z.exponent))
             total += max(t, Decimal(0)) + (1 + (-abs(t)).exp()).ln()
     return Fraction(total) * (1 + Fraction(len(y) + 8, 10 ** (DIGITS - 4))) + Fraction(len(y), 10 ** (DIGITS - 4))
 

@@ -49,7 +49,7 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
         with np.errstate(all="ignore"):
             straight = np.sum(bends, axis=1, where=slopes > 0) / plus + np.sum(bends, axis=1, where=slopes < 0) / minus
             far, ratio = rest / np.sum(above, axis=1), np.log(plus / minus) / straight
-            far = np.where((straight > 1e-3) & (np.abs(ratio) > np.abs(far)), ratio, far)
+            far = np.where((scale * straight > 1e-3) & (np.abs(ratio) > np.abs(far)), ratio, far)
             near = np.abs(rest) <= 0.5 * (plus + minus)
             newton = rest / np.sum(bends, axis=1)
             step = np.where(near & np.isfinite(newton), newton, far)

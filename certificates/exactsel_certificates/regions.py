@@ -1,7 +1,8 @@
 """Bounds of the regions a proof closes, cheapest method first.
 
 Each region is bounded in doubles with all rounding taken off; where that falls short of the target, the next way is
-tried, and the last is exact arithmetic. What is reported is the best of what was proven.
+tried: exact arithmetic, then points better than the file's (polishing.py). What is reported is the best of what was
+proven.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
 from exactsel_certificates.walk import FREE, IN, OUT, Leaves
 
 CUTS = (1e-12, 1e-15)
 """Parts of the largest eigenvalue below which a direction counts as dependent, when a fit is refined."""
+
+NEAR = 0.05
+"""Part of the target a bound must reach for its point to be worth improving: the digits of a point hide no more."""
 
 STEPS = 6
 """Corrections of a fit from its exact gradient."""
@@ -68,6 +73,7 @@ class RegressionRegions:
         self.curvature = np.array(proof.curvature, dtype=np.float64) if self._usable(proof) else None
         self.exact_regions = 0
         self._exact: ExactBounds | None = None
+        self._polishing: Polisher | None = None
         self._work_left = exact_limit
 
     def _usable(self, proof: Proof) -> bool:
@@ -92,14 +98,29 @@ class RegressionRegions:
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
         W = self.points.models(distinct)
-        if not self.quadratic:
-            return self._at_duals(self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[row]))
-        return self._curved(W, which, states, lambda row: [Fraction(value) for value in W[which[row]].tolist()])
+
+        def start(row: int) -> list[Fraction]:
+            return [Fraction(value) for value in W[which[row]].tolist()]
+
+        if self.quadratic:
+            return self._polished(self._curved(W, which, states, start), states, self._curvatures(), start)
+        result = self._at_duals(
+            self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
+        )
+        return self._polished(result, states, self._curvatures(), start)
 
     def _at_dual_vectors(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
         B = self.plain.projected(self.points.dual_vectors(distinct))
-        return self._at_duals(B, which, states, lambda exact, row: scaled(B[row]))
+        result = self._at_duals(B, which, states, lambda exact, row: scaled(B[which[row]]))
+
+        def start(row: int) -> list[Fraction]:
+            # Where no column ties, this is the model the dual vector belongs to.
+            with np.errstate(all="ignore"):
+                x = -(B[which[row]] @ self.plain.A) / self.instance.lam
+            return [Fraction(value) for value in np.where(np.isfinite(x), x, 0.0).tolist()]
+
+        return self._polished(result, states, self._curvatures(), start)
 
     def _at_duals(
         self, B: FloatArray, which: Rows, states: States, precise: Callable[[ExactBounds, int], Scaled]
@@ -108,7 +129,7 @@ class RegressionRegions:
         if self.instance.lam == 0:
             return np.full(len(states), -np.inf)
         result = self.plain.bounds(self.plain.at_duals(B), which, states)
-        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, precise(exact, which[row])))
+        return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, precise(exact, row)))
 
     def _curved(
         self, W: FloatArray, which: Rows, states: States, precise: Callable[[int], Sequence[Fraction]]
@@ -159,14 +180,25 @@ class RegressionRegions:
             return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
         own = np.stack([self._own_curvature(state) for state in used])
         result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
-        if not self.bounded:
-            return result
 
-        def exactly(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
+        def least(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
+            columns = self._columns(used[row])
+            return self._polisher().least_squares(columns) if self._affords(len(columns)) else Fraction(0)
+
+        def within(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
+            columns = self._columns(used[row])
+            affordable = self._affords(len(columns) * len(columns))
+            return (
+                exact.for_bounded_models(S, C, self._polisher().within_bounds(columns)) if affordable else Fraction(0)
+            )
+
+        def refined(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             # Which of nearly dependent columns count as dependent is a guess: the better one is taken.
             return max(exact.for_bounded_models(S, C, self._refined(W[row], used[row], c)) for c in CUTS)
 
-        return self._exactly(result, states, exactly)
+        for method in (least, within, refined) if self.bounded else (least,):
+            result = self._exactly(result, states, method)
+        return result
 
     def _as_columns(self, states: States) -> States:
         """With groups: which columns the fits of regions use, as regions that have decided on every column."""
@@ -207,6 +239,8 @@ class RegressionRegions:
     def _refined(self, w: FloatArray, state: NDArray[np.uint8], cut: float = CUTS[0]) -> list[Fraction]:
         """The fit to about twice the precision of doubles: two corrections from exact gradients."""
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
+        if self._curvatures() and self._affords(len(columns)):
+            return self._polisher().fit(columns)
         scale = self.fits.scale[columns]
         # A singular system may have given anything.
         useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
@@ -223,6 +257,42 @@ class RegressionRegions:
         except (np.linalg.LinAlgError, OverflowError, ValueError):
             pass  # numbers beyond doubles: the fit as it is will have to do
         return x
+
+    def _polished(
+        self, result: FloatArray, states: States, curvatures: Sequence[FloatArray],
+        start: Callable[[int], Sequence[Fraction]],
+    ) -> FloatArray:  # fmt: skip
+        """Improve what is a little below the target by points better than those of the file."""
+        near = (result < self.target) & (result >= NEAR * self.target)
+        for row in np.flatnonzero(near).tolist():
+            S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
+            size = len(self.instance.columns_of([*S, *C]))
+            for curvature in curvatures:
+                if result[row] >= self.target or not self._affords(size):
+                    break
+                exact = self._exact_bounds()
+                for point in self._polisher().steps(S, C, start(row), curvature):
+                    if self.quadratic:
+                        value = exact.at_model(S, C, point.x, curvature)
+                    else:
+                        value = exact.at_dual(S, C, point.slopes)
+                    result[row] = max(result[row], float_below(value))
+                    if result[row] >= self.target or not self._affords(size):
+                        break
+        return result
+
+    def _affords(self, columns: int) -> bool:
+        """Whether the work left allows for one exact system of so many columns; if so, it is taken off."""
+        work = 8.0 * self.plain.n * (columns + 1) ** 2 + (columns + 4.0) ** 4
+        if work > self._work_left:
+            return False
+        self._work_left -= work
+        return True
+
+    def _polisher(self) -> Polisher:
+        if self._polishing is None:
+            self._polishing = Polisher(self._exact_bounds())
+        return self._polishing
 
     def _exact_bounds(self) -> ExactBounds:
         if self._exact is None:

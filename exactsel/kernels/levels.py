@@ -29,7 +29,7 @@ NEAR = 0.5
 """The same part below which Newton's step is tried."""
 
 FLAT = 1e-3
-"""Slope below which the logarithm of the sides' ratio says nothing about where the level is."""
+"""Slope, times the size of the numbers, below which the logarithm of the sides' ratio does not tell where the level is."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
@@ -97,8 +97,9 @@ overload(row_bend)(_choose_bend)
 
 @njit
 def _far_step(
-    loss: Any, z: FloatArray, y: FloatArray, plus: float, minus: float, bend_plus: float, bend_minus: float
-) -> float:
+    loss: Any, z: FloatArray, y: FloatArray, plus: float, minus: float, bend_plus: float, bend_minus: float,
+    scale: float,
+) -> float:  # fmt: skip
     """A step from far away: Newton's on log(plus / minus), which for logistic loss is nearly linear.
 
     Where that is flat, or goes less far, a quadratic that lies above the loss is minimised instead.
@@ -107,7 +108,7 @@ def _far_step(
     for i in range(z.size):
         total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
     step = (minus - plus) / total if total > 0.0 else 0.0
-    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
+    if plus > 0.0 and minus > 0.0 and scale * (bend_plus / plus + bend_minus / minus) > FLAT:
         straight = -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
         step = straight if abs(straight) > abs(step) else step
     return float(step)
@@ -142,7 +143,7 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
         else:
             low = moved
         near = abs(rest) <= NEAR * (plus + minus) and bend > 0.0
-        step = -rest / bend if near else _far_step(loss, z, y, plus, minus, bend_plus, bend_minus)
+        step = -rest / bend if near else _far_step(loss, z, y, plus, minus, bend_plus, bend_minus, scale)
         finest = 4 * UNIT * (scale + abs(moved))
         if near and abs(step) <= finest:
             break

@@ -1,0 +1,79 @@
+"""A last look at a proof just written: where its checker establishes less than it claims, the claim comes down.
+
+A run must never claim more than its own proof shows. Only proofs that are quickly checked are looked at, by counted
+work, so that the outcome does not depend on the speed of the machine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from exactsel.checkable import instance_of
+from exactsel.errors import InputError, OutputWarning
+from exactsel.files import replacing
+from exactsel.proof_file import ProofWriter
+from exactsel.result import Result
+from exactsel.subset import SubsetProblem
+from exactsel_certificates.checking import verify
+from exactsel_certificates.container import ARRAYS, FLAGS, Proof, header_bytes, read_proof
+
+MOST_WORK = 1e7
+"""Words of the tree, times the entries of the data and of a table of all columns, of a proof that is looked at."""
+
+EXACT_WORK = 1e7
+"""Multiplications in exact arithmetic the look may take (about a second)."""
+
+_HEADER = ("family", "loss", "n", "d", "k", "groups", "problem_hash", "scope")
+
+
+def with_proof(result: Result, writer: ProofWriter) -> Result:
+    """Write the file; the result says where it is and how long it took, and claims no more than the file does.
+
+    On a full disk the result comes without it.
+    """
+    lower = writer.claim(result.lower, result.upper)
+    coef = result.coef if result.model is None else result.model.coef
+    try:
+        writer.finish(lower, result.upper, result.support, coef, result.scope)
+    except InputError:
+        if writer.failure is None:
+            raise
+        warnings.warn(OutputWarning(str(writer.failure)), stacklevel=3)
+        return result
+    shown = established(writer.problem, writer.path)
+    lower = lower if shown is None else min(lower, shown)
+    times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
+    return replace(result.claiming(lower), proof=str(writer.path), times=times)
+
+
+def established(problem: SubsetProblem, file: Path) -> float | None:
+    """The lower bound a proof file establishes, where that is less than it claims; then the file claims that.
+
+    None where the file holds what it claims, is too large for a look, or is no ordinary file.
+    """
+    if not file.is_file():
+        return None
+    proof = read_proof(file)
+    if len(proof.tree) * (proof.n + proof.d) * (proof.d + 1.0) > MOST_WORK:
+        return None
+    verdict = verify(proof, instance_of(problem), EXACT_WORK)
+    if verdict.verified:
+        return None
+    lower = max(0.0, min(verdict.lower, proof.lower))
+    with replacing(file) as stream:
+        stream.write(_as_bytes(replace(proof, lower=lower, upper=max(proof.upper, lower))))
+    return lower
+
+
+def _as_bytes(proof: Proof) -> bytes:
+    entries = {name: getattr(proof, name) for name in _HEADER}
+    entries |= {name: True for name in FLAGS if getattr(proof, name)}
+    entries |= {"lower": proof.lower.hex(), "upper": proof.upper.hex()}
+    arrays: dict[str, np.ndarray] = {name: getattr(proof, name) for name in ARRAYS}
+    kinds = {name: "u1" if array.dtype == np.uint8 else array.dtype.str for name, array in arrays.items()}
+    described = {name: (kinds[name], array.size) for name, array in arrays.items()}
+    return header_bytes(entries, described) + b"".join(array.tobytes() for array in arrays.values())
