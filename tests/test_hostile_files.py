@@ -275,6 +275,22 @@ class TestFrames:
         )
         refused(tmp_path / name, "holds entries of type list.* cannot be encoded", one_hot=["list"])
 
+    @pytest.mark.parametrize("name", ["d.parquet", "d.feather"])
+    def test_what_polars_writes(self, tmp_path, name):
+        polars = pytest.importorskip("polars")
+        texts = ["red", "a text too long for a view to hold within", "red"]
+        frame = polars.DataFrame({"x": [1.0, 2.0, 3.0], "cat": texts, "b": [True, None, False]})
+        frame = frame.with_columns(polars.col("cat").cast(polars.Categorical).alias("c"))
+        frame.write_parquet(tmp_path / name) if name.endswith("parquet") else frame.write_ipc(tmp_path / name)
+        columns = read_columns(tmp_path / name)
+        assert [(column.kind, column.missing) for column in columns] == [
+            ("numbers", 0),
+            ("text", 0),
+            ("numbers", 1),
+            ("text", 0),
+        ]
+        assert [column.texts for column in columns] == [(), tuple(texts), (), tuple(texts)]
+
     @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4"])
     def test_pages_are_counted_for_every_codec(self, tmp_path, codec):
         for version in ("1.0", "2.0"):

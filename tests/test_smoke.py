@@ -33,9 +33,9 @@ COMMAND_LINES = {
     "solve": ["solve", "IN", "--quiet"],
     "certify": ["certify", "IN", "--support", "a", "--quiet"],
     "verify": ["verify", "proof.exsel", "IN"],
-    "heuristic": ["heuristic", "forward", "IN", "--quiet"],
-    "compare": ["compare", "IN", "--heuristic", "forward,greedy-css", "--time-limit", "2"],
-    "path": ["path", "IN", "--k-max", "2", "--cv", "2", "--near", "0.1"],
+    "heuristic": ["heuristic", "METHOD", "IN", "--quiet"],
+    "compare": ["compare", "IN", "--heuristic", "METHOD", "--time-limit", "2"],
+    "path": ["path", "IN", "--k-max", "2", "--near", "0.1"],
     "near": ["near", "IN", "--tau", "0.1"],
     "info": ["info", "IN"],
     "convert": ["convert", "IN", "out.npz"],
@@ -77,7 +77,9 @@ def test_every_command_and_every_option_of_a_problem_is_tried():
 
 
 def line_of(command: str, family: str, name: str, options: list[str]) -> list[str]:
-    line = [name if word == "IN" else word for word in COMMAND_LINES[command]]
+    method = "greedy-css" if family == "css" else "forward"
+    line = [{"IN": name, "METHOD": method}.get(word, word) for word in COMMAND_LINES[command]]
+    line += ["--cv", "2"] if command == "path" and family == "regression" else []
     line += ["-k", "2", "--problem", family, *options]
     line += ["--drop", "cat"] if name == "table.csv" and not {"cat", "--drop"} & {*options} else []
     line += ["--lam", "0.1"] if family == "regression" else []
