@@ -27,7 +27,7 @@ LARGEST_LIMIT = 16 * 2**30
 ROW_BYTES = 64
 """Allowed for each row of a table beside its entries ..."""
 
-COLUMN_BYTES = 1024
+COLUMN_BYTES = 10 * 2**10
 """... and for each column: its name, and the numbers a search keeps of it."""
 
 

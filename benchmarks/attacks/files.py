@@ -151,12 +151,15 @@ def worker(channel: Any, kinds: tuple[str, ...]) -> None:
     import resource
     import warnings
 
+    from benchmarks.attacks.damaged import healthy
+
     warnings.simplefilter("ignore")
     os.environ.pop("EXACTSEL_DEBUG", None)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(2 * len(kinds)):  # everything is imported and compiled before memory is counted
-            tried(*attacked(number, 10**6, kinds), Path(folder))
+        for number in range(4 * len(kinds)):  # everything is imported and compiled before memory is counted
+            kind = kinds[number % len(kinds)]
+            tried(number, kind, "none", healthy(kind, np.random.default_rng(number)), Path(folder))
         gc.collect()
         before, size = _memory("VmRSS"), _memory("VmSize")
         resource.setrlimit(resource.RLIMIT_AS, (size + EXTRA, size + EXTRA))

@@ -288,6 +288,14 @@ def _one_text_often() -> pyarrow.Table:
     return pyarrow.table({"x0": pyarrow.DictionaryArray.from_arrays(places, ["b" * 100_000]), "y": np.zeros(50_000)})
 
 
+def one_text_often(kind: str) -> bytes:
+    """One long text in very many rows: a small file as long as it is not written out."""
+    stream = io.BytesIO()
+    write = pyarrow.parquet.write_table if kind == "parquet" else pyarrow.feather.write_feather
+    write(_one_text_often(), stream, compression="zstd")
+    return stream.getvalue()
+
+
 def frame_bomb(kind: str):
     def frame_bomb_of(rng: Rng) -> bytes:
         what = int(rng.integers(3))

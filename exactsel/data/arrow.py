@@ -52,7 +52,7 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
         rows, columns = opened.metadata.num_rows, opened.metadata.num_columns
         parquet_bytes(data, opened.metadata, budget)
         # As a dictionary a text that stands in many rows takes its memory once.
-        texts = [name for name in schema.names if _is_text(pyarrow, schema.field(name).type)]
+        texts = [field.name for field in schema if _is_text(pyarrow, field.type)]
         opened = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), read_dictionary=texts)
         batches = opened.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
     budget.take_table(rows, max(columns, len(schema.names)))
@@ -69,7 +69,8 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
 
 
 def _is_text(pyarrow: Any, kind: Any) -> bool:
-    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
+    known = ("is_string", "is_large_string", "is_string_view")  # the last, which polars writes, not in every version
+    return any(getattr(pyarrow.types, name)(kind) for name in known if hasattr(pyarrow.types, name))
 
 
 def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Budget) -> Column:

@@ -29,7 +29,7 @@ NEAR = 0.5
 """The same part below which Newton's step is tried."""
 
 FLAT = 1e-3
-"""Slope, times the size of the numbers, below which the logarithm of the sides' ratio does not tell where the level is."""
+"""Slope, times the size of the numbers, below which the ratio of the sides does not tell where the level is."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
