@@ -147,6 +147,13 @@ def report(name: str, tally: Tally, count: int, seed: int) -> None:
         click.echo(f"{name}: nothing found")
 
 
+def found_in(outcome: Outcome) -> str:
+    """An outcome in full."""
+    lines = [f"done         {what}" for what, times in outcome.counts.items() if times]
+    lines += [f"FOUND        {what} ({size:.1e}): {detail}" for what, size, detail in outcome.findings]
+    return "\n".join(lines if outcome.findings else [*lines, "nothing found"])
+
+
 def kind_of(error: Exception) -> str:
     """A refusal without its numbers and names, so that equal ones are counted together."""
     words = str(error).split()
