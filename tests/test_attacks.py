@@ -94,9 +94,9 @@ def test_the_truth_of_the_example_with_an_offset(attacks):
     assert float(truth.low) == pytest.approx(0.00049982, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(60))
 def test_the_oracle_agrees_with_brute_force_in_doubles(attacks, seed):
-    tried = random_case(seed, d=seed % 5 + 2)
+    tried = random_case(seed, d=seed % 4 + 2)
     case = attacks.cases.Case(tried.A, tried.y, tried.k, tried.loss, tried.lam, tried.delta)
     oracle = attacks.oracle.Oracle(case)
     supports = supports_of(case.d, case.k)
@@ -303,7 +303,7 @@ def test_every_door_is_tried_and_can_be_told_from_the_others(attacks, monkeypatc
     objection = attacks.judging.Finding("objection", 1.0, "")
     monkeypatch.setattr(attacks.doors, "judged", lambda *_: [objection])
     counts, found = Counter(), Counter()
-    for seed in range(130):
+    for seed in range(100):
         case = attacks.cases.random_case(seed)
         if case.loss != "quadratic" or case.d > 4 or "wild" in case.kind or "units" in case.kind:
             continue

@@ -86,7 +86,16 @@ def mutants(count: int, **options: Any) -> None:
     conduct("mutants", damaged_proofs, lambda seed: awkward_case(seed).text(), options)
 
 
-ELSEWHERE = ("files", "forged", "interrupts", "standalone_mutants")
+@main.command()
+@campaign_options(40)
+def forged(**options: Any) -> None:
+    """Problems outside the domain: none may be accepted. A seed stands for about a hundred."""
+    from benchmarks.attacks.forgeries import forged, plain_case
+
+    conduct("forged", forged, lambda seed: plain_case(seed).text(), options)
+
+
+ELSEWHERE = ("files", "interrupts", "standalone_mutants")
 """Modules beside this one with a command of their own."""
 
 for _name in ELSEWHERE:

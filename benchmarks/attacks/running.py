@@ -139,7 +139,8 @@ def report(name: str, tally: Tally, count: int, seed: int) -> None:
 
     done = [{"what": what, "times": times} for what, times in sorted(tally.counts.items())]
     seconds = round(time.perf_counter() - tally.began)
-    click.echo(markdown(f"{name}: {count} trials, seeds {seed} to {seed + count - 1}, {seconds} s", done))
+    title = f"{name}: {count} trials, seeds {seed} to {seed + count - 1}, {seconds} s"
+    click.echo(markdown(title, done or [{"what": "nothing came to an end", "times": count}]))
     found = tally.rows()
     if found:
         click.echo(markdown(f"{name}: {tally.total} findings", found))
