@@ -24,8 +24,8 @@ from exactsel.result import Claim, Termination
 
 ROOT = Path(__file__).resolve().parents[1]
 
-MODULES = ("cases", "commands", "doors", "enclosures", "exact", "honest", "judging", "mutants", "oracle", "rational",
-           "running", "solves", "units")  # fmt: skip
+MODULES = ("cases", "commands", "doors", "enclosures", "exact", "forgeries", "honest", "judging", "mutants", "oracle",
+           "rational", "running", "solves", "units")  # fmt: skip
 
 
 @pytest.fixture
@@ -379,6 +379,28 @@ def test_a_false_accept_is_noticed(attacks):
     assert len(untrue(0.0, math.nextafter(1.0, 0.0), truth)) == 1
 
 
+def test_a_forged_problem_that_is_accepted_is_noticed(attacks, monkeypatch):
+    from exactsel_certificates import checking
+
+    case = made(attacks, loss="huber", delta=1.0)
+    sound = exactsel.proof_file.instance_of(case.problem())
+    forged = dict(attacks.forgeries.forgeries(np.random.default_rng(0), sound))
+    assert {"lam is -1.0", "delta is 0.0", "a weight is nan", "no weight at all", "k is 4"} <= {*forged}
+    proof = SimpleNamespace(lower=1.0, upper=2.0, problem_hash="")
+    answers = {
+        "accepts": lambda *_, **__: SimpleNamespace(verified=True, problem_hash="", claimed_lower=1.0),
+        "rejects": lambda *_, **__: SimpleNamespace(verified=False, problem_hash=""),
+        "breaks": lambda *_, **__: 1 // 0,
+    }
+    found = {}
+    for name, answer in answers.items():
+        monkeypatch.setattr(checking, "verify", answer)
+        outcome = attacks.running.Outcome(0)
+        attacks.forgeries._ask("lam is -1.0", sound, proof, outcome)
+        found[name] = [what for what, _, _ in outcome.findings]
+    assert found == {"accepts": ["accepted: lam is -1.0"], "rejects": [], "breaks": ["exception ZeroDivisionError"]}
+
+
 def test_exceptions_and_dead_processes_are_findings(attacks):
     outcome = attacks.running.guarded(len, 0)  # a number has no length
     assert outcome.findings[0][0].startswith("exception TypeError")
@@ -387,7 +409,7 @@ def test_exceptions_and_dead_processes_are_findings(attacks):
     assert sorted(outcome.seed for outcome in died) == [3, 4]
 
 
-@pytest.mark.parametrize("name", ["solves", "units", "proofs", "mutants"])
+@pytest.mark.parametrize("name", ["solves", "units", "proofs", "mutants", "forged"])
 def test_the_commands_write_their_tables(attacks, name, tmp_path):
     log = tmp_path / "found.jsonl"
     result = CliRunner().invoke(attacks.commands.main, [name, "--count", "2", "--processes", "1", "--log", str(log)])
