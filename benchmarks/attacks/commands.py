@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from benchmarks.attacks.running import Trial, run_campaign
+from benchmarks.attacks.running import Trial, found_in, guarded, run_campaign
 
 
 @click.group()
@@ -24,6 +25,7 @@ def campaign_options(count: int) -> Any:
 
     def decorate(command: Any) -> Any:
         for option in (
+            click.option("--only", type=int, help="One seed: its problem in full, and what is found."),
             click.option("--log", type=click.Path(dir_okay=False), help="File for every finding, as JSON lines."),
             click.option("--processes", type=click.IntRange(1), default=4, show_default=True),
             click.option("--seed", type=int, default=0, show_default=True, help="First seed."),
@@ -35,53 +37,65 @@ def campaign_options(count: int) -> Any:
     return decorate
 
 
-def finish(name: str, trial: Trial, count: int, seed: int, processes: int, log: str | None) -> None:
-    """Run it; exit code 1 where anything was found."""
-    if run_campaign(name, trial, count, seed, processes, log).total:
+def conduct(name: str, trial: Trial, tell: Callable[[int], str], options: dict[str, Any]) -> None:
+    """Run it, or tell of one seed; exit code 1 where anything was found."""
+    only = options.pop("only")
+    if only is not None:
+        click.echo(tell(only))
+        click.echo(found_in(guarded(trial, only)))
+    elif run_campaign(name, trial, **options).total:
         sys.exit(1)
 
 
 @main.command()
 @campaign_options(25_000)
-@click.option("--only", type=int, help="One seed: print its case, its result and what is wrong.")
-def solves(count: int, seed: int, processes: int, log: str | None, only: int | None) -> None:
+def solves(**options: Any) -> None:
     """Random solves against exact oracles."""
     from benchmarks.attacks.solves import solved, told
 
-    if only is not None:
-        click.echo(told(only))
-    else:
-        finish("solves", solved, count, seed, processes, log)
+    conduct("solves", solved, told, options)
 
 
 @main.command()
 @campaign_options(10_000)
-def units(count: int, seed: int, processes: int, log: str | None) -> None:
+def units(**options: Any) -> None:
     """The same problem in other units must come out the same, bit for bit."""
-    from benchmarks.attacks.units import compared
+    from benchmarks.attacks.cases import unscaled_case
+    from benchmarks.attacks.units import compared, powers_of
 
-    finish("units", compared, count, seed, processes, log)
+    conduct("units", compared, lambda seed: f"{unscaled_case(seed).text()}\nm, p {powers_of(seed)}", options)
 
 
 @main.command()
 @campaign_options(20_000)
-def proofs(count: int, seed: int, processes: int, log: str | None) -> None:
+def proofs(**options: Any) -> None:
     """Honest proofs must be accepted."""
-    from benchmarks.attacks.honest import checked
+    from benchmarks.attacks.honest import awkward_case, checked
 
-    finish("proofs", checked, count, seed, processes, log)
+    conduct("proofs", checked, lambda seed: awkward_case(seed).text(), options)
 
 
 @main.command()
 @campaign_options(100_000)
-def mutants(count: int, seed: int, processes: int, log: str | None) -> None:
-    """Damaged proofs: whatever a checker accepts must be true. COUNT is that of the mutants."""
+def mutants(count: int, **options: Any) -> None:
+    """Damaged proofs: whatever a checker accepts must be true. The count is that of mutants, a seed stands for many."""
+    from benchmarks.attacks.honest import awkward_case
     from benchmarks.attacks.mutants import EACH, damaged_proofs
 
-    finish("mutants", damaged_proofs, -(-count // EACH), seed, processes, log)
+    options["count"] = -(-count // EACH)
+    conduct("mutants", damaged_proofs, lambda seed: awkward_case(seed).text(), options)
 
 
-ELSEWHERE = ("files", "forged", "interrupts", "standalone_mutants")
+@main.command()
+@campaign_options(40)
+def forged(**options: Any) -> None:
+    """Problems outside the domain: none may be accepted. A seed stands for about a hundred."""
+    from benchmarks.attacks.forgeries import forged, plain_case
+
+    conduct("forged", forged, lambda seed: plain_case(seed).text(), options)
+
+
+ELSEWHERE = ("files", "interrupts", "standalone_mutants")
 """Modules beside this one with a command of their own."""
 
 for _name in ELSEWHERE:

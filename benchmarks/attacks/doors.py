@@ -79,7 +79,7 @@ def through_near(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
         if within and support not in listed:
             size = beyond(truth.low + Fraction(tau) - high, truth.high)
             yield Finding("a model is missing", size, f"{support}: {shown(high)}, threshold {near.threshold!r}")
-        if support in listed and low > truth.high + Fraction(tau) + slack:
+        if support in listed and low > Fraction(near.threshold) + slack:
             yield Finding("lists a model too many", beyond(low, truth.high), f"{support}: {shown(low)}")
         if support in listed and Fraction(listed[support]) < low:
             size = beyond(low - Fraction(listed[support]), low)

@@ -98,7 +98,7 @@ def judged(result: Any, oracle: Oracle, truth: Truth, k: int | None = None) -> l
         if len(result.support) > k:
             findings.append(Finding("model breaks the limits", 1.0, f"support {result.support}, k {k}"))
         value = oracle.values([tuple(result.support)])[tuple(result.support)][0]
-        if Fraction(result.upper) < value:
+        if math.isfinite(result.upper) and Fraction(result.upper) < value:
             size = beyond(value - Fraction(result.upper), value)
             findings.append(Finding("upper below its model", size, f"upper {result.upper!r}, truth {shown(value)}"))
     else:

@@ -139,12 +139,20 @@ def report(name: str, tally: Tally, count: int, seed: int) -> None:
 
     done = [{"what": what, "times": times} for what, times in sorted(tally.counts.items())]
     seconds = round(time.perf_counter() - tally.began)
-    click.echo(markdown(f"{name}: {count} trials, seeds {seed} to {seed + count - 1}, {seconds} s", done))
+    title = f"{name}: {count} trials, seeds {seed} to {seed + count - 1}, {seconds} s"
+    click.echo(markdown(title, done or [{"what": "nothing came to an end", "times": count}]))
     found = tally.rows()
     if found:
         click.echo(markdown(f"{name}: {tally.total} findings", found))
     else:
         click.echo(f"{name}: nothing found")
+
+
+def found_in(outcome: Outcome) -> str:
+    """An outcome in full."""
+    lines = [f"done         {what}" for what, times in outcome.counts.items() if times]
+    lines += [f"FOUND        {what} ({size:.1e}): {detail}" for what, size, detail in outcome.findings]
+    return "\n".join(lines if outcome.findings else [*lines, "nothing found"])
 
 
 def kind_of(error: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.attacks.cases import Case, quiet_problem, random_case
-from benchmarks.attacks.judging import judged
+from benchmarks.attacks.judging import judged, shown
 from benchmarks.attacks.oracle import Oracle
 from benchmarks.attacks.running import Outcome, kind_of
 
@@ -67,7 +67,7 @@ def solved(seed: int) -> Outcome:
 
 
 def told(seed: int) -> str:
-    """The case of a seed in full, its truth, its result, and what is wrong with it."""
+    """The case of a seed in full, its options, its result and the truth."""
     from exactsel import solve
     from exactsel.errors import InputError
 
@@ -82,7 +82,5 @@ def told(seed: int) -> str:
     oracle = Oracle(case, delta_of(problem))
     truth = oracle.truth()
     lines += [str(result), f"coef         {None if result.model is None else result.model.coef.tolist()}"]
-    lines += [f"truth        {float(truth.low)!r} to {float(truth.high)!r}, empty model {float(oracle.empty)!r}"]
-    outcome = solved(seed)
-    lines += [f"FOUND        {what} ({size:.1e}): {detail}" for what, size, detail in outcome.findings]
+    lines += [f"truth        {shown(truth.low)} to {shown(truth.high)}, empty model {shown(oracle.empty)}"]
     return "\n".join(lines)
