@@ -2,21 +2,27 @@
 
 ``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage). Compiled kernels are cached on disk in a folder
 whose name is a hash of every file a kernel can inline (our kernels and losses, and the kernel's own folder), because
-numba's own cache does not notice an edit in another file and would silently return the old numbers.
+numba's own cache does not notice an edit in another file and would silently return the old numbers. Every cached file
+ends with a hash of what it holds: one that is damaged is thrown away unread, and built anew. A folder that cannot be
+written, or that others can write, is not used, and then nothing is cached.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import stat
 import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+from exactsel.interrupts import aside, half_written
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,24 +46,44 @@ def _source_hash() -> str:
     return _hash_of([Path(__file__), *(path for folder in folders for path in sorted(folder.glob("*.py")))])
 
 
-def _user_cache() -> Path:
-    if "EXACTSEL_CACHE_DIR" in os.environ:
-        return Path(os.environ["EXACTSEL_CACHE_DIR"])
+def _user_cache() -> Path | None:
+    """Where the user's caches are, or None where the user has no home."""
+    given = os.environ.get("EXACTSEL_CACHE_DIR")
+    if given:
+        return Path(given).absolute()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "~")).expanduser() / "exactsel" / "cache"
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches/exactsel").expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "exactsel"
+        base, name = os.environ.get("LOCALAPPDATA") or "~", "exactsel/cache"
+    elif sys.platform == "darwin":
+        base, name = "~/Library/Caches", "exactsel"
+    else:
+        base, name = os.environ.get("XDG_CACHE_HOME") or "~/.cache", "exactsel"
+    try:
+        folder = Path(base).expanduser() / name
+    except RuntimeError:  # no HOME, and nobody knows this user
+        return None
+    return folder if folder.is_absolute() else None
+
+
+def _trusted(folder: Path) -> bool:
+    """Whether nobody else can have put files into a folder: what is cached is code that will be run."""
+    if not hasattr(os, "getuid"):
+        return True
+    state = folder.stat()
+    return state.st_uid in (os.getuid(), 0) and not state.st_mode & stat.S_IWOTH
 
 
 def _writable_cache() -> str | None:
     """The kernel cache folder of this very source, or None where nothing can be written."""
-    folder = _user_cache() / f"kernels-{_source_hash()}"
+    base = _user_cache()
+    if base is None:
+        return None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = base / f"kernels-{_source_hash()}"
+        base.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return str(folder) if os.access(folder, os.W_OK | os.X_OK) and _trusted(folder) else None
     except OSError:
         return None
-    return str(folder) if os.access(folder, os.W_OK) else None
 
 
 if ENABLED:
@@ -69,6 +95,7 @@ if ENABLED:
     from numba import prange, types
     from numba.core import cgutils
     from numba.core import config as _config
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.extending import intrinsic, overload
 
     _CACHE = _writable_cache()
@@ -81,16 +108,81 @@ if ENABLED:
         return str(Path(_CACHE) / f"{folder.name}-{_hash_of(sorted(folder.glob('*.py')))}")
 
     _PROCESS = uuid.uuid4().hex[:12]
+    _HASH_BYTES = hashlib.sha256().digest_size
 
-    def _own_data_files(dispatcher: Any) -> None:
-        """Give each process its own names for the data files of the disk cache.
+    def _intact(file: str) -> bool:
+        """Whether a cached file can be read and holds what was written; one that does not is removed."""
+        try:
+            content = Path(file).read_bytes()
+            if hashlib.sha256(content[:-_HASH_BYTES]).digest() == content[-_HASH_BYTES:]:
+                return True
+            os.unlink(file)
+        except OSError:
+            pass
+        return False
 
-        numba numbers them, so two processes that compile a kernel for two losses at once can pick the same number,
-        and the index then sends one loss to the other's machine code.
-        """
-        files = getattr(dispatcher._cache, "_cache_file", None)
-        if files is not None:
-            files._data_name_pattern = files._data_name_pattern.replace("{number", f"{_PROCESS}-{{number")
+    class _Files(IndexDataCacheFile):  # type: ignore[misc]
+        """The files of one kernel, each with a hash behind it."""
+
+        def _load_index(self) -> Any:
+            return super()._load_index() if _intact(self._index_path) else {}
+
+        def _load_data(self, name: str) -> Any:
+            path = self._data_path(name)
+            if not _intact(path):
+                raise FileNotFoundError(path)
+            return super()._load_data(name)
+
+        @contextmanager
+        def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+            content = io.BytesIO()
+            yield content
+            held = content.getvalue()
+            temporary = f"{filepath}.{_PROCESS}-{threading.get_ident()}"
+            with half_written(temporary):
+                try:
+                    Path(temporary).write_bytes(held + hashlib.sha256(held).digest())
+                    os.replace(temporary, filepath)
+                except BaseException:
+                    Path(temporary).unlink(missing_ok=True)
+                    raise
+
+    class _Cache(FunctionCache):  # type: ignore[misc]
+        """A disk cache that may fail: then the kernel is compiled as if there were none."""
+
+        def __init__(self, py_function: Any) -> None:
+            super().__init__(py_function)
+            self._cache_file.__class__ = _Files
+            # Numba numbers the data files, so two processes that compile a kernel for two losses at once can pick the
+            # same number, and the index then sends one loss to the other's machine code.
+            pattern = self._cache_file._data_name_pattern
+            self._cache_file._data_name_pattern = pattern.replace("{number", f"{_PROCESS}-{{number")
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # whatever the files of another version make of themselves
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with suppress(OSError):  # a full disk, say
+                super().save_overload(sig, data)
+
+    def _cached(dispatcher: Any, py_function: Any) -> None:
+        """Give a dispatcher our cache."""
+        previous = _config.CACHE_DIR
+        _config.CACHE_DIR = _cache_of(Path(py_function.__code__.co_filename).resolve().parent) or previous
+        try:
+            dispatcher._cache = _Cache(py_function)
+        except (OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
+            pass
+        finally:
+            _config.CACHE_DIR = previous
+
+    def _compiled_aside(dispatcher: Any) -> None:
+        """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler."""
+        compile_for = dispatcher._compile_for_args
+        dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments))
 
     def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
         """Compile a kernel; it releases the interpreter lock and is cached on disk.
@@ -101,15 +193,10 @@ if ENABLED:
 
         def decorate(py_function: F) -> F:
             fastmath: Any = {"reassoc", "contract"} if sums else False
-            previous = _config.CACHE_DIR
-            _config.CACHE_DIR = _cache_of(Path(py_function.__code__.co_filename).resolve().parent) or previous
-            try:
-                dispatcher = numba.njit(
-                    nogil=True, parallel=parallel, fastmath=fastmath, cache=_CACHE is not None, error_model="numpy"
-                )(py_function)
-            finally:
-                _config.CACHE_DIR = previous
-            _own_data_files(dispatcher)
+            dispatcher = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy")(py_function)
+            if _CACHE is not None:
+                _cached(dispatcher, py_function)
+            _compiled_aside(dispatcher)
             _dispatchers.append(dispatcher)
             return dispatcher  # type: ignore[no-any-return]
 

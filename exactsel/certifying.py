@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import operator
-import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, OutputWarning
+from exactsel.files import is_special, move, temporary_name
 from exactsel.grouped import GroupedProblem, units_called
 from exactsel.incumbents import given_support
+from exactsel.interrupts import half_written
 from exactsel.model import Model, demands_text
 from exactsel.problem import Problem
 from exactsel.result import Claim, Readable, Result, claim_of, finite
@@ -152,11 +156,14 @@ def certify(
         columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
         vector, value = fit.coef, statement_of(problem).upper(fit)
-    result = solve(problem, start=columns, **options)
-    tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"], problem.null_objective)
-    left = tolerance.absolute(value) - (value - result.upper)
-    if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
-        result = _search_on(problem, result, left, options)
+    target = options.pop("proof", None)
+    with _proofs(target) as (first, second):
+        result = solve(problem, start=columns, proof=first, **options)
+        tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"], problem.null_objective)
+        left = tolerance.absolute(value) - (value - result.upper)
+        if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
+            result = _search_on(problem, result, left, {**options, "proof": second})
+        result = _delivered(result, target)
     claim = claim_of(value, result.lower, tolerance)
     return Certified(columns, vector, value, coef is None, claim, result, Model.of(problem, vector))
 
@@ -173,16 +180,38 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
         tighter["time_limit"] = max(0.0, options["time_limit"] - result.time)
     if options.get("node_limit") is not None:
         tighter["node_limit"] = max(0, options["node_limit"] - result.nodes)
-    second = None if result.proof is None else Path(f"{result.proof}.second")
-    again = solve(problem, start=result.support, **{**tighter, "proof": second})
     asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit", "node_limit")}
-    if second is not None and result.proof is not None:
-        if again.lower >= result.lower:
-            os.replace(second, result.proof)
-            again = replace(again, proof=result.proof)
-        else:
-            second.unlink()
+    again = solve(problem, start=result.support, **tighter)
     return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
+
+
+@contextmanager
+def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
+    """Where a first and a second proof are written, of which one stays as ``target``; a special file takes only one."""
+    if target is None:
+        yield None, None
+    elif is_special(target):
+        with TemporaryDirectory() as folder:
+            yield Path(folder) / "first.exsel", Path(folder) / "second.exsel"
+    else:
+        second = temporary_name(target)
+        with half_written(second):
+            try:
+                yield target, second
+            finally:
+                Path(second).unlink(missing_ok=True)
+
+
+def _delivered(result: Result, target: Any) -> Result:
+    """The result, its proof in the file that was asked for; where that cannot be written the result comes without."""
+    if result.proof is None or Path(result.proof) == Path(target):
+        return result
+    try:
+        move(result.proof, target)
+    except InputError as error:
+        warnings.warn(OutputWarning(str(error)), stacklevel=3)
+        return replace(result, proof=None)
+    return replace(result, proof=str(target))
 
 
 def _units(problem: Problem | GroupedProblem, columns: Sequence[int]) -> tuple[int, ...]:

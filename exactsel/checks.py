@@ -71,7 +71,7 @@ def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatA
             raise InputError(f"{name} holds complex numbers; only real numbers are supported.")
         if kinds & {"m", "M"}:
             raise InputError(f"{name} holds dates or durations; turn them into numbers first.")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             array: FloatArray = _by_columns(given) if by_columns else np.array(given, dtype=np.float64)
     except InputError:
         raise
@@ -178,14 +178,22 @@ def _column(entry: int | str, names: tuple[str, ...] | None, d: int, which: str)
         found = [j for j, name in enumerate(names or ()) if name == entry]
         if len(found) == 1:
             return found[0]
-        if found or not entry.lstrip("-").isdecimal():
+        number = column_number(entry)
+        if found or number is None:
             what = "no column is" if not found else f"{len(found)} columns are"
-            advice = "give the column's number" + (" (in Python)" if entry.lstrip("-").isdecimal() else "")
+            advice = "give the column's number" + (" (in Python)" if number is not None else "")
             raise InputError(f"{which} names {entry!r}, but {what} called that; {advice}.")
-        single = int(entry)
+        single = number
     if isinstance(single, bool) or not isinstance(single, int) or not 0 <= single < d:
         raise InputError(f"{which} names column {_shown(single)}, but the columns are numbered 0 to {d - 1}.")
     return single
+
+
+def column_number(text: str) -> int | None:
+    """The number a text writes out in decimal digits, perhaps with a sign; None for any other text."""
+    digits = text.removeprefix("-")
+    # Python refuses to read numbers of thousands of digits, and no column has one.
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= 18 else None
 
 
 def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:

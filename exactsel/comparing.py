@@ -11,8 +11,10 @@ from typing import Any
 
 from exactsel import registry
 from exactsel.errors import UnsupportedError, WrongFamilyError
+from exactsel.fit import Fit
 from exactsel.heuristics import make
 from exactsel.incumbents import admissible, checked_support
+from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.result import Result, finite
 from exactsel.search.tolerance import relative_gap
 from exactsel.search.watch import Watch
@@ -24,6 +26,8 @@ from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods left out unless asked for: their answer may differ from run to run."""
+
+INTERRUPTED = "the comparison was interrupted"
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ def compare(
     alone : bool
         Also run the search without a model to start from, so that its progress can be set beside the methods'.
     signals : sequence of int
-        Signals that end the method, or the search, that is at work; what follows still runs (main thread only).
+        Signals that end the method and the search that are at work (main thread only); the methods that have not had
+        their turn are left out.
 
     Returns
     -------
@@ -129,41 +134,61 @@ def compare(
     settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
-    answers: list[tuple[Heuristic, Proposal, float]] = []
-    left_out: list[tuple[str, str]] = []
-    for method in default_methods() if methods is None else methods:
-        try:
-            heuristic = make(method)
-            began = time.perf_counter()
-            proposal = _run(heuristic, problem, settings.seed, time_limit, signals)
-        except UnsupportedError as error:
-            if methods is not None:
-                raise
-            if not isinstance(error, WrongFamilyError):
-                left_out.append((str(method), str(error)))
-            continue
-        answers.append((heuristic, proposal, time.perf_counter() - began))
-    fits = [problem.fit(admissible(checked_support(proposal.support, problem), problem)) for _, proposal, _ in answers]
-    # The best answer is a fair start: it takes nothing from the methods, and the bounds then refer to one incumbent.
-    start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
-    result = Search(problem, settings, start=start, signals=signals).run()
+    with Watch(None, signals) as whole:
+        answers, left_out = _answers(problem, methods, settings, signals, whole)
+        fits = [fit for _, _, _, fit in answers]
+        # The best answer is a fair start: it takes nothing from the methods, and the bounds refer to one incumbent.
+        start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
+        result = Search(problem, settings, start=start, signals=signals).run()
+        own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     statement = statement_of(problem)
     rows = [
         Row(
             heuristic.name, value, fit.support, value - result.lower, value - result.upper,
             len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal, problem.null_objective,
         )
-        for (heuristic, proposal, seconds), fit in zip(answers, fits, strict=True)
+        for heuristic, proposal, seconds, fit in answers
         for value in [statement.upper(fit)]
     ]  # fmt: skip
-    own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), own)
+
+
+def _answers(
+    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, signals: Sequence[int],
+    whole: Watch,
+) -> tuple[list[tuple[Heuristic, Proposal, float, Fit]], list[tuple[str, str]]]:  # fmt: skip
+    """What each method says, in how many seconds, and its refit; and (method, reason) for those that say nothing."""
+    answers: list[tuple[Heuristic, Proposal, float, Fit]] = []
+    left_out: list[tuple[str, str]] = []
+    for method in default_methods() if methods is None else methods:
+        try:
+            heuristic = make(method)
+            began = time.perf_counter()
+            if whole.interrupted:
+                left_out.append((heuristic.name, INTERRUPTED))
+                continue
+            proposal = _run(heuristic, problem, settings.seed, settings.time_limit, signals)
+            seconds = time.perf_counter() - began
+            with dispensable():
+                fit = problem.fit(admissible(checked_support(proposal.support, problem), problem))
+        except CompilationStopped:
+            left_out.append((heuristic.name, INTERRUPTED))
+            continue
+        except UnsupportedError as error:
+            if methods is not None:
+                raise
+            if not isinstance(error, WrongFamilyError):
+                left_out.append((str(method), str(error)))
+            continue
+        answers.append((heuristic, proposal, seconds, fit))
+        whole.keep_result()
+    return answers, left_out
 
 
 def _run(
     heuristic: Heuristic, problem: SubsetProblem, seed: int, time_limit: float | None, signals: Sequence[int]
 ) -> Proposal:
-    with Watch(time_limit, signals) as watch:
+    with Watch(time_limit, signals) as watch, dispensable():
         return heuristic.run(problem, Context(seed=seed, should_stop=lambda: watch.stopped))
 
 

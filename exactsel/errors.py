@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from exactsel.escaping import escaped
+
 
 class ExactselError(Exception):
-    """Base of every error exactsel raises on purpose."""
+    """Base of every error exactsel raises on purpose; its sentence quotes nothing raw (:mod:`exactsel.escaping`)."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(escaped(part) if isinstance(part, str) else part for part in arguments))
 
 
 class InputError(ExactselError, ValueError):
@@ -17,3 +22,15 @@ class UnsupportedError(InputError):
 
 class WrongFamilyError(UnsupportedError):
     """The method is made for the other family of problems (regression, column subset selection)."""
+
+
+class OutputError(InputError):
+    """A file could not be written: because of its name (``misnamed``), or for a full disk, a quota, a closed pipe."""
+
+    def __init__(self, message: str, misnamed: bool = False) -> None:
+        super().__init__(message)
+        self.misnamed = misnamed
+
+
+class OutputWarning(UserWarning):
+    """A file could not be written and the result is handed over without it."""

@@ -1,50 +1,167 @@
-"""Files written whole or not at all, and small vectors read from files."""
+"""Files written whole or not at all, and small vectors read from files.
+
+A regular file is replaced in one step and keeps its permissions; a symbolic link stays and what it points to is
+replaced. What is no regular file (a device, a FIFO, the process's own stdout) is written to.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shutil
+import stat
+import sys
 import tempfile
-import warnings
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-
-from exactsel.errors import InputError
+from exactsel.arrays import read_numbers
+from exactsel.errors import InputError, OutputError
+from exactsel.interrupts import half_written
 from exactsel.types import FloatArray
+
+HELD = 64 * 2**20
+"""Bytes for a special file that are kept in memory, before a temporary file takes them."""
+
+LINKS = 40
+"""Symbolic links followed, one to the next."""
+
+_DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/(?:self|thread-self|\d+(?:/task/\d+)?)/fd)/(\d+)")
+
+_WRONG_NAME = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
 
 
 @contextmanager
-def replacing(file: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(file: str | os.PathLike[str], what: str = "") -> Iterator[IO[bytes]]:
     """A binary stream that becomes ``file`` when the block ends well, and leaves nothing behind when it does not.
+
+    Errors call the file by its name, with ``what`` before it.
 
     Raises
     ------
-    InputError
-        When the folder does not exist or cannot be written.
+    OutputError
+        When the folder does not exist or is not the user's, or the disk is full, or anything else is in the way.
     """
-    target = Path(file)
+    with _said_in_one_sentence(file, what):
+        target = _place(file)
+        if is_special(file):
+            with tempfile.SpooledTemporaryFile(HELD) as held:
+                yield held
+                held.seek(0)
+                with open_special(file) as stream:
+                    shutil.copyfileobj(held, stream)
+            return
+        before = _state_of(target)
+        temporary = temporary_name(file)
+        with half_written(temporary):
+            try:
+                with open(temporary, "xb") as stream:
+                    yield stream
+                _take_over(before, temporary)
+                os.replace(temporary, target)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+
+
+@contextmanager
+def _said_in_one_sentence(file: str | os.PathLike[str], what: str = "") -> Iterator[None]:
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path("."))
+        yield
     except OSError as error:
-        raise InputError(
-            f"{target} cannot be written ({error.strerror}); choose a folder that exists and is yours."
-        ) from None
+        raise unwritten(file, error, what) from None
+
+
+def unwritten(file: str | os.PathLike[str], error: OSError, what: str = "") -> OutputError:
+    """The error to raise where ``file`` (``what`` says what it would have been) cannot be written."""
+    name, why = f"{what}{Path(file)}", error.strerror or type(error).__name__
+    if isinstance(error, _WRONG_NAME):
+        return OutputError(f"{name} cannot be written ({why}); choose a folder that exists and is yours.", True)
+    return OutputError(f"{name} cannot be written ({why}); make room for it, or choose another place.")
+
+
+def is_special(file: str | os.PathLike[str]) -> bool:
+    """Whether ``file`` exists and is to be written to, not replaced: it is no regular file, or open in this process."""
+    if own_descriptor(file) is not None:
+        return True
+    before = _state_of(Path(file))
+    return before is not None and not stat.S_ISREG(before.st_mode) and not stat.S_ISDIR(before.st_mode)
+
+
+def open_special(file: str | os.PathLike[str]) -> IO[bytes]:
+    """A stream into a special file; into one that is open in this process it goes on where that is."""
+    descriptor = own_descriptor(file)
+    if descriptor is None:
+        return open(file, "wb")
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    return os.fdopen(os.dup(descriptor), "wb")
+
+
+def own_descriptor(file: str | os.PathLike[str]) -> int | None:
+    """The number of the descriptor of this process that ``file`` names, as /dev/stdout and /dev/fd/3 do."""
+    path = os.path.abspath(file)
+    for _ in range(LINKS):
+        found = _DESCRIPTOR.fullmatch(path)
+        if found is not None:
+            other = re.match(r"/proc/(\d+)", path)
+            return None if other is not None and int(other[1]) != os.getpid() else int(found[1])
+        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        found = _DESCRIPTOR.fullmatch(path)
+        if found is None:
+            try:
+                path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+            except OSError:
+                return None
+    return None
+
+
+def temporary_name(file: str | os.PathLike[str]) -> str:
+    """A name nobody else has for what is to become ``file``, beside it."""
+    target = _place(file)
+    return str(target.parent / f".{target.name[:60]}.{uuid.uuid4().hex[:12]}")
+
+
+def _place(file: str | os.PathLike[str]) -> Path:
+    """Where the bytes go: links are followed."""
+    return Path(os.path.realpath(file))
+
+
+def _state_of(path: Path) -> os.stat_result | None:
     try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise InputError(f"{target} cannot be written ({error.strerror}); choose another file.") from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _take_over(before: os.stat_result | None, temporary: str) -> None:
+    """Give a new file the permissions of the one it replaces, and its owner where that is allowed."""
+    if before is None:
+        return
+    if hasattr(os, "chown"):
+        with contextlib.suppress(OSError):
+            os.chown(temporary, before.st_uid, before.st_gid)
+    os.chmod(temporary, stat.S_IMODE(before.st_mode))
+
+
+def spool(file: str | os.PathLike[str]) -> IO[bytes]:
+    """A nameless temporary file on the disk ``file`` will be on.
+
+    Raises
+    ------
+    OutputError
+        When its folder does not exist or cannot be written.
+    """
+    target = _place(file)
+    with _said_in_one_sentence(file):
+        if is_special(file):
+            return tempfile.TemporaryFile()
+        return tempfile.TemporaryFile(prefix=f".{target.name[:60]}.", dir=target.parent)
 
 
 def check_target(file: str | os.PathLike[str] | None) -> None:
@@ -54,7 +171,13 @@ def check_target(file: str | os.PathLike[str] | None) -> None:
     target = Path(file)
     if target.is_dir():
         raise InputError(f"{target} is a folder, but a file was expected; name a file in it.")
-    folder = target.parent
+    with _said_in_one_sentence(file):
+        special = is_special(file)
+    if special:
+        if own_descriptor(file) is None and not os.access(file, os.W_OK):
+            raise InputError(f"{target} cannot be written (permission denied); choose a file that is yours.")
+        return
+    folder = _place(file).parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         why = "permission denied" if folder.is_dir() else "there is no such folder"
         raise InputError(f"{target} cannot be written ({why}); choose a folder that exists and is yours.")
@@ -64,6 +187,20 @@ def write_bytes(file: str | os.PathLike[str], data: bytes) -> None:
     """Write ``file`` in one step (see :func:`replacing`)."""
     with replacing(file) as stream:
         stream.write(data)
+
+
+def move(temporary: str | os.PathLike[str], file: str | os.PathLike[str]) -> None:
+    """Let a finished file on the same disk become ``file``, as :func:`replacing` would; ``temporary`` is gone then."""
+    with _said_in_one_sentence(file):
+        try:
+            if is_special(file):
+                with open(temporary, "rb") as finished, open_special(file) as stream:
+                    shutil.copyfileobj(finished, stream)
+            else:
+                _take_over(_state_of(_place(file)), str(temporary))
+                os.replace(temporary, _place(file))
+        finally:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def read_vector(file: str | os.PathLike[str]) -> FloatArray:
@@ -76,13 +213,20 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     """
     path = Path(file)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty file is a vector without entries
-            values = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
-        return np.asarray(values, dtype=np.float64).reshape(-1)
+        return read_numbers(path)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
-    except (OSError, ValueError, TypeError):
+    except Exception:  # damaged bytes make numpy, gzip and zlib raise nearly anything
         raise InputError(
             f"{path} does not hold plain numbers; give a .npy vector or text with one number a line."
         ) from None
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file of this name; a name that no file can have is none's."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        return False

@@ -27,7 +27,7 @@ class Column:
     values: FloatArray | None
     """Its numbers (n,); None where they cannot be had, for one of the reasons below."""
     kind: str = "numbers"
-    """What it holds instead: ``text`` or ``dates``."""
+    """What it holds instead: ``text``, ``dates``, or words for anything else."""
     missing: int = 0
     """Entries without a value."""
     texts: tuple[str, ...] = ()
@@ -119,6 +119,13 @@ def _refuse(columns: Sequence[Column], where: str) -> None:
         raise InputError(
             f"in {where}, {_listed([c.name for c in dates], 'holds', 'hold')} dates; turn them into numbers (days "
             f"since a start, month, weekday), or leave them out with {_drop(dates)}."
+        )
+    others = [column for column in columns if column.values is None and column.kind != "numbers"]
+    if others:
+        shown = [f"{column.name} ({column.kind})" for column in others]
+        raise InputError(
+            f"in {where}, {_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out "
+            f"with {_drop(others)}."
         )
     gaps = [column for column in columns if column.missing]
     if gaps:

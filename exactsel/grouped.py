@@ -233,6 +233,8 @@ def _named_groups(groups: GroupSpec, problem: Problem) -> dict[str, tuple[int, .
         named = _by_labels(groups, problem.d)
     owner: dict[int, str] = {}
     for name, columns in named.items():
+        if not name.isprintable():
+            raise InputError(f"the group name {name!r} holds a line break or control character; rename the group.")
         if not columns:
             raise InputError(f"the group '{name}' has no columns; leave it out, or name its columns.")
         for j in columns:

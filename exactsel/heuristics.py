@@ -21,6 +21,7 @@ from exactsel import clock, registry
 from exactsel.errors import InputError
 from exactsel.fit import Fit
 from exactsel.incumbents import admissible, checked_support, given_support
+from exactsel.interrupts import dispensable
 from exactsel.model import Model
 from exactsel.result import Result, claim_of, finite
 from exactsel.search.tolerance import Tolerance, resolution
@@ -188,7 +189,7 @@ def run(
     )
     given = None if start is None else given_support(start, problem)
     began, began_clock = time.perf_counter(), clock.now()
-    with Watch(time_limit, signals) as watch:
+    with Watch(time_limit, signals) as watch, dispensable():
         proposal = heuristic.run(problem, Context(seed, given, lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)

@@ -22,11 +22,9 @@ of a header. Equal instances are written as equal bytes, so that a file can be n
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from exactsel.arrays import read_member, refusing_damage
 from exactsel.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
@@ -42,13 +41,10 @@ from exactsel.frames import SHOWN, frame_matrix
 from exactsel.grouped import GroupedProblem, GroupSpec
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
-
-MAX_ARRAY_BYTES = 16 * 2**30
-"""An array that unpacks to more than this is refused unread."""
+from exactsel.sizes import Budget
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups")
 _ZIP_START = b"PK"
-_HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,18 +236,25 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
     ------
     InputError
         When there is no such file, it is no ``.npz`` archive, it is damaged, A is missing, an array is pickled or
-        larger than :data:`MAX_ARRAY_BYTES`, or k, lam, loss, delta or feature_names has the wrong type or shape.
+        larger than is read (:mod:`exactsel.sizes`), or k, lam, loss, delta or feature_names has the wrong type or
+        shape.
     """
     file = Path(path)
     _check_readable(file)
-    with _refusing_damage(file), zipfile.ZipFile(file) as archive:
+    with (
+        refusing_damage(file, "is truncated or damaged", "copy it or write it again"),
+        zipfile.ZipFile(file) as archive,
+    ):
+        budget = Budget(file)
         stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
         if "A" not in stored:
             raise InputError(
                 f"{file} holds {_listed(stored)}, but an instance needs the arrays A and y; write it with "
                 f"{_how_to_write(file)}."
             )
-        arrays: dict[str, Any] = {key: _read_array(archive, stored[key], file) for key in _KEYS if key in stored}
+        arrays: dict[str, Any] = {key: read_member(archive, stored[key], budget) for key in _KEYS if key in stored}
+        if np.ndim(arrays["A"]) == 2:
+            Budget(file).take_table(*arrays["A"].shape)
         try:
             return Instance(**arrays)
         except InputError as error:
@@ -312,52 +315,6 @@ def _how_to_write(file: Path) -> str:
 def _listed(stored: dict[str, str]) -> str:
     names = sorted(stored) or ["nothing"]
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-
-
-@contextmanager
-def _refusing_damage(file: Path) -> Iterator[None]:
-    """Say that the file is damaged, whatever the archive and header parsers stumble over."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        # Hostile bytes make zipfile, zlib and numpy raise nearly anything, and none of it is a fault of this program.
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
-        raise InputError(f"{file} is truncated or damaged ({reason}); copy it or write it again.") from None
-
-
-def _read_array(archive: zipfile.ZipFile, member: str, file: Path) -> NDArray[Any]:
-    """One array of an archive, its declared size checked before anything is unpacked."""
-    info = archive.getinfo(member)
-    if info.file_size > MAX_ARRAY_BYTES:
-        raise InputError(
-            f"{member} in {file} unpacks to {info.file_size} bytes, more than the {MAX_ARRAY_BYTES} that are read; "
-            f"store fewer rows or columns."
-        )
-    with archive.open(info) as stream:
-        version = np.lib.format.read_magic(stream)
-        shape, by_columns, dtype = _HEADER_READERS[version](stream)
-        if dtype.hasobject:
-            raise InputError(
-                f"{member} in {file} is a pickled object array, which is never opened because it could run code; "
-                f"store numbers as A.astype(float) and texts as names.astype(str)."
-            )
-        declared, held = math.prod(shape) * dtype.itemsize, info.file_size - stream.tell()
-        if declared != held:
-            raise InputError(
-                f"{member} in {file} declares {declared} bytes but holds {held}, so the file is damaged or forged; "
-                f"write it again."
-            )
-        # Read to the end, where zipfile compares the checksum; memory follows what is there, not what is declared.
-        content = stream.read()
-    if dtype.kind == "U":
-        # numpy makes Python texts of impossible characters without looking, and those can crash the interpreter.
-        content.decode("utf-32-le" if dtype.str[0] == "<" else "utf-32-be")
-    elif dtype.kind not in "biufcS":
-        raise InputError(f"{member} in {file} has entries of type {dtype}; store plain numbers or texts instead.")
-    array = np.frombuffer(content, dtype=dtype)
-    return array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
 
 
 def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:

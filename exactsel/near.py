@@ -20,6 +20,7 @@ from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
+from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
 from exactsel.model import demands_text
 from exactsel.result import Readable, Result, finite
@@ -30,7 +31,7 @@ from exactsel.settings import Settings
 from exactsel.solving import methods_for, solve
 from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
-from exactsel.types import StateArray
+from exactsel.types import IntArray, StateArray
 
 BATCH = 64
 """Regions bounded at a time, the last found first."""
@@ -62,7 +63,8 @@ class NearOptimal(Readable):
     """Objective of the best model plus tau."""
     tau: float
     termination: str
-    """``complete``, ``cap`` (too many models), ``time_limit`` or ``interrupted``."""
+    """``complete``, ``cap`` (too many models), ``time_limit``, ``interrupted``, or ``precision``: rounding leaves open
+    whether some set that is not listed is within the threshold."""
     regions: int
     """Regions that were bounded."""
     result: Result
@@ -196,10 +198,15 @@ def list_near(
 ) -> NearOptimal:
     """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
     with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
+        watch.keep_result()
         solver, branching = methods_for(problem, Settings(**options))
         bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
         listing = _Listing(problem, bound, branching, result.upper, tau, cap, result.scope)
-        termination = listing.run(watch)
+        try:
+            with dispensable():
+                termination = listing.run(watch)
+        except CompilationStopped:
+            termination = "interrupted"
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
@@ -227,6 +234,7 @@ class _Listing:
         self.best = upper
         self.found: list[NearModel] = []
         self.regions = 0
+        self.undecided = 0
         self._cutoff = (math.nan, math.nan)
         self._open: list[tuple[StateArray, Any]] = [(problem.root_state, None)]
 
@@ -244,8 +252,12 @@ class _Listing:
     def cutoff(self) -> float:
         """The bound, for the numbers searched, at which a region is closed."""
         if self._cutoff[0] != self.best:
-            self._cutoff = (self.best, self.statement.needed(self.highest, self.scope))
+            self._cutoff = (self.best, self._above(self.highest))
         return self._cutoff[1]
+
+    def _above(self, value: float) -> float:
+        """The bound, for the numbers searched, that shows a model to cost more than ``value``."""
+        return math.nextafter(self.statement.needed(value, self.scope), math.inf)
 
     def within(self) -> list[NearModel]:
         """What was found and is within the threshold, as far as rounding lets one say."""
@@ -260,30 +272,48 @@ class _Listing:
                 self.found = self.within()
                 if len(self.found) > self.cap:
                     return "cap"
-            regions = [region for region in self._taken() if not self._settled(region[0])]
+            taken = self._taken()
+            self._exclude([state for state, _ in taken if self._missed(state)])
+            regions = [region for region in taken if self._single(region[0]) is None]
             if regions:
                 self._divide(regions)
-        return "complete"
+        return "precision" if self.undecided else "complete"
 
     def _taken(self) -> list[tuple[StateArray, Any]]:
         taken = self._open[-BATCH:]
         del self._open[-BATCH:]
         return taken
 
-    def _settled(self, state: StateArray) -> bool:
-        """Whether a region holds one set of k columns, which is then evaluated, or none."""
+    def _single(self, state: StateArray) -> IntArray | None:
+        """The only set of k columns in a region; empty where there is none, None where there are several."""
         inside, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
-        if inside.size == self.problem.k or allowed.size == self.problem.k:
-            support = inside if inside.size == self.problem.k else allowed
-            fit = self.problem.fit(support)
-            if fit.value > self.cutoff:
-                return True
-            value = self.statement.upper(fit)
-            self.best = min(self.best, value)
-            if value <= self.highest:
-                self.found.append(NearModel(tuple(int(j) for j in support), value))
-            return True
-        return bool(allowed.size < self.problem.k)
+        if inside.size == self.problem.k:
+            return inside
+        return allowed if allowed.size == self.problem.k else None if allowed.size > self.problem.k else allowed[:0]
+
+    def _missed(self, state: StateArray) -> bool:
+        """Whether the region holds one set of k columns and that, evaluated, is not within the threshold."""
+        support = self._single(state)
+        if support is None or support.size < self.problem.k:
+            return False
+        value = self.statement.upper(self.problem.fit(support))
+        self.best = min(self.best, value)
+        if value <= self.highest:
+            self.found.append(NearModel(tuple(int(j) for j in support), value))
+        return value > self.highest
+
+    def _exclude(self, states: list[StateArray]) -> None:
+        """Make sure of the sets that are not within the threshold: only a bound can say so, a fit may be a bad one."""
+        if not states:
+            return
+        alone = np.stack(states)
+        for state in alone:
+            support = self._single(state)
+            state[:] = OUT
+            state[support] = IN
+        needed = self._above(self.threshold)
+        tightened = self.bound.tighten(alone, [None] * len(states), needed, self.best)
+        self.undecided += int(np.count_nonzero(~(tightened.answers.bound >= needed)))
 
     def _divide(self, regions: list[tuple[StateArray, Any]]) -> None:
         states = np.stack([state for state, _ in regions])

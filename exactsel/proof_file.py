@@ -7,27 +7,30 @@ the search has ended the pieces are put in preorder and the file takes its name,
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 import os
-import tempfile
 import time
+import warnings
 from array import array
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from exactsel.checkable import instance_of
-from exactsel.errors import InputError
-from exactsel.files import replacing
+from exactsel.errors import InputError, OutputWarning
+from exactsel.files import check_target, replacing, spool, unwritten
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
 from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
 from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.proof import Proof as Point
 from exactsel.proof_records import Records
+from exactsel.result import Result
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
@@ -68,14 +71,17 @@ class ProofWriter:
     UnsupportedError
         For a loss the checker cannot know.
     InputError
-        When the folder cannot be written.
+        When the folder cannot be written. Where the disk is full later on, ``failure`` says so, the temporary files go,
+        and the search goes on unobserved; :meth:`finish` then raises that error.
     """
 
     def __init__(self, problem: SubsetProblem, path: str | os.PathLike[str]) -> None:
         self.problem = problem
         self.path = Path(path)
         self.seconds = 0.0
+        self.failure: InputError | None = None
         self._instance = instance_of(problem)
+        check_target(self.path)
         self._open: dict[str, IO[bytes]] = {}
         self._d = self._instance.A.shape[1]
         self._index_type = "u1" if self._d <= 2**8 else "<u2" if self._d <= 2**16 else "<i4"
@@ -88,13 +94,25 @@ class ProofWriter:
         self._node, self._witness, self._piece = -1, -1, array("i")
         self._finished = False
         for name in ("pieces", "point_value", "point_index", "dual_value"):
-            self._open[name] = _spool(self.path)
+            self._open[name] = spool(self.path)
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take down what the event says."""
-        if not isinstance(event, Fixed | Divided | Discarded | Explored | SearchedBelow | Started | Finished):
+        wanted = isinstance(event, Fixed | Divided | Discarded | Explored | SearchedBelow | Started | Finished)
+        if not wanted or self.failure is not None:
             return
         began = time.perf_counter()
+        try:
+            self._take_down(event)
+        except OSError as error:
+            self._give_up(error)
+        self.seconds += time.perf_counter() - began
+
+    def _give_up(self, error: OSError) -> None:
+        self.failure = unwritten(self.path, error, "the proof ")
+        self.close()
+
+    def _take_down(self, event: Event) -> None:
         if isinstance(event, Fixed):
             kind = fmt.PUT_IN if event.inside else fmt.LEAVE_OUT
             self._note(event.node, self._use(event.proof, event.bound), 8 * event.column + kind)
@@ -109,11 +127,10 @@ class ProofWriter:
             self._searched(event)
         elif isinstance(event, Started):
             self._check_start(event)
-        else:
+        elif isinstance(event, Finished):
             self._finished = True
             for node in event.open_nodes:
                 self._note(node.id, self._use(node.proof, node.bound), fmt.CLOSE)
-        self.seconds += time.perf_counter() - began
 
     def claim(self, lower: float, upper: float) -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
@@ -126,27 +143,44 @@ class ProofWriter:
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
         """Put everything in preorder and write the file.
 
-        ``coef`` (d,) are the coefficients for the data as given; none for column subset selection.
+        ``coef`` (d,) are the coefficients for the data as given; none for column subset selection. :class:`OutputError`
+        where the disk is full.
         """
+        if self.failure is not None:
+            raise self.failure
         if not self._finished:
             raise InputError("the search has not come to an end, so there is no proof to write; let it finish.")
         began = time.perf_counter()
         if coef.size == 0:
             coef = np.zeros(self._d)
             coef[list(support)] = 1.0
-        used = np.flatnonzero(coef)
-        curvature = np.zeros(0) if self._curvature is None else self._curvature
+        try:
+            self._write(self._in_preorder(), self._header(lower, upper, scope), coef)
+        except OSError as error:
+            self._give_up(error)
+        except InputError as error:
+            self.failure = error
+        self.close()
+        if self.failure is not None:
+            raise self.failure
+        self.seconds += time.perf_counter() - began
+
+    def _in_preorder(self) -> int:
+        """Spool the tree; how many words it has."""
         self._end_piece()
         pieces = self._open["pieces"]
         pieces.flush()
-        tree = _spool(self.path)
-        self._open["tree"] = tree
+        tree = self._open["tree"] = spool(self.path)
         words = 0
-        with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spool:
-            for part in self._records.in_preorder(spool):
+        with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spooled:
+            for part in self._records.in_preorder(spooled):
                 tree.write(np.asarray(part, dtype="<i4").tobytes())
                 words += len(part)
-        entries = self._header(lower, upper, scope)
+        return words
+
+    def _write(self, words: int, entries: dict[str, Any], coef: FloatArray) -> None:
+        used = np.flatnonzero(coef)
+        curvature = np.zeros(0) if self._curvature is None else self._curvature
         points = len(self._point_sizes)
         stored = self._open["point_index"].tell() // np.dtype(self._index_type).itemsize
         arrays = {
@@ -158,20 +192,19 @@ class ProofWriter:
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
             "model_index": used.astype("<i4"), "point_size": np.array(self._point_sizes, dtype="<i4"),
         }  # fmt: skip
-        with replacing(self.path) as out:
+        with replacing(self.path, "the proof ") as out:
             out.write(fmt.header_bytes(entries, arrays))
             for name in fmt.ARRAYS:
                 if name in direct:
                     out.write(direct[name].tobytes())
                 else:
                     _copy(self._open[name], out)
-        self.close()
-        self.seconds += time.perf_counter() - began
 
     def close(self) -> None:
         """Remove the temporary files; needed when :meth:`finish` is not reached."""
         for stream in self._open.values():
-            stream.close()
+            with contextlib.suppress(OSError):  # what a full disk did not take is not wanted any more
+                stream.close()
         self._open.clear()
 
     def _header(self, lower: float, upper: float, scope: str) -> dict[str, Any]:
@@ -276,14 +309,22 @@ class ProofWriter:
             self._curvature = curvature
 
 
-def _spool(path: Path) -> IO[bytes]:
-    """A temporary file beside the one to be written."""
+def with_proof(result: Result, writer: ProofWriter) -> Result:
+    """Write the file; the result says where it is and how long it took, and claims no more than the file does.
+
+    On a full disk the result comes without it.
+    """
+    lower = writer.claim(result.lower, result.upper)
+    coef = result.coef if result.model is None else result.model.coef
     try:
-        return tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror}); choose a folder that exists and is yours."
-        ) from None
+        writer.finish(lower, result.upper, result.support, coef, result.scope)
+    except InputError:
+        if writer.failure is None:
+            raise
+        warnings.warn(OutputWarning(str(writer.failure)), stacklevel=3)
+        return result
+    times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
+    return replace(result.claiming(lower), proof=str(writer.path), times=times)
 
 
 def _copy(source: IO[bytes], target: IO[bytes]) -> None:

@@ -28,12 +28,13 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
+from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
 from exactsel.model import Model
 from exactsel.problem import Problem
-from exactsel.proof_file import ProofWriter
+from exactsel.proof_file import ProofWriter, with_proof
 from exactsel.result import Result, Termination, claim_of
 from exactsel.search.engine import Limits, search
-from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised
+from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
@@ -122,20 +123,13 @@ class Search:
         settings = self.settings
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
         with Watch(settings.time_limit, self._signals) as watch, one_thread():
-            began = time.perf_counter()
-            threads = settings.threads or available_threads()
-            options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
-            self._bound = self._solver.prepare(self.problem, options)
-            self.times["prepare"] = time.perf_counter() - began
-            if self._start is not None:
-                yield from self._take(self.problem.fit(self._start), "given")
-            if self._given_state is None:
-                yield from self._starting_models(watch)
-            expander = Expander(
-                self.problem, self._tree, self._branching, self._bound, self._tolerance.for_search, threads,
-                self._walker(options), self._subsearcher(options),
-            )  # fmt: skip
-            self._expander = expander
+            try:
+                expander = yield from self._prepared(watch)
+            except CompilationStopped:
+                self._termination = "interrupted"
+                open_nodes = tuple(self.state.frontier)
+                yield from (Started(open_nodes), Finished(self._termination, open_nodes))
+                return
             limits = Limits(
                 settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit, self._details
             )
@@ -145,9 +139,31 @@ class Search:
                     self._note_scope(event)
                     if isinstance(event, Finished):
                         self._termination = event.termination
+                    if self.state.nodes > 0 or isinstance(event, Finished):
+                        watch.keep_result()
                     yield event
             finally:
                 self.times["search"] = time.perf_counter() - began
+
+    def _prepared(self, watch: Watch) -> Generator[Event, None, Expander]:
+        """What expands nodes, and on the way the starting models."""
+        settings = self.settings
+        began = time.perf_counter()
+        threads = settings.threads or available_threads()
+        options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
+        with dispensable():
+            self._bound = self._solver.prepare(self.problem, options)
+            self.times["prepare"] = time.perf_counter() - began
+            given = () if self._start is None else self._take(self.problem.fit(self._start), "given")
+        yield from given
+        if self._given_state is None:
+            yield from self._starting_models(watch)
+        with dispensable():
+            self._expander = Expander(
+                self.problem, self._tree, self._branching, self._bound, self._tolerance.for_search, threads,
+                self._walker(options), self._subsearcher(options),
+            )  # fmt: skip
+        return self._expander
 
     def _note_scope(self, event: Event) -> None:
         """Remember what the bounds met so far are restricted to."""
@@ -188,9 +204,8 @@ class Search:
         def should_stop() -> bool:
             return watch.stopped or clock.now() - began_clock > budget
 
-        for fit, source in starting_models(
-            self.problem, settings.heuristics, state.incumbent, settings.seed, should_stop
-        ):
+        models = starting_models(self.problem, settings.heuristics, state.incumbent, settings.seed, should_stop)
+        for fit, source in dispensable_steps(models):
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
 
@@ -292,7 +307,8 @@ def solve(
     details : bool
         Tell the callback also of every node a kernel searched by itself.
     proof : path, optional
-        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted.
+        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
+        search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
     trace : path, optional
         File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.tracing`.
     on_incumbent : callable, optional
@@ -313,7 +329,7 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be written.
+        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
     run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
@@ -334,19 +350,10 @@ def solve(
                 on_bound(event, run.state)
         result = run.result(events)
         if writer is not None:
-            result = _with_proof(result, writer)
+            result = with_proof(result, writer)
         if tracer is not None:
             tracer.end(result)
     return result
-
-
-def _with_proof(result: Result, writer: ProofWriter) -> Result:
-    """Write the file; the result says where it is and how long it took, and claims no more than the file does."""
-    lower = writer.claim(result.lower, result.upper)
-    coef = result.coef if result.model is None else result.model.coef
-    writer.finish(lower, result.upper, result.support, coef, result.scope)
-    times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
-    return replace(result.claiming(lower), proof=str(writer.path), times=times)
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:

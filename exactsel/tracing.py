@@ -24,15 +24,19 @@ The columns in and out at a node follow from ``divided`` and ``fixed`` on the wa
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import time
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from exactsel import __version__
-from exactsel.errors import InputError
+from exactsel.errors import InputError, OutputWarning
+from exactsel.files import is_special, open_special, unwritten
 from exactsel.result import Result, finite
 from exactsel.search.events import (
     Bounded,
@@ -65,16 +69,18 @@ class Trace:
     Raises
     ------
     InputError
-        When the file cannot be written.
+        When the file cannot be opened. Where it can no longer be written to later on, ``failure`` says why and nothing
+        more is written, for no search ends for want of a trace; a warning says so at the end.
     """
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
+        self.failure: InputError | None = None
+        self._file = file
         try:
-            self._stream: IO[str] = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 (see __exit__)
+            stream = open_special(file) if is_special(file) else Path(file).open("wb")  # noqa: SIM115 (see __exit__)
         except OSError as error:
-            raise InputError(
-                f"the trace {file} cannot be written ({error.strerror}); choose a folder that exists and is yours."
-            ) from None
+            raise unwritten(file, error, "the trace ") from None
+        self._stream: IO[str] = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
         self._began = time.perf_counter()
         self._names: tuple[str, ...] | None = None
 
@@ -103,7 +109,12 @@ class Trace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stream.close()
+        try:
+            self._stream.close()
+        except OSError as trouble:
+            self._fail(trouble)
+        if self.failure is not None:
+            warnings.warn(OutputWarning(str(self.failure)), stacklevel=3)
 
     def _described(self, event: Event) -> tuple[str, dict[str, Any]]:
         match event:
@@ -143,4 +154,15 @@ class Trace:
             "lower": None if lower is None else finite(lower), "upper": None if upper is None else finite(upper),
             **fields,
         }  # fmt: skip
-        self._stream.write(json.dumps(line, allow_nan=False) + "\n")
+        if self.failure is not None:
+            return
+        try:
+            self._stream.write(json.dumps(line, allow_nan=False) + "\n")
+            self._stream.flush()
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self.failure = self.failure or unwritten(self._file, error, "the rest of the trace ")
+        with contextlib.suppress(OSError):
+            self._stream.close()

@@ -9,10 +9,16 @@ from exactsel.errors import InputError
 from exactsel.subset import SubsetProblem
 from exactsel_certificates.checking import EXACT_LIMIT, Verdict
 from exactsel_certificates.checking import verify as check
-from exactsel_certificates.container import MalformedError, read_proof
+from exactsel_certificates.container import MOST_BYTES, MalformedError, read_proof
 
 
-def verify(problem: SubsetProblem, proof: str | os.PathLike[str], *, exact_limit: float = EXACT_LIMIT) -> Verdict:
+def verify(
+    problem: SubsetProblem,
+    proof: str | os.PathLike[str],
+    *,
+    exact_limit: float = EXACT_LIMIT,
+    most_bytes: int = MOST_BYTES,
+) -> Verdict:
     """Check a proof file, trusting neither the file nor the solver.
 
     Parameters
@@ -23,6 +29,8 @@ def verify(problem: SubsetProblem, proof: str | os.PathLike[str], *, exact_limit
         The file a solve has written.
     exact_limit : float
         Multiplications that may go into exact arithmetic where doubles leave too thin a margin.
+    most_bytes : int
+        A larger file is not read.
 
     Returns
     -------
@@ -36,7 +44,7 @@ def verify(problem: SubsetProblem, proof: str | os.PathLike[str], *, exact_limit
     """
     instance = instance_of(problem)
     try:
-        return check(read_proof(proof), instance, exact_limit)
+        return check(read_proof(proof, most_bytes), instance, exact_limit)
     except MalformedError as error:
         raise InputError(f"{proof} is no proof: {error}") from None
     except OSError as error:

@@ -24,6 +24,7 @@ from exactsel_certificates.container import (
     ARRAYS,
     CLOSE,
     FIT,
+    FLAGS,
     SPLIT_IN,
     SPLIT_OUT,
     USE,
@@ -74,9 +75,10 @@ def grouped_subject(seed):
     return Subject(instance_of(problem), data, optimum.low, optimum.high) if optimum.high > 1e-9 else None
 
 
-def as_bytes(proof):
+def as_bytes(proof, **flags):
     """A proof as the bytes of a file, whatever nonsense it holds."""
     entries = {name: getattr(proof, name) for name in HEADER}
+    entries |= {name: True for name in FLAGS if getattr(proof, name)} | flags
     entries |= {name: float(entries[name]).hex() for name in ("lower", "upper")}
     arrays = {name: np.ascontiguousarray(getattr(proof, name)) for name in ARRAYS}
     described = {name: (_type(array), array.size) for name, array in arrays.items()}

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exactsel import instance as instance_module
 from exactsel.data import load
 from exactsel.errors import InputError
 from exactsel.instance import Instance, read_instance, write_instance
 from exactsel.losses import Huber
+from exactsel.sizes import VARIABLE
 
 A = np.arange(12.0).reshape(4, 3) ** 2
 Y = np.array([1.0, -2.0, 0.5, 4.0])
@@ -319,7 +319,7 @@ class TestRefused:
 
     def test_an_array_beyond_the_limit(self, path, monkeypatch):
         write_instance(path, Instance(A, Y))
-        monkeypatch.setattr(instance_module, "MAX_ARRAY_BYTES", 200)
+        monkeypatch.setenv(VARIABLE, str(200 / 2**20))
         self.refuse(path, r"A\.npy in .* unpacks to \d+ bytes, more than the 200 that are read")
 
     @pytest.mark.parametrize(

@@ -14,12 +14,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from clocks import HANG
 
 from exactsel.generate import hard, quadratic
 from exactsel.instance import read_instance, write_instance
 from exactsel.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
+
+PATIENT = ("--time-limit", str(HANG))
 
 
 @pytest.fixture
@@ -59,9 +62,10 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def plain_python(monkeypatch):
-    """Processes that solve need not compile anything first."""
+def plain_python(monkeypatch, speed):
+    """Processes that solve need not compile anything first, and take the time they need."""
     monkeypatch.setenv("EXACTSEL_JIT", "0")
+    monkeypatch.setattr(speed.commands, "QUICK_LIMIT", HANG)
 
 
 @pytest.mark.usefixtures("plain_python")
@@ -70,7 +74,7 @@ def test_compare_writes_a_table_and_a_picture(speed, tiny, tmp_path, monkeypatch
     write_instance(tiny, replace(read_instance(tiny), loss="logistic", y=np.sign(read_instance(tiny).y)))
     out, plot = tmp_path / "new" / "table.md", tmp_path / "new" / "profile.svg"
     files = ["--instances", str(tiny), "--out", str(out), "--plot", str(plot)]
-    result = run(speed, ["compare", "--quick", "--faithful", "--peers", "okridge,gurobi", *files])
+    result = run(speed, ["compare", "--quick", *PATIENT, "--faithful", "--peers", "okridge,gurobi", *files])
     assert "gurobi-bigm is skipped" in result.output
     rows = table(out.read_text(encoding="utf-8"))
     assert [row["solver"] for row in rows] == ["exactsel", "exactsel-faithful", "okridge"]
@@ -82,7 +86,7 @@ def test_compare_writes_a_table_and_a_picture(speed, tiny, tmp_path, monkeypatch
 
 @pytest.mark.usefixtures("plain_python")
 def test_where_accounts_for_the_whole_time(speed, tiny):
-    (row,) = table(run(speed, ["where", "--quick", "--instances", str(tiny)]).output)
+    (row,) = table(run(speed, ["where", "--quick", *PATIENT, "--instances", str(tiny)]).output)
     parts = [row[column] for column in (*speed.where.PARTS.values(), "the rest")]
     assert sum(float(part.partition("(")[2].rstrip("%) ")) for part in parts) == pytest.approx(100.0, abs=3.0)
     assert int(row["nodes"]) >= 1
@@ -220,7 +224,7 @@ def test_kept_runs_are_not_made_again(speed, tiny, tmp_path, monkeypatch):
 
 def test_a_failing_process_is_reported_with_its_last_line(speed):
     solver = speed.processes.Solver("x", (sys.executable, "-c", "import sys; sys.exit('it broke')"))
-    demands = speed.processes.Demands(1.0, 1e-6, 1e-4)
+    demands = speed.processes.Demands(HANG, 1e-6, 1e-4)
     assert speed.processes.solved(solver, Path("x.npz"), demands) == {"refused": "failed: it broke"}
 
 
@@ -235,7 +239,7 @@ def test_processes_have_one_thread_and_the_core_that_was_asked_for(speed):
     core = speed.processes.default_core()
     program = "import json, os; print(json.dumps({k: os.environ[k] for k in os.environ if 'THREADS' in k}))"
     solver = speed.processes.Solver("x", (sys.executable, "-c", program))
-    answer = speed.processes.solved(solver, Path("x.npz"), speed.processes.Demands(1.0, 1e-6, 1e-4, core))
+    answer = speed.processes.solved(solver, Path("x.npz"), speed.processes.Demands(HANG, 1e-6, 1e-4, core))
     assert {answer[name] for name in speed.processes.ONE_THREAD} == {"1"}
     assert speed.processes.default_core() == core
 

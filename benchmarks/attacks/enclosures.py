@@ -1,6 +1,6 @@
 """Certified intervals for the optimum on a support, for Huber and logistic loss: Newton in decimals, then weak duality.
 
-With slopes g_i in the domain of l* (and, with an intercept, sum w_i g_i = 0) no model on the support has an objective below
+With slopes g_i in the domain of l* (and sum w_i g_i = 0 with an intercept) no model on the support is below
 
     - sum w_i l*(g_i) - sum_j v_j^2 / (2 lam s_j^2),    v_j = sum_i w_i g_i a_ij,
 

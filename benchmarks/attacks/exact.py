@@ -4,7 +4,7 @@ The objective of coefficients x, for the data as given, is
 
     min over c of  sum_i w_i l((Ax)_i + c, y_i)  +  (lam/2) sum_j s_j^2 x_j^2
 
-with c = 0 without an intercept, and s_j^2 the (weighted) mean square of the column, centred where there is an intercept,
+with c = 0 without an intercept, and s_j^2 the (weighted) mean square of the column (centred, with an intercept),
 if columns are to be scaled and that is not zero; else 1.
 """
 

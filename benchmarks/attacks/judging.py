@@ -125,7 +125,7 @@ def words(result: Any, value: Fraction, oracle: Oracle, truth: Truth) -> Iterato
         yield Finding("called optimal, but is not", size, about)
     if claim == "within_eps" and excess > asked:
         yield Finding("called within eps, but is not", size, about)
-    if termination in ("gap_closed", "tree_exhausted") and excess > asked:
-        yield Finding(f"stopped as {termination}, but the model is worse", size, about)
+    if termination == "gap_closed" and (excess > asked or claim not in ("optimal", "within_eps")):
+        yield Finding("stopped as gap_closed, but the model is worse", size, about)
     if termination not in ("gap_closed", "tree_exhausted", "node_limit"):
         yield Finding(f"ended as {termination}", 1.0, about)

@@ -34,7 +34,7 @@ class Truth:
 
 
 class Oracle:
-    """Everything there is to know about a case; ``delta`` is the threshold of Huber loss, where the case leaves it open."""
+    """Everything there is to know about a case; ``delta`` is the Huber threshold where the case leaves it open."""
 
     def __init__(self, case: Case, delta: float | None = None) -> None:
         self.case = case

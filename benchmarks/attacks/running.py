@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import traceback
@@ -18,6 +19,9 @@ import click
 
 CHUNK = 25
 """Trials that one process takes at a time."""
+
+PROGRESS = 500
+"""Trials between two lines of progress."""
 
 SHOWN = 40
 """Findings that are printed as they come; all of them are counted."""
@@ -112,11 +116,19 @@ class Tally:
         return sum(map(len, self.classes.values()))
 
 
-def run_campaign(name: str, trial: Trial, count: int, seed: int, processes: int) -> Tally:
-    """Run trials of the seeds from ``seed`` on, print the tables, and return the tally."""
+def run_campaign(name: str, trial: Trial, count: int, seed: int, processes: int, log: str | None = None) -> Tally:
+    """Run trials of the seeds from ``seed`` on, print the tables, and return the tally.
+
+    ``log`` names a file that gets every finding as one JSON object a line.
+    """
     tally = Tally()
-    for outcome in outcomes(trial, range(seed, seed + count), processes):
-        tally.take(outcome)
+    with open(log or os.devnull, "w", encoding="utf-8") as out:
+        for done, outcome in enumerate(outcomes(trial, range(seed, seed + count), processes), start=1):
+            tally.take(outcome)
+            for what, size, detail in outcome.findings:
+                out.write(json.dumps({"seed": outcome.seed, "what": what, "size": size, "detail": detail}) + "\n")
+            if done % PROGRESS == 0:
+                click.echo(f"{done} of {count} trials, {tally.total} findings", err=True)
     report(name, tally, count, seed)
     return tally
 

@@ -98,6 +98,40 @@ def corrupt(count: int, each: int, first: int) -> None:
 
 
 @main.command()
+@click.option("--count", type=click.IntRange(1), default=20_000, show_default=True, help="Proofs.")
+@click.option("--first", type=int, default=0, show_default=True, help="First seed.")
+@click.option("--kinds", default="", help="Kinds of problems, separated by commas; all by default.")
+def honest(count: int, first: int, kinds: str) -> None:
+    """Honest proofs of every kind of problem: none may be rejected, and no claim lowered."""
+    from honest_cases import KINDS, honest_case
+
+    from exactsel import solve, verify
+    from exactsel.errors import UnsupportedError
+
+    chosen = [kind for kind in KINDS if not kinds or kind in kinds.split(",")]
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "run.exsel"
+        for kind in chosen:
+            seen, began = Counter[str](), time.perf_counter()
+            for seed in range(first, first + -(-count // len(chosen))):
+                try:
+                    problem, options = honest_case(kind, seed)
+                    result = solve(problem, proof=file, signals=(), **options)
+                except UnsupportedError:
+                    seen["not served"] += 1
+                    continue
+                verdict = verify(problem, file)
+                seen["proofs"] += 1
+                if not verdict.verified:
+                    seen["rejected"] += 1
+                    click.echo(f"{kind} seed {seed}: search {result.lower!r}: {verdict.reason}")
+            named = {name: seen[name] for name in ("proofs", "not served", "rejected")}
+            rows.append({"kind": kind, **named, "seconds": round(time.perf_counter() - began)})
+    click.echo(markdown(f"Honest proofs, from seed {first}", rows))
+
+
+@main.command()
 @click.option("--modules", default="", help="Modules of the checker, separated by commas; all by default.")
 @click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Take every n-th mutant.")
 def mutate(modules: str, every: int) -> None:

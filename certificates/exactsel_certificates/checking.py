@@ -17,6 +17,7 @@ import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import PREPARED_VERSION, MalformedError, Proof
+from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
@@ -118,7 +119,17 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     ------
     MalformedError
         When the file's tree is no tree.
+
+    Notes
+    -----
+    A problem outside the domain of FORMAT.md is rejected before a region is read.
     """
+    try:
+        instance = admitted(instance)
+        if isinstance(instance, GivenInstance):
+            admitted(instance.plain)
+    except OutsideError as outside:
+        return _outside(proof, str(outside))
     about = _About(instance)
     mismatch = about.mismatch(proof)
     if mismatch:
@@ -131,8 +142,11 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     upper = _objective(instance, coef, proof.upper)
     smallest, regions, exact = math.inf, 0, 0
     inner, target = _as_searched(proof, instance, upper)
-    for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
-        smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    try:
+        for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
+            smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    except MemoryError:
+        smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
     if isinstance(instance, GivenInstance):
         smallest = instance.transfer.lower(smallest, upper, proof.scope != "")
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
@@ -143,6 +157,15 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     elif not upper <= proof.upper:
         reason = f"the model is said to cost at most {proof.upper!r}, but {upper!r} is what it costs."
     return about.verdict(proof, reason, lower, upper, coef, regions, exact)
+
+
+def _outside(proof: Proof, reason: str) -> Verdict:
+    """The verdict on any proof about a problem outside the domain."""
+    return Verdict(
+        verified=False, reason=reason, lower=0.0, upper=math.inf, claimed_lower=proof.lower, claimed_upper=proof.upper,
+        support=(), coef=np.zeros(0), scope="", regions=0, exact_regions=0, problem_hash="",
+        problem="outside the domain of proof files", assumed=(),
+    )  # fmt: skip
 
 
 def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
@@ -179,9 +202,9 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
     n, d = instance.A.shape
     batch = int(max(1, min(1024, BATCH_BYTES // (8 * (n + 8 * d)))))
     if isinstance(instance, ColumnInstance):
-        selections = SelectionBounds(instance, proof.scope != "")
+        selections = SelectionBounds(instance, proof.scope != "", proof.lower, exact_limit)
         for leaves in closed_regions(proof.tree, first_region(d), instance.k, batch):
-            yield _eigenvalue_bounds(selections, leaves), 0
+            yield _eigenvalue_bounds(selections, leaves), selections.exact_regions
         return
     regions = RegressionRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.must_have, instance.must_not)

@@ -1,7 +1,7 @@
 """The proof file `.exsel`: a header, then raw arrays (FORMAT.md tells the layout).
 
-Reading never believes a size: everything the header announces is held against the size of the file before memory is
-set aside, and the arrays are views of the bytes read.
+Reading never believes a size: what the header announces is held against the size of the file, or where that has none (a
+pipe) against a limit, before memory is set aside, and the arrays are views of the bytes read.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,15 @@ PREPARED_VERSION = 2
 """Of files about problems with row weights, an intercept or scaled columns, all data as given."""
 
 MOST_HEADER_BYTES = 65536
+
+MOST_BYTES = 4 * 2**30
+"""A larger file is not read unless the caller says so."""
+
+CHUNK_BYTES = 2**20
+"""What is read at a time where the size of a file is not known."""
+
+MOST_SHOWN = 60
+"""Characters of what a file says that go into a sentence."""
 
 ARRAYS: dict[str, tuple[str, ...]] = {
     "curvature": ("<f8",),
@@ -102,32 +111,83 @@ def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int
     return len(text).to_bytes(8, "little") + text
 
 
-def read_proof(path: str | os.PathLike[str]) -> Proof:
-    """Read a proof file.
+def read_proof(path: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> Proof:
+    """Read a proof file: no more of it than its header announces, and no more than ``most_bytes``.
 
     Raises
     ------
     MalformedError
-        When it is not one, in one sentence.
+        When it is not one, or too large, in one sentence.
     OSError
         When it cannot be read at all.
     """
-    data = Path(path).read_bytes()
-    return parse_proof(data)
+    try:
+        with Path(path).open("rb") as stream:
+            first = _some(stream, 8)
+            size = _header_size(first, 8 + MOST_HEADER_BYTES)
+            text = _some(stream, size)
+            total = 8 + _header_size(first, 8 + len(text)) + sum(count * width for count, width in _sizes(text))
+            if total > most_bytes:
+                raise MalformedError(
+                    f"the header announces {total} bytes, but no more than {most_bytes} are read; raise this limit if "
+                    f"the file is meant to be so large."
+                )
+            # One byte more shows whether anything follows.
+            return parse_proof(first + text + _some(stream, total - 8 - size + 1))
+    except MemoryError:
+        raise MalformedError("the file needs more memory than there is; check it on a larger machine.") from None
+
+
+def _some(stream: IO[bytes], count: int) -> bytes:
+    """The next ``count`` bytes, or what there is of them; memory grows with what has come."""
+    parts: list[bytes] = []
+    while count > 0:
+        part = stream.read(min(count, CHUNK_BYTES))
+        if not part:
+            break
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _header_size(data: bytes, available: int) -> int:
+    size = int.from_bytes(data[:8], "little")
+    if len(data) == 8 and size > MOST_HEADER_BYTES:
+        raise MalformedError(
+            f"the file announces a header of {size} bytes, but {MOST_HEADER_BYTES} is the most there may be; it is no "
+            f"proof."
+        )
+    if len(data) < 8 or size > available - 8:
+        raise MalformedError(
+            f"the file has {available if len(data) == 8 else len(data)} bytes and announces a header of {size}; it is "
+            f"cut off or no proof."
+        )
+    return size
+
+
+def _sizes(text: bytes) -> Iterator[tuple[int, int]]:
+    """Number of entries and bytes of an entry of each array a header announces."""
+    for entry, name in zip(_header(text)["arrays"], ARRAYS, strict=True):
+        kind, count = _described(entry, name)
+        yield count, np.dtype(kind).itemsize
 
 
 def parse_proof(data: bytes) -> Proof:
     """A proof from the bytes of its file; :class:`MalformedError` as for :func:`read_proof`."""
-    size = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or size > min(MOST_HEADER_BYTES, len(data) - 8):
-        raise MalformedError(
-            f"the file has {len(data)} bytes and announces a header of {size}; it is cut off or no proof."
-        )
+    size = _header_size(data[:8], len(data))
     header = _header(data[8 : 8 + size])
     entries: dict[str, Any] = {**_entries(header), **_arrays(header["arrays"], data, 8 + size)}
     proof = Proof(**entries)
     _check_arrays(proof)
     return proof
+
+
+def _shown(value: Any) -> str:
+    """What a file says, for a sentence: nothing that is long or deep."""
+    if not isinstance(value, str | int | float | None):
+        return f"a {type(value).__name__}"
+    text = ascii(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def _header(text: bytes) -> dict[str, Any]:
@@ -138,12 +198,11 @@ def _header(text: bytes) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != "exsel":
         raise MalformedError("the header does not say that this is a proof file.")
     if type(header.get("version")) is not int or header["version"] not in (VERSION, PREPARED_VERSION):
-        raise MalformedError(
-            f"the file's version is {header.get('version')!r}; this program reads {VERSION} and {PREPARED_VERSION}."
-        )
+        found = _shown(header.get("version"))
+        raise MalformedError(f"the file's version is {found}; this program reads {VERSION} and {PREPARED_VERSION}.")
     for name in FLAGS:
         if header.get(name) is not None and header[name] is not True:
-            raise MalformedError(f"the header's {name} is {header[name]!r}, neither true nor null.")
+            raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")
     if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != len(ARRAYS):
         raise MalformedError(f"the header must list {len(ARRAYS)} arrays.")
     return header
@@ -155,19 +214,20 @@ def _entries(header: dict[str, Any]) -> dict[str, Any]:
     for name in ("n", "d", "k"):
         value = header.get(name)
         if type(value) is not int or not 0 <= value < 2**31:
-            raise MalformedError(f"the header's {name} is {value!r}, not a size.")
+            raise MalformedError(f"the header's {name} is {_shown(value)}, not a size.")
         entries[name] = value
     groups = header.get("groups")
     if groups is not None and not (type(groups) is int and 0 < groups < 2**31):
-        raise MalformedError(f"the header's groups is {groups!r}, neither null nor a number of groups.")
+        raise MalformedError(f"the header's groups is {_shown(groups)}, neither null nor a number of groups.")
     entries["groups"] = groups
     for name in ("family", "loss", "problem_hash", "scope"):
         value = header.get(name)
         if not isinstance(value, str):
-            raise MalformedError(f"the header's {name} is {value!r}, not a text.")
+            raise MalformedError(f"the header's {name} is {_shown(value)}, not a text.")
         entries[name] = value
     if entries["scope"] not in SCOPES:
-        raise MalformedError(f"the claim is made for '{entries['scope']}', which this format does not know.")
+        scope = _shown(entries["scope"])
+        raise MalformedError(f"the claim is made for {scope}, which this format does not know.")
     for name in ("lower", "upper"):
         entries[name] = _finite(name, header.get(name))
     return entries
@@ -179,27 +239,33 @@ def _finite(name: str, text: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        raise MalformedError(f"the header's {name} is {text!r}, not a finite number in hexadecimal.")
+        raise MalformedError(f"the header's {name} is {_shown(text)}, not a finite number in hexadecimal.")
     return value
 
 
 def _arrays(listed: list[Any], data: bytes, start: int) -> dict[str, NDArray[Any]]:
     """Views of the arrays, which fill the rest of the file without holes."""
     arrays: dict[str, NDArray[Any]] = {}
-    for entry, (name, types) in zip(listed, ARRAYS.items(), strict=True):
-        if not (isinstance(entry, list) and len(entry) == 3 and entry[0] == name and entry[1] in types):
-            raise MalformedError(f"the header describes {entry!r} where the array {name} is expected.")
-        count = entry[2]
-        if type(count) is not int or not 0 <= count <= len(data):
-            raise MalformedError(f"the array {name} is said to have {count!r} entries.")
-        end = start + count * np.dtype(entry[1]).itemsize
+    for entry, name in zip(listed, ARRAYS, strict=True):
+        kind, count = _described(entry, name)
+        end = start + count * np.dtype(kind).itemsize
         if end > len(data):
-            raise MalformedError(f"the array {name} is cut off.")
-        arrays[name] = np.frombuffer(data, dtype=entry[1], count=count, offset=start)
+            raise MalformedError(f"the array {name} is cut off: {count} entries do not fit into the file.")
+        arrays[name] = np.frombuffer(data, dtype=kind, count=count, offset=start)
         start = end
     if start != len(data):
         raise MalformedError(f"{len(data) - start} bytes follow the last array.")
     return arrays
+
+
+def _described(entry: Any, name: str) -> tuple[str, int]:
+    """Type and number of entries of an array, as the header has them."""
+    if not (isinstance(entry, list) and len(entry) == 3 and entry[0] == name and entry[1] in ARRAYS[name]):
+        raise MalformedError(f"the header does not describe the array {name} where that is expected.")
+    count = entry[2]
+    if type(count) is not int or count < 0:
+        raise MalformedError(f"the array {name} is said to have {_shown(count)} entries.")
+    return str(entry[1]), count
 
 
 def _check_arrays(proof: Proof) -> None:

@@ -168,8 +168,9 @@ class ExactBounds:
         about = self.instance
         if not about.intercept:
             return w, z, residual
-        row = np.array([[float(_fraction(value, z.exponent)) for value in z.values]])
-        level = scaled(find_levels(about.loss, about.delta, about.y, about.weights, row)[:1])
+        row = np.array([[nearest(_fraction(value, z.exponent)) for value in z.values]])
+        with np.errstate(all="ignore"):
+            level = scaled(find_levels(about.loss, about.delta, about.y, about.weights, row)[:1])
         exponent = min(z.exponent, level.exponent, self.y.exponent)
         moved = z.at(exponent) + level.at(exponent)[0]
         return w, Scaled(moved, exponent), Scaled(moved - self.y.at(exponent), exponent)
@@ -224,8 +225,15 @@ def _root(value: Fraction) -> int:
     return math.isqrt((value.numerator << (2 * bits)) // value.denominator)
 
 
+def nearest(value: Fraction) -> float:
+    """About the value, within what doubles can be."""
+    return float(min(max(value, -LARGEST), LARGEST))
+
+
 def _chance(t: Fraction) -> int:
     """1 / (1 + exp(t)) in units of 2^-BITS, nearly."""
+    if abs(t) > BITS:
+        return 0 if t > 0 else 2**BITS
     with localcontext() as context:
         context.prec = DIGITS
         small = (-abs(_decimal(t))).exp()

@@ -6,13 +6,14 @@ otherwise: the bound of a region with one place left, which is the best of all s
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.rigorous import TINY, RigorousBounds, States, U, gamma
+from exactsel_certificates.rigorous import DENSE_UP_TO, TINY, RigorousBounds, States, U, gamma
 from exactsel_certificates.walk import FREE, IN, OUT
 
 MOST_ENTRIES = 4_000_000
@@ -27,10 +28,28 @@ class Fits:
         self.bounds = bounds
         with np.errstate(all="ignore"):
             self.scale = np.where(bounds.norms > 0, bounds.norms, 1.0)
-            unit = bounds.A / self.scale
-            self.H = unit.T @ unit + np.diag(instance.lam / self.scale / self.scale)
-            self.b = unit.T @ bounds.y
+            self.unit = bounds.A / self.scale
+            self.ridge = instance.lam / self.scale / self.scale
+            self.b = self.unit.T @ bounds.y
             self.target = float(np.sqrt(bounds.y @ bounds.y)) * (1.0 + gamma(bounds.n))
+
+    def affordable(self, m: int) -> bool:
+        """Whether a square table of m columns takes no more memory than the data, or little."""
+        return bool(m <= max(DENSE_UP_TO, self.bounds.n))
+
+    @cached_property
+    def H(self) -> FloatArray:
+        """The Hessian (d, d) in columns of length one; only for an affordable number of columns."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.unit.T @ self.unit + np.diag(self.ridge))
+
+    def hessian_of(self, columns: NDArray[np.intp]) -> FloatArray:
+        """The rows and columns (m, m) of the Hessian for some columns."""
+        if self.affordable(len(self.b)):
+            return self.H[np.ix_(columns, columns)]
+        part = self.unit[:, columns]
+        with np.errstate(all="ignore"):
+            return np.asarray(part.T @ part + np.diag(self.ridge[columns]))
 
     def on_regions(self, states: States, k: int) -> FloatArray:
         """The fit (B, d) on S and C of each region, on S alone where no place is left; zeros where that fails."""
@@ -43,6 +62,10 @@ class Fits:
         sizes = np.sum(used, axis=1)
         for size in np.unique(sizes[sizes > 0]).tolist():
             rows = np.flatnonzero(sizes == size)
+            if not self.affordable(len(self.b)):
+                for row in rows.tolist():
+                    self._fit_alone(row, np.flatnonzero(used[row]), W)
+                continue
             step = max(1, MOST_ENTRIES // (size * size))
             for first in range(0, len(rows), step):
                 self._fit(rows[first : first + step], used, size, W)
@@ -54,6 +77,18 @@ class Fits:
         columns = np.nonzero(used[rows])[1].reshape(len(rows), size)
         systems = self.H[columns[:, :, None], columns[:, None, :]]
         W[rows[:, None], columns] = solve_each(systems, self.b[columns][:, :, None])[:, :, 0]
+
+    def _fit_alone(self, row: int, columns: NDArray[np.intp], W: FloatArray) -> None:
+        if self.affordable(columns.size):
+            systems = self.hessian_of(columns)[None]
+            W[row, columns] = solve_each(systems, self.b[columns][None, :, None])[0, :, 0]
+        elif self.instance.lam > 0:
+            # With many more columns than rows the same fit comes from a system of the size of the rows.
+            A = self.bounds.A[:, columns]
+            system = A @ A.T + self.instance.lam * np.eye(self.bounds.n)
+            W[row, columns] = self.scale[columns] * (
+                A.T @ solve_each(system[None], self.bounds.y[None, :, None])[0, :, 0]
+            )
 
     def additions(self, states: States, curvature: FloatArray) -> FloatArray:
         """Bounds of one or more regions with exactly one place left and a candidate: the cheapest single addition.

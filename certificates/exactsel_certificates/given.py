@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from exactsel_certificates.exact import ExactBounds, Scaled, float_above, logistic_loss, scaled
+from exactsel_certificates.exact import ExactBounds, Scaled, float_above, logistic_loss, nearest, scaled
 from exactsel_certificates.formula import FloatArray, Instance, objective
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
@@ -121,10 +121,11 @@ class GivenInstance(Instance):
         counted = np.ones(self.y.size, dtype=np.bool_) if self.weights is None else self.weights > 0
         values = rows.values[counted]
         middle = sorted(values.tolist())[len(values) // 2]
-        near = np.array([float(Fraction(int(v - middle)) * Fraction(2) ** rows.exponent) for v in values])
+        near = np.array([nearest(Fraction(int(v - middle)) * Fraction(2) ** rows.exponent) for v in values])
         y = np.zeros(near.size) if residuals else self.y[counted]
         w = None if self.weights is None else self.weights[counted]
-        level = scaled(find_levels(self.loss, self.delta, y, w, near[None])[:1])
+        with np.errstate(all="ignore"):
+            level = scaled(find_levels(self.loss, self.delta, y, w, near[None])[:1])
         exponent = min(rows.exponent, level.exponent)
         at = Scaled(rows.values - middle, rows.exponent).at(exponent)
         return Scaled(at + level.at(exponent)[0], exponent)
@@ -135,19 +136,26 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
     x = np.asarray(coef, dtype=np.float64)
     used = np.flatnonzero(x)
     given = isinstance(instance, GivenInstance)
-    plain, inner = (
-        (instance.plain, x * instance.prepared.scale) if isinstance(instance, GivenInstance) else (instance, x)
-    )
-    alone = Instance(
-        plain.A[:, used], plain.y, used.size, plain.loss, plain.lam, plain.delta,
-        weights=plain.weights, intercept=plain.intercept,
-    )  # fmt: skip
-    value = model_objective(alone, inner[used])
-    if isinstance(instance, GivenInstance):
-        value = instance.transfer.upper(value, x)
-    if value <= objective(alone, inner[used]) * (1.0 + CLOSE_ENOUGH) or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
+    with np.errstate(all="ignore"):
+        plain, inner = _prepared(instance, x)
+        alone = Instance(
+            plain.A[:, used], plain.y, used.size, plain.loss, plain.lam, plain.delta,
+            weights=plain.weights, intercept=plain.intercept,
+        )  # fmt: skip
+        value = model_objective(alone, inner[used])
+        if isinstance(instance, GivenInstance):
+            value = instance.transfer.upper(value, x)
+        close = value <= objective(alone, inner[used]) * (1.0 + CLOSE_ENOUGH)
+    if close or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
         return value
     return min(value, exactly_above(instance if given else alone, x if given else x[used]))
+
+
+def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
+    """The prepared problem and the coefficients of its columns."""
+    if isinstance(instance, GivenInstance):
+        return instance.plain, x * instance.prepared.scale
+    return instance, x
 
 
 def exactly_above(instance: Instance, coef: FloatArray) -> float:

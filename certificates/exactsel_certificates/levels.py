@@ -23,6 +23,9 @@ BALANCED = 1e-15
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
 
+SMALLEST_PART = 1e-60
+"""The same where one side is less than this part of the other."""
+
 
 def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
     """For each row of Z (P, n) about the c that makes the weighted slopes at Z + c sum to zero.
@@ -81,6 +84,7 @@ def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple
 def side_parts(plus: Any, minus: Any) -> tuple[FloatArray, FloatArray]:
     """What the positive and the negative slopes are multiplied by, from the sums of both (P,); 0 for both if tiny."""
     smaller, larger = np.minimum(plus, minus), np.maximum(plus, minus)
-    part = np.where(smaller > TOO_SMALL, smaller / np.where(larger > 0, larger, 1.0), 0.0)
-    whole = np.where(smaller > TOO_SMALL, 1.0, 0.0)
+    enough = (smaller > TOO_SMALL) & (smaller > SMALLEST_PART * larger)
+    part = np.where(enough, smaller / np.where(larger > 0, larger, 1.0), 0.0)
+    whole = np.where(enough, 1.0, 0.0)
     return np.where(plus > minus, part, whole), np.where(plus > minus, whole, part)

@@ -6,7 +6,7 @@ tried, and the last is exact arithmetic. What is reported is the best of what wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
-from exactsel_certificates.fits import Fits
+from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
 from exactsel_certificates.walk import FREE, IN, OUT, Leaves
@@ -145,10 +145,11 @@ class RegressionRegions:
             result[rows] = self._at_region_fits(states[rows])
         rows = np.flatnonzero(single)
         for curvature in self._curvatures()[:1]:
-            if rows.size and not self.instance.groups:
+            if rows.size and not self.instance.groups and self.fits.affordable(self.plain.d):
                 result[rows] = self.fits.additions(states[rows], curvature)
         for row in rows[~(result[rows] >= self.target)].tolist():
-            result[row] = max(result[row], float(np.min(self._at_region_fits(_each_addition(states[row])))))
+            parts = _each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
+            result[row] = max(result[row], min(float(np.min(self._at_region_fits(part))) for part in parts))
         return result
 
     def _at_region_fits(self, states: States) -> FloatArray:
@@ -187,8 +188,11 @@ class RegressionRegions:
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
         m = len(columns)
         room = 1.01 * m * (gamma(self.plain.n + 8) + gamma(m + 8))
-        gram = self.fits.H[np.ix_(columns, columns)]
         curvature = np.ones(self.plain.d)
+        if m > self.plain.n:  # dependent
+            curvature[columns] = np.nan
+            return curvature
+        gram = self.fits.hessian_of(np.array(columns, dtype=np.intp))
         independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
         with np.errstate(all="ignore"):
             own = room * self.fits.scale[columns] ** 2
@@ -208,7 +212,9 @@ class RegressionRegions:
         useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
         x = [Fraction(0) if useless else Fraction(value) for value in w.tolist()]
         try:
-            inverse = np.linalg.pinv(self.fits.H[np.ix_(columns, columns)], rcond=cut, hermitian=True)
+            if not self.fits.affordable(len(columns)):
+                return x
+            inverse = np.linalg.pinv(self.fits.hessian_of(np.array(columns, dtype=np.intp)), rcond=cut, hermitian=True)
             for _ in range(STEPS):
                 step = inverse @ (self._exact_bounds().gradient(columns, x) / scale) / scale
                 changes = [Fraction(change) for change in step.tolist()]
@@ -241,13 +247,15 @@ class RegressionRegions:
         return result
 
 
-def _each_addition(state: NDArray[np.uint8]) -> States:
-    """The regions that put in one candidate and leave out the others."""
+def _each_addition(state: NDArray[np.uint8], most: int) -> Iterator[States]:
+    """The regions that put in one candidate and leave out the others, at most so many at a time."""
     candidates = np.flatnonzero(state == FREE)
     alone = np.where(state == FREE, np.uint8(OUT), state)
-    states = np.tile(alone, (len(candidates), 1))
-    states[np.arange(len(candidates)), candidates] = IN
-    return states
+    for first in range(0, len(candidates), most):
+        part = candidates[first : first + most]
+        states = np.tile(alone, (len(part), 1))
+        states[np.arange(len(part)), part] = IN
+        yield states
 
 
 def eigenvalue_rows(leaves: Leaves) -> list[int]:

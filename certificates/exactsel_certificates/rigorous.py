@@ -3,7 +3,24 @@
 Assumed: IEEE doubles rounded to nearest, sums of products in any order (with or without fused operations, but no
 Strassen-like products), and for logistic loss logarithms within 16 units of 2^-53. With u = 2^-53, a sum of m products
 is then off by at most gamma(m) times the sum of their absolute values; Cauchy and Schwarz turn that into lengths of
-vectors. Overflow makes a bound -inf or nan, which proves nothing; what underflow can hide is in :data:`TINY`.
+vectors. Overflow makes a bound -inf or nan, which proves nothing.
+
+Underflow, gradual or flushed to zero, adds at most ETA = 2^-1022 to a product or quotient, and nothing to a sum. In the
+domain (domain.py) columns and y are zero or at least 1e-60 long, their entries, lam and delta at most 1e60, lam and
+delta at least 1e-60, weights between 1e-30 and 1e30, and curvatures between 1e-200 and 1e200; points may hold any
+doubles. :data:`TINY` is 1e17 ETA, and it is allowed for wherever ETA may enter:
+
+* in each entry of Ax and A'b, a sum of n or d products, by ``n TINY`` in its error;
+* in lengths, which are off by ETA where all entries are that small, in the bracket that is multiplied by the length of
+  a column: ``TINY`` times 1e60 is still nothing beside what doubles know of a column of that length;
+* in the value of each row, which is multiplied by a weight: ``TINY`` times the sum of the weights;
+* in squares of coefficients, which are multiplied by lam: ``TINY`` for each of them in the bracket;
+* in terms and their sums, by the ``TINY`` of the last step. Terms are divided by square roots of curvatures before they
+  are squared: what vanishes then is below ETA.
+
+Squares of the longest columns, of y, of lam and their products with 2^-53 stay far above ETA, so relative allowances
+are what they seem. The shares of levels.py are at least 1e-60 or zero, so that their products with weights do not
+vanish either.
 
 Lengths are rounded upwards, so every number below that is called ``error`` or ``size`` is an upper estimate.
 """
@@ -25,6 +42,13 @@ ROUNDED = 1.0 + 2.0**-49
 """A factor that makes up for a handful of roundings."""
 
 TINY = 1e-290
+"""What is allowed for underflow, see above."""
+
+DENSE_UP_TO = 4096
+"""Columns up to which square tables of them are made; beyond it only where that takes no more than the data."""
+
+LARGEST_CURVATURE = 1e200
+"""Curvatures above this, or below its inverse, are not used."""
 
 States = NDArray[np.uint8]
 
@@ -127,7 +151,7 @@ class RigorousBounds:
             return self._at_slopes(B)
         with np.errstate(all="ignore"):
             V = B @ self.A
-            error = self.norms * (gamma(self.n + 2) * lengths(B))[:, None] + self.n * TINY
+            error = self.norms * (gamma(self.n + 2) * lengths(B) + TINY)[:, None] + self.n * TINY
             terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
             return Evaluated(self._minus_conjugate(B), self._per_unit(terms))
 
@@ -156,11 +180,11 @@ class RigorousBounds:
             shares = np.where(rising, plus, minus)
             B = B * shares
             V = B @ self.A
-            error = self.norms * (gamma(3 * self.n + 32) * lengths(B))[:, None] + self.n * TINY
+            error = self.norms * (gamma(3 * self.n + 32) * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
             terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
             rows, sizes = self._conjugate_rows(G)
             value = np.sum(shares * w * rows, axis=1)
-            value = value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1)
+            value = value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1) - TINY * np.sum(w)
             return Evaluated(value, self._per_unit(terms))
 
     def _conjugate_rows(self, G: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -207,6 +231,9 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
     """
     A = np.asarray(instance.A, dtype=np.float64)
     n, d = A.shape
+    if d > max(n, DENSE_UP_TO):
+        # Dependent columns leave no curvature but the ridge's: a table of d x d numbers would only take memory.
+        return bool(np.all(curvature == instance.lam))
     with np.errstate(all="ignore"):
         hessian = A.T @ A
         # One per cent is far more than its own rounding.
@@ -215,7 +242,8 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
         entries = 4 * U * (trace + float(np.sum(curvature)))
         room = (gamma(d + 4) + gamma(n + 4)) * trace + entries + (n + d) * TINY
         lowered = M - room * np.eye(d)
-    if not np.all(np.isfinite(lowered)) or not np.all(curvature > 0):
+    sound = np.all(curvature >= 1 / LARGEST_CURVATURE) and np.all(curvature <= LARGEST_CURVATURE)
+    if not np.all(np.isfinite(lowered)) or not sound:
         return False
     return runs_to_its_end(lowered)
 
@@ -235,7 +263,7 @@ def model_objective(instance: Instance, x: Any) -> float:
     n, d = A.shape
     with np.errstate(all="ignore"):
         z = A @ x
-        # What underflow does to a row, about d 2^-1074, is less than the factor and the TINY at the end allow for.
+        # What underflow does to a prediction is less than the factor and the TINY at the end allow for.
         error = gamma(d) * (np.abs(A) @ np.abs(x)) + 2 * U * (np.abs(z) + np.abs(y))
         if instance.intercept:
             level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
@@ -246,8 +274,9 @@ def model_objective(instance: Instance, x: Any) -> float:
             rows = np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t)))
         else:
             size = np.abs(z - y) + error
-            steep = np.minimum(size, instance.delta)
+            steep = np.minimum(size, instance.delta) if instance.loss == "huber" else size
             rows = steep * (size - 0.5 * steep)
-        rows = rows if instance.weights is None else instance.weights * rows
-        value = float(np.sum(rows) + 0.5 * instance.lam * np.sum(x * x)) * (1.0 + gamma(n + d + 32)) + TINY
+        rows = rows if instance.weights is None else instance.weights * (rows + TINY)
+        squares = np.sum(x * x) + TINY * np.count_nonzero(x)
+        value = float(np.sum(rows) + 0.5 * instance.lam * squares) * (1.0 + gamma(n + d + 32)) + TINY
     return value if np.isfinite(value) else np.inf

@@ -9,6 +9,7 @@ most the r largest singular values of Pi E, so with dist_r the distance to the m
 Its square root moves by no more than E and Pi E do (in the Frobenius norm), which is how rounding enters: a projection
 computed from columns of length one whose smallest singular value is at least s, with a residual of at most e, is turned
 by at most e / s. s is verified by a Cholesky factorisation; singular values are trusted to 16 (n + d) 2^-53 ||A||.
+Where that falls short of the target, projections are exact (exact_selections.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.exact_selections import ExactSelections
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import ROUNDED, TINY, U, gamma, lengths, runs_to_its_end
 
@@ -45,10 +47,20 @@ class Span(NamedTuple):
 
 
 class SelectionBounds:
-    """Bound to one matrix; ``bounded`` says whether the claim speaks of bounded reconstructions only."""
+    """Bound to one matrix; ``bounded`` says whether the claim speaks of bounded reconstructions only.
 
-    def __init__(self, instance: ColumnInstance, bounded: bool) -> None:
+    Bounds below ``target`` are made better by exact arithmetic, as long as ``exact_limit`` multiplications last.
+    """
+
+    def __init__(
+        self, instance: ColumnInstance, bounded: bool, target: float = -math.inf, exact_limit: float = 0.0
+    ) -> None:
+        self.instance = instance
         self.k = instance.k
+        self.target = target
+        self.exact_regions = 0
+        self._exact: ExactSelections | None = None
+        self._work_left = exact_limit
         self.A = np.ascontiguousarray(instance.A, dtype=np.float64)
         self.n, self.d = self.A.shape
         self.bounded = bounded
@@ -64,8 +76,25 @@ class SelectionBounds:
             with np.errstate(all="ignore"):
                 value = self._bound(list(inside), list(candidates))
         except np.linalg.LinAlgError:  # numbers beyond doubles
+            value = 0.0
+        value = value if math.isfinite(value) else 0.0
+        return value if value >= self.target else max(value, self._exactly(sorted(inside), sorted(candidates)))
+
+    def _exactly(self, inside: list[int], candidates: list[int]) -> float:
+        """The same by exact projections; 0 where the work left does not allow for them."""
+        work = 2.0 * self.d * self.d * (len(inside) + len(candidates) + 1)
+        work += 0.0 if self._exact is not None else 1.0 * self.n * self.d * self.d
+        if work > self._work_left:
             return 0.0
-        return value if math.isfinite(value) else 0.0
+        self._work_left -= work
+        self.exact_regions += 1
+        if self._exact is None:
+            self._exact = ExactSelections(self.instance, RECONSTRUCTION)
+        places = max(0, self.k - len(inside))
+        try:
+            return self._exact.bound(inside, candidates, places, self.bounded)
+        except np.linalg.LinAlgError:
+            return 0.0
 
     def _bound(self, inside: list[int], candidates: list[int]) -> float:
         places = self.k - len(inside)

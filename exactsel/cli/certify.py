@@ -8,6 +8,7 @@ import click
 
 from exactsel.cli.options import (
     SIGNALS,
+    catch_signals,
     exit_code,
     output_options,
     problem_options,
@@ -18,6 +19,7 @@ from exactsel.cli.options import (
     search_settings,
     verify_text,
 )
+from exactsel.cli.talk import say
 
 
 @click.command("certify")
@@ -56,12 +58,13 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
             )
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
+    catch_signals()
     certified = certify(problem, callback=log, proof=arguments["proof"], signals=SIGNALS, **candidate, **settings)
     if arguments["as_json"]:
-        click.echo(certified.to_json())
+        say(certified.to_json())
     else:
-        click.echo(str(certified))
+        say(str(certified))
         if certified.result.proof is not None:
-            click.echo(f"check it     {verify_text(certified.result.proof)}")
-        click.echo(result_table(certified.result))
+            say(f"check it     {verify_text(certified.result.proof)}")
+        say(result_table(certified.result))
     return exit_code(certified.reached, certified.result.termination)

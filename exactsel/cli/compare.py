@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, command_text, exit_code, problem_options, read_problem
+from exactsel.cli.options import SIGNALS, catch_signals, command_text, exit_code, problem_options, read_problem
+from exactsel.cli.talk import say
 
 
 @click.command("compare")
@@ -29,6 +30,7 @@ def command(heuristics: str | None, as_json: bool, page_file: str | None, **argu
     Exit code 0 means that the exact search proved its model, 1 that a gap is left; the methods' gaps are certified
     either way.
     """
+    from exactsel.cli.output import attempted
     from exactsel.comparing import compare
     from exactsel.files import check_target, write_bytes
     from exactsel.report.comparison import comparison_table
@@ -37,11 +39,13 @@ def command(heuristics: str | None, as_json: bool, page_file: str | None, **argu
     problem = read_problem(arguments)
     names = ("time_limit", "eps", "rel_eps", "seed", "threads")
     options = {name: arguments[name] for name in names}
+    catch_signals()
     comparison = compare(problem, heuristics, signals=SIGNALS, alone=page_file is not None, **options)
     if page_file is not None:
         from exactsel.report.comparison_page import comparison_page
 
         page = comparison_page(comparison, command=command_text(left_out=("page_file", "as_json")))
-        write_bytes(page_file, page.encode())
-    click.echo(comparison.to_json() if as_json else comparison_table(comparison))
+        with attempted():
+            write_bytes(page_file, page.encode())
+    say(comparison.to_json() if as_json else comparison_table(comparison))
     return exit_code(comparison.result.reached, comparison.result.termination)

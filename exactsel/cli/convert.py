@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import problem_options, read_file, read_weights, warnings_as_lines
+from exactsel.cli.talk import say
 
 
 @click.command("convert")
@@ -35,4 +36,4 @@ def command(out: str, **arguments: Any) -> None:
         instance = replace(instance, y=None)
     write_instance(out, instance)
     rows, columns = instance.A.shape
-    click.echo(f"{out}: n={rows} d={columns}{'' if instance.y is None else ', with a target'}", err=True)
+    say(f"{out}: n={rows} d={columns}{'' if instance.y is None else ', with a target'}", err=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from exactsel.cli.talk import say
+
 
 @click.command("generate")
 @click.argument("name")
@@ -21,6 +23,4 @@ def command(name: str, out: str, n: int | None, d: int | None, k: int | None, la
     instance = generate(name, n=n, d=d, k=k, seed=seed, lam=lam)
     write_instance(out, instance)
     rows, columns = instance.A.shape
-    click.echo(
-        f"{out}: {name}, n={rows} d={columns} k={instance.k} lam={instance.lam:g} loss={instance.loss}", err=True
-    )
+    say(f"{out}: {name}, n={rows} d={columns} k={instance.k} lam={instance.lam:g} loss={instance.loss}", err=True)

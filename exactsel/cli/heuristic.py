@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem
+from exactsel.cli.options import SIGNALS, catch_signals, exit_code, problem_options, read_problem
+from exactsel.cli.talk import say
 
 
 @click.command("heuristic")
@@ -35,10 +36,11 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     made = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
     names = ("seed", "time_limit", "eps", "rel_eps", "threads")
+    catch_signals()
     result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
     if not quiet:
-        click.echo(str(result), err=True)
-    click.echo(result.to_json() if as_json else result_table(result))
+        say(str(result), err=True)
+    say(result.to_json() if as_json else result_table(result))
     return exit_code(result.reached, result.termination)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from exactsel.cli.options import problem_options, read_file, read_problem, warnings_as_lines
+from exactsel.cli.talk import say
 
 
 @click.command("info")
@@ -32,7 +33,7 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     def show_columns() -> None:
         columns = None if as_json else read_columns(arguments["instance"])
         if columns is not None:
-            click.echo(column_table(columns))
+            say(column_table(columns))
 
     overrides = {name: arguments[name] for name in ("k", "loss", "lam", "delta")}
     try:
@@ -42,13 +43,13 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     except InputError:
         show_columns()
         raise
-    grouped = arguments["groups"] is not None or instance.groups is not None
+    grouped = arguments["problem"] == "regression" and (arguments["groups"] is not None or instance.groups is not None)
     if (root or grouped) and facts["problem_hash"] is not None:
         problem = read_problem(arguments, quiet=True)
         facts |= {**(group_facts(problem) if grouped else {}), **(root_facts(problem) if root else {})}
     if as_json:
-        click.echo(json.dumps(facts, allow_nan=False))
+        say(json.dumps(facts, allow_nan=False))
         return
     for name, value in facts.items():
         shown = f"{value:.6g}" if isinstance(value, float) and not math.isinf(value) else value
-        click.echo(f"{name:<20} {'-' if shown is None else shown}")
+        say(f"{name:<20} {'-' if shown is None else shown}")

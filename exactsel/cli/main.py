@@ -1,11 +1,14 @@
 """``exactsel``: the commands, loaded when used, and the exit codes.
 
 Exit codes: 0 the asked tolerance is proven; 1 finished honestly with a gap left; 2 wrong usage or unreadable input;
-3 a proof was rejected; 70 internal error; 130 interrupted, with the result of that moment still written.
+3 a proof was rejected; 70 internal error; 74 the result is whole, but a file or stream could not be written; 130
+interrupted, with the result of that moment still written.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from importlib import import_module
@@ -14,6 +17,7 @@ from typing import Any
 import click
 
 from exactsel import __version__
+from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
@@ -40,6 +44,14 @@ exactsel certify instances/diabetes.npz --support 2,3,8
 """
 
 
+class Carried(Exception):
+    """An exception on its way past click, which would take every EOFError for Ctrl-C and every EPIPE for stdout's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class LazyGroup(click.Group):
     """Lists commands without importing them."""
 
@@ -54,6 +66,13 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"exactsel.cli.{name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what it raises is told apart by :func:`main`, not by click."""
+        try:
+            return super().invoke(ctx)
+        except (EOFError, OSError) as error:
+            raise Carried(error) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Help texts from the table above, so that ``--help`` imports no command."""
         with formatter.section("Commands"):
@@ -67,32 +86,80 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line and end the process with its exit code."""
-    from exactsel.errors import ExactselError
+    """Run the command line and end the process with its exit code.
 
+    Without ``arguments`` the process is taken to be ours: Ctrl-C ends it within a second, at whatever moment.
+    """
     try:
-        code = cli.main(args=arguments, prog_name="exactsel", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = _complain("interrupted.", 130)
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except ExactselError as error:
-        code = _complain(f"Error: {error}", 2)
+        code = _guarded(arguments)
     except KeyboardInterrupt:
         code = _complain("interrupted.", 130)
-    except BrokenPipeError:
-        # The reader of stdout went away (as with `| head`); there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+    if code == 130 and arguments is None:
+        _end_without_waiting(code)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _guarded(arguments: list[str] | None) -> Any:
+    if arguments is None:
+        from exactsel.cli.interrupting import guard
+
+        guard()
+    from exactsel.cli.output import Stdout, noting_what_is_unwritten
+
+    before, stdout = sys.stdout, Stdout(sys.stdout)
+    sys.stdout = stdout
+    try:
+        with noting_what_is_unwritten() as unwritten:
+            code = _run(arguments)
+            stdout.flush()
+            unwritten.sentences.extend([stdout.sentence] if stdout.sentence is not None else [])
+            for sentence in unwritten.sentences:
+                _complain(f"Error: {sentence}", 0)
+            return unwritten.code(code)
+    finally:
+        sys.stdout = before
+
+
+def _run(arguments: list[str] | None) -> Any:
+    """The exit code of the command the arguments name."""
+    from exactsel.cli.output import UNWRITTEN
+    from exactsel.errors import ExactselError, OutputError
+
+    try:
+        try:
+            return cli.main(args=arguments, prog_name="exactsel", standalone_mode=False)
+        except Carried as carried:
+            raise carried.error from None
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _complain("interrupted.", 130)
+    except click.ClickException as error:
+        shown = io.StringIO()
+        error.show(shown)
+        with contextlib.suppress(OSError, ValueError):
+            say(shown.getvalue().rstrip("\n"), err=True)
+        return error.exit_code
+    except OutputError as error:
+        return _complain(f"Error: {error}", 2 if error.misnamed else UNWRITTEN)
+    except ExactselError as error:
+        return _complain(f"Error: {error}", 2)
+    except MemoryError:
+        return _complain("Error: this takes more memory than there is; give fewer rows or columns, or a smaller k.", 2)
     except Exception as error:
         if os.environ.get("EXACTSEL_DEBUG"):
             raise
         what = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(".")
-        code = _complain(f"Internal error: {what}. Set EXACTSEL_DEBUG=1 to see where; please report it.", 70)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _complain(f"Internal error: {what}. Set EXACTSEL_DEBUG=1 to see where; please report it.", 70)
+
+
+def _end_without_waiting(code: int) -> None:
+    """End the process although threads still compile kernels nobody waits for."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(message, err=True)
+    with contextlib.suppress(OSError, ValueError):  # with stderr gone, the exit code is all that is left
+        say_line(message)
     return code

@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
+from exactsel.cli.talk import say
 
 
 @click.command("near")
@@ -24,6 +33,8 @@ def command(tau: float, cap: int, as_json: bool, **arguments: Any) -> int:
     from exactsel.near import near_optimal
 
     problem = read_problem(arguments)
-    near = near_optimal(problem, tau, cap=cap, signals=SIGNALS, **search_settings(arguments))
-    click.echo(near.to_json() if as_json else str(near))
-    return 130 if near.termination == "interrupted" else 0 if near.complete else 1
+    settings = search_settings(arguments)
+    catch_signals()
+    near = near_optimal(problem, tau, cap=cap, signals=SIGNALS, **settings)
+    say(near.to_json() if as_json else str(near))
+    return exit_code(near.complete, near.termination)

@@ -9,10 +9,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+
+from exactsel import interrupts
+from exactsel.cli.talk import say_line
 
 if TYPE_CHECKING:
     from exactsel.instance import Instance
@@ -147,7 +151,7 @@ def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         if not quiet:
-            click.echo(f"Warning: {message}", err=True)
+            say_line(f"Warning: {message}")
 
 
 def read_file(arguments: dict[str, Any]) -> Instance:
@@ -215,13 +219,14 @@ def read_weights(path: str | None) -> Any:
     """The numbers in a file of weights."""
     if path is None:
         return None
-    import numpy as np
-
+    from exactsel.arrays import read_numbers
     from exactsel.errors import InputError
 
     try:
-        return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
-    except (OSError, ValueError) as error:
+        return read_numbers(Path(path))
+    except InputError:
+        raise
+    except Exception as error:  # damaged bytes make numpy, gzip and zlib raise nearly anything
         raise InputError(
             f"the weights cannot be read from {path} ({error}); give one number a line, or .npy."
         ) from None
@@ -322,8 +327,16 @@ def _given(kept: Sequence[str]) -> list[str]:
     return given
 
 
+def catch_signals() -> None:
+    """From here on the command at work ends with a result after a signal, and with exit code 130."""
+    from exactsel.search.watch import Watch
+
+    click.get_current_context().with_resource(Watch(None, SIGNALS))
+
+
 def exit_code(reached: bool, termination: str) -> int:
-    """0 proven, 1 a gap is left, 130 interrupted."""
-    if termination == "interrupted":
+    """0 proven, 1 a gap is left, 130 interrupted, be it after the search."""
+    watch = interrupts.in_main()
+    if termination == "interrupted" or (watch is not None and watch.interrupted):
         return 130
     return 0 if reached else 1

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, given_data, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    given_data,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
+from exactsel.cli.talk import say
 
 
 @click.command("path")
@@ -40,10 +50,11 @@ def command(
     problem. Exit code 0 means that the tolerance is proven for all of them, and that every list --near asked for is
     complete.
     """
+    from exactsel.cli.output import attempted
     from exactsel.criteria import Compared
     from exactsel.crossval import cross_validate
     from exactsel.errors import InputError
-    from exactsel.files import write_bytes
+    from exactsel.files import check_target, write_bytes
     from exactsel.path import solve_path
     from exactsel.report.path import draw_path, path_table
     from exactsel.report.terminal import terminal_width
@@ -58,8 +69,10 @@ def command(
     settings = search_settings(arguments)
     if k_max is not None:
         sizes = list(range(max(1, len(getattr(problem, "must_have", ()))), k_max + 1))
+    check_target(plot)
     style = None if plot is None else _style(plot)
     validation = None if folds is None else _folds_of(problem, folds, arguments)
+    catch_signals()
     path = solve_path(problem, sizes, weights, near=near, cap=cap, signals=SIGNALS, **settings)
     interrupted = path.interrupted
     compared = Compared(path)
@@ -71,10 +84,11 @@ def command(
             compared = Compared(path, cross_validate(**validation, **tried, signals=SIGNALS, **settings))
         except KeyboardInterrupt:
             interrupted = True
-    click.echo(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
+    say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
     if plot is not None:
-        write_bytes(plot, draw_path(compared, str(style)))
-    return 130 if interrupted else 0 if path.reached and path.complete else 1
+        with attempted():
+            write_bytes(plot, draw_path(compared, str(style)))
+    return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
 
 
 def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:

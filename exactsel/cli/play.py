@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
 
 
 @click.command("play")
@@ -32,6 +40,7 @@ def command(page_file: str, **arguments: Any) -> int:
     settings["batch"] = settings["batch"] or 1
     if settings["node_limit"] is None:
         settings["node_limit"] = 200
+    catch_signals()
     result = solve(problem, record=True, signals=SIGNALS, **settings)
     write_bytes(page_file, player_page(problem, result).encode())
     return exit_code(True, result.termination)

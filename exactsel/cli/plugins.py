@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from exactsel.cli.talk import say
+
 
 @click.command("plugins")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -16,10 +18,10 @@ def command(as_json: bool) -> None:
     found = {kind: registry.origins(kind) for kind in registry.KINDS}
     if as_json:
         rows = {kind: [origin._asdict() for origin in origins] for kind, origins in found.items()}
-        click.echo(json.dumps(rows))
+        say(json.dumps(rows))
         return
     width = max(len(origin.name) for origins in found.values() for origin in origins)
     for kind, origins in found.items():
         for origin in origins:
             package = f"{origin.package} {origin.version}"
-            click.echo(f"{kind:<12} {origin.name:<{width}}  {package:<20} {origin.object}")
+            say(f"{kind:<12} {origin.name:<{width}}  {package:<20} {origin.object}")

@@ -8,6 +8,7 @@ import click
 
 from exactsel.cli.options import (
     SIGNALS,
+    catch_signals,
     command_text,
     exit_code,
     output_options,
@@ -19,6 +20,7 @@ from exactsel.cli.options import (
     search_settings,
     verify_text,
 )
+from exactsel.cli.talk import say
 
 
 @click.command("solve")
@@ -35,6 +37,7 @@ def command(report: str | None, **arguments: Any) -> int:
     options override the file. With --problem css it finds the columns that best span all others. Exit code 0 means
     the tolerance is proven, 1 that a gap is left.
     """
+    from exactsel.cli.output import attempted
     from exactsel.files import check_target
     from exactsel.report.model import result_table
     from exactsel.solving import solve
@@ -43,6 +46,7 @@ def command(report: str | None, **arguments: Any) -> int:
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     log = progress_log(problem, arguments)
+    catch_signals()
     result = solve(
         problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS, **settings
     )
@@ -53,9 +57,10 @@ def command(report: str | None, **arguments: Any) -> int:
         from exactsel.report.run import write_report
 
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
-        write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
+        with attempted():
+            write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
     if arguments["as_json"]:
-        click.echo(result.to_json())
+        say(result.to_json())
     else:
-        click.echo(result_table(result))
+        say(result_table(result))
     return exit_code(result.reached, result.termination)

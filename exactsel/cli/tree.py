@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, exit_code, problem_options, read_problem, search_options, search_settings
+from exactsel.cli.options import (
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
+from exactsel.cli.talk import say
 
 
 @click.command("tree")
@@ -31,6 +40,7 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
     settings["subtrees"] = False  # what is walked whole is not seen
     if settings["node_limit"] is None:
         settings["node_limit"] = 500
+    catch_signals()
     result = solve(problem, record=True, signals=SIGNALS, **settings)
     graph = result.tree()
     if style in ("png", "svg"):
@@ -38,7 +48,7 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
     else:
         text = tree_as_dot(graph) if style == "dot" else tree_as_json(graph)
         if out is None:
-            click.echo(text)
+            say(text)
         else:
             write_bytes(out, text.encode())
     return exit_code(True, result.termination)

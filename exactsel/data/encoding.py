@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.arrays import read_bytes
+from exactsel.checks import column_number
 from exactsel.errors import InputError
 from exactsel.frames import Column
+from exactsel.sizes import Budget
 
 MOST_LEVELS = 100
 """A column of more different values than this is hardly a category."""
@@ -42,7 +45,10 @@ def one_hot_block(column: Column) -> list[Column]:
     if column.missing or column.kind == "dates":
         held = f"{column.missing} missing values" if column.missing else "dates"
         raise InputError(f"column {column.name} holds {held} and cannot be encoded; fill them in, or leave it out.")
-    entries: Any = np.array(column.texts) if column.values is None else column.values
+    if column.values is None and column.kind != "text":
+        raise InputError(f"column {column.name} holds {column.kind} and cannot be encoded; leave it out.")
+    # As objects, for an array of texts takes for each as much as for the longest, and drops NULs at their ends.
+    entries: Any = np.array(column.texts, dtype=object) if column.values is None else column.values
     levels = np.unique(entries).tolist()
     if len(levels) > MOST_LEVELS:
         raise InputError(
@@ -87,11 +93,14 @@ def _from_text(text: str) -> dict[str, list[int | str]]:
 
 def _from_file(file: Path) -> dict[str, list[int | str]]:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_bytes(file, Budget(file)).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the groups cannot be read from {file} ({error}); {HOW}.") from None
     if file.suffix.lower() == ".csv":
-        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+        try:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+        except csv.Error as error:
+            raise InputError(f"{file} is no table of cells ({error}); write lines of column,group.") from None
         if not rows or any(len(row) != 2 or not row[1] for row in rows):
             raise InputError(f"{file} does not hold two cells in every line; write lines of column,group.")
         named: dict[str, list[int | str]] = {}
@@ -100,19 +109,24 @@ def _from_file(file: Path) -> dict[str, list[int | str]]:
         return named
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not all(isinstance(held, list) for held in found.values()):
+    if not isinstance(found, dict) or not all(map(_is_list, found.values())):
         raise InputError(f'{file} is no JSON object of lists; write {{"group": ["column", "column"]}}.')
     return found
+
+
+def _is_list(held: Any) -> bool:
+    return isinstance(held, list) and all(type(entry) in (str, int) for entry in held)
 
 
 def _meant(entry: int | str, group: str, names: Sequence[str] | None, d: int) -> list[int | str]:
     """The columns a name, number or pattern stands for."""
     if not isinstance(entry, str) or (names is not None and entry in names):
         return [entry]
-    if entry.isdigit():
-        return [int(entry)]
+    number = column_number(entry)
+    if number is not None:
+        return [number]
     if "*" in entry or "?" in entry:
         found: list[int | str] = [j for j in range(d) if names is not None and fnmatchcase(names[j], entry)]
         if not found:

@@ -5,7 +5,7 @@ ending                             what it holds
 =================================  =============================================================================
 ``.npz``                           arrays A, y and parameters (:mod:`exactsel.instance`), or a scipy.sparse matrix
 ``.csv``, ``.tsv`` (also ``.gz``)  text table, names in the first line
-``.parquet``, ``.feather``         columns with names; needs polars or pyarrow
+``.parquet``, ``.feather``         columns with names; needs pyarrow
 ``.svm``, ``.svmlight``,           svmlight: the target first in each line; needs scikit-learn
 ``.libsvm`` (also ``.gz``)
 ``.mtx`` (also ``.mtx.gz``)        Matrix Market, the target in another file
@@ -17,25 +17,25 @@ Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options
 
 from __future__ import annotations
 
+import io
 import os
-import warnings
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from exactsel.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import read_text_table
-from exactsel.errors import ExactselError, InputError, UnsupportedError
-from exactsel.frames import Column, frame_columns, is_frame
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.files import is_file
+from exactsel.frames import Column, is_frame
 from exactsel.grouped import GroupedProblem, GroupSpec
-from exactsel.instance import MAX_ARRAY_BYTES, Instance, read_instance
+from exactsel.instance import Instance, read_instance
 from exactsel.losses.base import Loss
 from exactsel.problem import Problem
+from exactsel.sizes import Budget
 
 FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
 """Endings of file names that are read."""
@@ -115,10 +115,10 @@ def read_data(
     """
     file = Path(path)
     ending = _ending(file)
-    if ending == ".npz" and not _is_sparse_archive(file):
+    if ending == ".npz" and not is_sparse_archive(file):
         _refuse_encoding(one_hot, file)
-        return choose_columns(read_instance(file), target=target, drop=drop, where=str(file))
-    if not file.is_file():
+        return choose_columns(_checked(read_instance(file), file), target=target, drop=drop, where=str(file))
+    if not is_file(file):
         if file.is_dir():
             raise InputError(f"{file} is a folder, but an instance is one file; name a file inside it.")
         raise InputError(f"there is no file {file}; check the name and the folder.")
@@ -130,6 +130,19 @@ def read_data(
         _refuse_encoding(one_hot, file)
         return choose_columns(found, target=target, drop=drop, where=str(file))
     return instance_from(found, target=target, drop=drop, one_hot=one_hot, where=str(file))
+
+
+def _checked(instance: Instance, file: Path) -> Instance:
+    """The instance, its table found to be one, and its columns to have a name (and a group) each or none."""
+    if instance.A.ndim != 2:
+        raise InputError(
+            f"in {file}, A has {instance.A.ndim} dimension(s), expected a table of rows and columns (2 dimensions)."
+        )
+    d = instance.A.shape[1]
+    for what, labels in (("feature names", instance.feature_names), ("groups", instance.groups)):
+        if labels is not None and len(labels) != d:
+            raise InputError(f"in {file}, {len(labels)} {what} were given for {d} columns; give one for each column.")
+    return instance
 
 
 def _refuse_encoding(one_hot: Sequence[Choice], file: Path) -> None:
@@ -149,11 +162,10 @@ def read_columns(path: str | os.PathLike[str]) -> list[Column] | None:
         When the file cannot be read.
     """
     file = Path(path)
-    if _ending(file) not in (".csv", ".tsv", ".parquet", ".feather") or not file.is_file():
+    if _ending(file) not in (".csv", ".tsv", ".parquet", ".feather") or not is_file(file):
         return None
     with _refusing_damage(file):
-        found = _READERS[_ending(file)](file)
-    return frame_columns(found) if is_frame(found) else list(found)
+        return list(_READERS[_ending(file)](file))
 
 
 def _ending(file: Path) -> str:
@@ -163,46 +175,14 @@ def _ending(file: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-@contextmanager
-def _refusing_damage(file: Path) -> Iterator[None]:
-    """Say that the file cannot be read, whatever the library that reads it stumbles over."""
-    try:
-        yield
-    except (ExactselError, MemoryError):
-        raise
-    except Exception as error:
-        # A damaged file makes these libraries raise nearly anything, and none of it is a fault of this program.
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
-        raise InputError(
-            f"{file} cannot be read as what its name says it is ({reason}); check the file or its ending."
-        ) from None
+def _refusing_damage(file: Path) -> AbstractContextManager[None]:
+    return refusing_damage(file, "cannot be read as what its name says it is", "check the file or its ending")
 
 
-def _is_sparse_archive(file: Path) -> bool:
-    """Whether scipy.sparse.save_npz wrote it."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return {"format.npy", "shape.npy", "data.npy"} <= {*archive.namelist()}
-    except (OSError, zipfile.BadZipFile):
-        return False
+def _frame(file: Path) -> list[Column]:
+    from exactsel.data.arrow import read_frame
 
-
-def _frame(file: Path) -> Any:
-    """A parquet or feather file as a frame, by the first library there is; index columns of pandas are left out."""
-    feather = _ending(file) == ".feather"
-    for library, reader in (
-        ("polars", "read_ipc" if feather else "read_parquet"),
-        ("pyarrow.feather" if feather else "pyarrow.parquet", "read_table"),
-    ):
-        try:
-            read = getattr(import_module(library), reader)
-        except ImportError:
-            continue
-        frame = read(file)
-        names = frame.columns if library == "polars" else frame.column_names
-        index = [name for name in names if name.startswith("__index_level_")]
-        return frame.drop(index) if index else frame
-    raise UnsupportedError(f"reading {file.name} needs polars or pyarrow; run: pip install 'exactsel[frames]'.")
+    return read_frame(file, feather=_ending(file) == ".feather")
 
 
 def _svmlight(file: Path) -> Instance:
@@ -210,39 +190,29 @@ def _svmlight(file: Path) -> Instance:
         from sklearn.datasets import load_svmlight_file
     except ImportError:
         raise UnsupportedError(f"reading {file.name} needs scikit-learn; run: pip install 'exactsel[data]'.") from None
-    matrix, y = load_svmlight_file(str(file))
-    return Instance(_dense(matrix, file), y)
+    budget = Budget(file)
+    text = read_bytes(file, budget)
+    budget.take(TEXT_BYTES * text.count(b":"))
+    matrix, y = load_svmlight_file(io.BytesIO(text))
+    budget.take_table(*matrix.shape)
+    return Instance(matrix.toarray(), y)
 
 
 def _matrix_market(file: Path) -> Instance:
-    from scipy.io import mmread
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # about the class of a sparse result, made dense here
-        return Instance(_dense(mmread(file), file))
+    return Instance(read_matrix_market(file))
 
 
 def _sparse_archive(file: Path) -> Instance:
-    from scipy.sparse import load_npz
-
-    return Instance(_dense(load_npz(file), file))
+    return Instance(read_sparse_archive(file))
 
 
 def _array(file: Path) -> Instance:
-    array = np.load(file, allow_pickle=False)
+    budget = Budget(file)
+    array = read_npy_file(file, budget)
     if array.ndim != 2:
         raise InputError(f"{file} has {array.ndim} dimension(s), but a table of rows and columns (2) was expected.")
+    Budget(file).take_table(*array.shape)
     return Instance(array)
-
-
-def _dense(matrix: Any, file: Path) -> Any:
-    size = 8 * int(matrix.shape[0]) * int(matrix.shape[1])
-    if size > MAX_ARRAY_BYTES:
-        raise InputError(
-            f"{file} has {matrix.shape[0]} x {matrix.shape[1]} entries, which take {size} bytes when none is left out, "
-            f"more than the {MAX_ARRAY_BYTES} that are read; keep fewer rows or columns."
-        )
-    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {

@@ -13,7 +13,8 @@ import numpy as np
 
 from exactsel.data.encoding import encode
 from exactsel.errors import InputError
-from exactsel.files import read_vector
+from exactsel.escaping import escaped
+from exactsel.files import is_file, read_vector
 from exactsel.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.instance import Instance
 from exactsel.types import FloatArray
@@ -137,7 +138,7 @@ def _target_place(names: Sequence[str], target: Choice | None, where: str) -> tu
     """The target's column, or the file it is in."""
     if target is None:
         return (names.index(DEFAULT_TARGET) if names.count(DEFAULT_TARGET) == 1 else None), None
-    if isinstance(target, str | os.PathLike) and target not in names and Path(target).is_file():
+    if isinstance(target, str | os.PathLike) and target not in names and is_file(target):
         return None, Path(target)
     return place_of(names, target, where), None
 
@@ -163,6 +164,6 @@ def _target_values(column: Column, where: str) -> FloatArray:
             f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic loss."
         )
     warnings.warn(
-        f"the target {column.name} is text; '{levels[0]}' is read as -1 and '{levels[1]}' as +1.", stacklevel=4
+        escaped(f"the target {column.name} is text; '{levels[0]}' is read as -1 and '{levels[1]}' as +1."), stacklevel=4
     )
-    return np.where(np.array(column.texts) == levels[1], 1.0, -1.0)
+    return np.array([1.0 if text == levels[1] else -1.0 for text in column.texts])

@@ -6,16 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from exactsel.escaping import escaped
 from exactsel.frames import Column
+
+LONGEST = 60
+"""Characters of a name that are shown."""
 
 
 def column_table(columns: Sequence[Column]) -> str:
     """One line per column: its number and name, what it holds, and how many entries are missing."""
-    width = max([len("name"), *(len(column.name) for column in columns)])
+    names = [_name(column.name) for column in columns]
+    width = max([len("name"), *map(len, names)])
     lines = [f"{'column':>6}  {'name':<{width}}  {'missing':>7}  holds"]
-    for j, column in enumerate(columns):
-        lines.append(f"{j:>6}  {column.name:<{width}}  {column.missing:>7}  {_content(column)}")
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        lines.append(f"{j:>6}  {name:<{width}}  {column.missing:>7}  {_content(column)}")
     return "\n".join(lines)
+
+
+def _name(name: str) -> str:
+    return escaped(name if len(name) <= LONGEST else name[:LONGEST] + "…")
 
 
 def _content(column: Column) -> str:
@@ -26,4 +35,6 @@ def _content(column: Column) -> str:
     if column.values is None:
         return column.kind
     values = column.values
+    if not values.size:
+        return "nothing"
     return f"numbers from {values.min():.6g} to {values.max():.6g}, {np.unique(values).size} different"

@@ -6,12 +6,14 @@ it reads the same in a terminal, a pipe and a log file.
 
 from __future__ import annotations
 
+import io
 import math
 import time
 from typing import TextIO
 
 import numpy as np
 
+from exactsel.escaping import escaped
 from exactsel.model import demands_text
 from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
@@ -30,10 +32,10 @@ ROWS_PER_HEADER = 20
 
 
 class ProgressLog:
-    """An observer of a search: call it with every event."""
+    """An observer of a search: call it with every event. It falls silent where its stream can no longer be written."""
 
     def __init__(self, stream: TextIO, interval: float = 5.0) -> None:
-        self._stream = stream
+        self._stream: TextIO = stream
         self._interval = interval
         self._began = self._last = time.perf_counter()
         self._rows = 0
@@ -89,8 +91,11 @@ class ProgressLog:
         self._write(" ".join(f"{entries[name]:>{WIDTHS[name]}}" for name in self._columns))
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        try:
+            self._stream.write(escaped(line) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):  # a full disk, a reader that has gone, a stream that was closed
+            self._stream = io.StringIO()
 
 
 def lacks_intercept(problem: SubsetProblem) -> bool:

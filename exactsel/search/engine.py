@@ -27,6 +27,7 @@ import numpy as np
 
 from exactsel.bounds.subsearch import Below
 from exactsel.fit import Fit
+from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN
 from exactsel.search.details import events_of
 from exactsel.search.events import (
@@ -91,8 +92,9 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
                 yield LowerBoundRaised(state.lower)
             if begun is not None:
                 try:
-                    outcome = begun()
-                except Interrupted:
+                    with dispensable():
+                        outcome = begun()
+                except (Interrupted, CompilationStopped):
                     state.put_back()
                     continue
                 yield from _commit_models(state, expander, outcome.found)

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 
+from exactsel import interrupts
 from exactsel.search.expand import Expander
 from exactsel.search.node import Node
 from exactsel.search.regions import Round
@@ -26,7 +27,9 @@ class Rounds:
 
     def __init__(self, expander: Expander) -> None:
         self._expander = expander
-        self._worker = ThreadPoolExecutor(1, "exactsel-round") if expander.threads > 1 else None
+        self._worker: ThreadPoolExecutor | None = None
+        if expander.threads > 1:
+            self._worker = ThreadPoolExecutor(1, "exactsel-round", interrupts.adopt, (interrupts.current(),))
 
     def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> Begun:
         """Begin to expand the nodes. :class:`exactsel.search.expand.Interrupted` comes with the outcome."""

@@ -7,6 +7,7 @@ thread a watcher thread learns of the signal through the wake-up descriptor the 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
-from exactsel import clock
+from exactsel import clock, interrupts
 from exactsel.bounds.base import never_stop
 from exactsel.types import BoolArray
 
@@ -24,19 +25,36 @@ LONGEST_WAIT = 3600.0
 class Watch:
     """A context in which ``flag`` turns true at the deadline or on one of ``signals``; ``reason`` then says why.
 
-    A second signal raises :class:`KeyboardInterrupt`, for whoever does not want to wait. Signals are only caught in
-    the main thread; elsewhere the deadline alone is watched.
+    A second signal does what it would have done without any watch, or raises :class:`KeyboardInterrupt`, for whoever
+    does not want to wait. Signals are only caught in the main thread; elsewhere the deadline alone is watched.
+
+    Watches may be nested, one around many searches: a signal that comes to an inner one has come to the outer one too,
+    and a watch begun after the signal is interrupted from the start.
     """
 
     def __init__(self, time_limit: float | None = None, signals: Sequence[int] = ()) -> None:
         self.flag: BoolArray = never_stop()
         self.reason: str | None = None
+        self.result_at_hand = False
+        self._outer: Watch | None = None
         self._deadline = None if time_limit is None else clock.now() + time_limit
         self._signals = tuple(signals) if threading.current_thread() is threading.main_thread() else ()
         self._previous: dict[int, Any] = {}
+        self._previous_fd = -1
         self._caught = 0
         self._wakeup, self._wakeup_writer = socket.socketpair()
         self._thread = threading.Thread(target=self._watch, name="exactsel-watch", daemon=True)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal has come."""
+        return self.reason == "interrupted"
+
+    def keep_result(self) -> None:
+        """Whoever is watched has a result now, which the command line waits for after a signal."""
+        self.result_at_hand = True
+        if self._outer is not None:
+            self._outer.keep_result()
 
     @property
     def stopped(self) -> bool:
@@ -49,6 +67,8 @@ class Watch:
         if self.reason is None:
             self.reason = reason
         self.flag[0] = True
+        if reason == "interrupted" and self._outer is not None:
+            self._outer._raise_flag(reason)
 
     def _watch(self) -> None:
         while True:
@@ -66,14 +86,29 @@ class Watch:
                 return
             if any(number in self._signals for number in received):
                 self._raise_flag("interrupted")
+            if self._previous_fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._previous_fd, received)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self._caught += 1
-        if self._caught > 1:
+        outermost = self
+        while outermost._outer is not None:
+            outermost = outermost._outer
+        outermost._caught += 1
+        if outermost._caught > 1:
+            before = outermost._previous.get(number)
+            if callable(before):
+                before(number, frame)
             raise KeyboardInterrupt
         self._raise_flag("interrupted")
 
     def __enter__(self) -> Watch:
+        if self._signals:
+            outer = interrupts.current()
+            self._outer = outer if isinstance(outer, Watch) else None
+            if self._outer is not None and self._outer.interrupted:
+                self._raise_flag("interrupted")
+            interrupts.enter(self)
         for number in self._signals:
             self._previous[number] = signal.signal(number, self._handle)
         if self._signals:
@@ -89,6 +124,7 @@ class Watch:
             signal.set_wakeup_fd(self._previous_fd)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        interrupts.leave(self)
         # The thread ends for certain, however full the pipe is and whoever else holds a copy of it.
         with contextlib.suppress(OSError):
             self._wakeup_writer.shutdown(socket.SHUT_RDWR)

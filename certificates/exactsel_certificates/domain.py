@@ -1,0 +1,162 @@
+"""The problems a proof may be about (FORMAT.md, *The domain*): looked at before any region is read.
+
+Outside of it nothing is established. It is narrow enough for two things: what the bounds in doubles allow for underflow
+(rigorous.py) covers all of it, and every number that enters a hash or a formula is the number the caller gave.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import FloatArray, Instance
+
+AnyInstance: TypeAlias = Instance | ColumnInstance
+
+LARGEST = 1e60
+"""No entry of A or y, no lam and no delta is larger in size."""
+
+SMALLEST = 1e-60
+"""A column or y that is not zero has an entry of at least this size; lam and delta are no smaller where positive."""
+
+LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e30, 1e-30
+"""Positive weights lie between these."""
+
+WHOLE = 2**53
+"""Integers up to this size are doubles."""
+
+
+class OutsideError(Exception):
+    """The problem is none a proof can be about; the text says in one sentence why not."""
+
+
+def admitted(instance: AnyInstance) -> AnyInstance:
+    """The same problem, its arrays as doubles and its parameters as plain numbers.
+
+    Raises
+    ------
+    OutsideError
+        When it lies outside the domain.
+    """
+    try:
+        return _columns(instance) if isinstance(instance, ColumnInstance) else _regression(instance)
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise OutsideError(f"the problem is none a proof can be about: {error}") from None
+
+
+def _columns(instance: ColumnInstance) -> ColumnInstance:
+    A = _table(instance.A)
+    return ColumnInstance(A, _limit(instance.k, A.shape[1]))
+
+
+def _regression(instance: Instance) -> Instance:
+    A, y = _table(instance.A), _doubles("y", instance.y)
+    n, d = A.shape
+    _need(y.shape == (n,), f"y has shape {y.shape}, but A has {n} rows.")
+    _check_sizes("y", y[:, None])
+    if instance.loss == "logistic":
+        _need(bool(np.all(np.abs(y) == 1.0)), "y holds other values than -1 and 1, which logistic loss needs.")
+    lam = _number("lam", instance.lam)
+    free = instance.loss == "quadratic" and lam == 0.0
+    _need(free or SMALLEST <= lam <= LARGEST, f"lam is {lam!r}, {_between} expected{_or_zero(instance.loss)}.")
+    # Only Huber loss has a threshold; what another problem carries must not reach a formula.
+    delta = math.inf
+    if instance.loss == "huber":
+        delta = _number("delta", instance.delta)
+        _need(SMALLEST <= delta <= LARGEST, f"delta is {delta!r}, {_between} expected.")
+    _need(instance.intercept in (True, False), f"intercept is {instance.intercept!r}, neither true nor false.")
+    return replace(
+        instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
+        weights=None if instance.weights is None else _weights(instance.weights, n),
+        must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
+        groups=tuple(_numbers(group) for group in instance.groups),
+    )  # fmt: skip
+
+
+_between = f"but a finite number between {SMALLEST:g} and {LARGEST:g} was"
+
+
+def _or_zero(loss: str) -> str:
+    return ", or 0" if loss == "quadratic" else ""
+
+
+def _need(condition: bool, what: str) -> None:
+    if not condition:
+        raise OutsideError(what)
+
+
+def _table(given: Any) -> FloatArray:
+    A = _doubles("A", given)
+    _need(A.ndim == 2 and A.size > 0, f"A has shape {A.shape}, but rows and columns were expected.")
+    _check_sizes("A", A)
+    return A
+
+
+def _doubles(name: str, given: Any) -> FloatArray:
+    """An array of finite doubles equal to the one given."""
+    known = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray)
+    kind, size = (given.dtype.kind, given.dtype.itemsize) if known else ("none", 0)
+    known = kind in ("b", "i", "u") or (kind == "f" and size <= 8)
+    _need(known, f"{name} is no array of doubles, nor of numbers that convert to them exactly.")
+    if kind in ("i", "u") and given.size:
+        largest = max(abs(int(given.min())), abs(int(given.max())))
+        _need(largest <= WHOLE, f"{name} holds an integer of {largest}, which need not be a double.")
+    values = np.asarray(given).astype(np.float64)
+    _need(bool(np.all(np.isfinite(values))), f"{name} holds NaN or infinite values.")
+    return values
+
+
+def _check_sizes(name: str, columns: FloatArray) -> None:
+    """Refuse columns whose largest entries are beyond what formulas in doubles can take."""
+    largest = np.max(np.abs(columns), axis=0)
+    top = float(np.max(largest))
+    _need(top <= LARGEST, f"{name} holds a number of size {top:g}, larger than {LARGEST:g}; use other units.")
+    small = np.flatnonzero((largest > 0) & (largest < SMALLEST))
+    if small.size:
+        what = f"column {small[0]} of {name}" if name == "A" else name
+        raise OutsideError(
+            f"{what} has no entry larger than {float(largest[small[0]]):g} in size, but it must be zero or reach "
+            f"{SMALLEST:g}; use other units."
+        )
+
+
+def _weights(given: Any, n: int) -> FloatArray:
+    weights = _doubles("the weights", given)
+    _need(weights.shape == (n,), f"there are weights of shape {weights.shape} for {n} rows.")
+    used = weights[weights > 0]
+    _need(bool(np.all(weights >= 0)) and used.size > 0, "the weights must not be negative, and not all zero.")
+    low, high = float(np.min(used)), float(np.max(used))
+    _need(
+        low >= SMALLEST_WEIGHT and high <= LARGEST_WEIGHT,
+        f"the weights range from {low:g} to {high:g}, but between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} was "
+        f"expected.",
+    )
+    return weights
+
+
+def _limit(k: Any, d: int) -> int:
+    limit = _whole("k", k)
+    _need(0 <= limit <= d, f"k is {limit}, but at least 0 and at most {d} was expected.")
+    return limit
+
+
+def _number(name: str, given: Any) -> float:
+    """A finite double equal to the number given."""
+    _need(isinstance(given, int | float | np.integer | np.floating), f"{name} is {given!r}, no number.")
+    value = float(given)
+    _need(math.isfinite(value) and value == given, f"{name} is {given!r}, no finite double.")
+    return value
+
+
+def _whole(name: str, given: Any) -> int:
+    _need(not isinstance(given, bool | np.bool_), f"{name} is {given!r}, no whole number.")
+    return operator.index(given)
+
+
+def _numbers(given: Any) -> tuple[int, ...]:
+    return tuple(_whole("a column", j) for j in given)

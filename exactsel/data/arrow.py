@@ -1,0 +1,109 @@
+"""Parquet and feather files, read with pyarrow after what they unpack to has been found out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactsel.arrays import TEXT_BYTES
+from exactsel.data.unpacked import feather_bytes, parquet_bytes
+from exactsel.errors import UnsupportedError
+from exactsel.frames import Column
+from exactsel.sizes import Budget
+from exactsel.types import FloatArray
+
+INDEX = "__index_level_"
+"""How the index columns begin that pandas stores along; they are left out."""
+
+ROWS_AT_ONCE = 2**14
+
+
+def read_frame(file: Path, feather: bool) -> list[Column]:
+    """The columns of a parquet or feather file.
+
+    Raises
+    ------
+    InputError
+        When it unpacks to more than may be read, or pyarrow is missing.
+    Exception
+        Whatever pyarrow says of a damaged file.
+    """
+    try:
+        import pyarrow
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError:
+        raise UnsupportedError(f"reading {file.name} needs pyarrow; run: pip install 'exactsel[frames]'.") from None
+    budget = Budget(file)
+    data = file.read_bytes()
+    batches: Iterable[Any]
+    if feather:
+        rows, columns = feather_bytes(data, budget)
+        reader = pyarrow.ipc.open_file(pyarrow.BufferReader(data))
+        schema = reader.schema
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        opened = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
+        schema = opened.schema_arrow
+        rows, columns = opened.metadata.num_rows, opened.metadata.num_columns
+        parquet_bytes(data, opened.metadata, budget)
+        # As a dictionary a text that stands in many rows takes its memory once.
+        texts = [name for name in schema.names if _is_text(pyarrow, schema.field(name).type)]
+        opened = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), read_dictionary=texts)
+        batches = opened.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
+    budget.take_table(rows, max(columns, len(schema.names)))
+    parts: list[list[Any]] = [[] for _ in schema.names]
+    for batch in batches:
+        batch.validate(full=True)  # or an offset out of range is followed to wherever it points
+        for part, array in zip(parts, batch.columns, strict=True):
+            part.append(array)
+    return [
+        _column(pyarrow, name, schema.field(place).type, part, budget)
+        for place, (name, part) in enumerate(zip(schema.names, parts, strict=True))
+        if not name.startswith(INDEX)
+    ]
+
+
+def _is_text(pyarrow: Any, kind: Any) -> bool:
+    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
+
+
+def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Budget) -> Column:
+    types = pyarrow.types
+    missing = sum(part.null_count for part in parts)
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_null(kind):
+        return Column(name, None, missing=sum(len(part) for part in parts))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        if missing:
+            return Column(name, None, missing=missing)
+        values = np.concatenate([np.zeros(0), *(_floats(pyarrow, part) for part in parts)])
+        lost = int(np.count_nonzero(np.isnan(values)))
+        return Column(name, None, missing=lost) if lost else Column(name, values)
+    if types.is_temporal(kind):
+        return Column(name, None, kind="dates", missing=missing)
+    if _is_text(pyarrow, kind):
+        entries = [text for part in parts for text in _texts(part, budget) if text is not None]
+        return Column(name, None, kind="text", missing=missing, texts=tuple(entries))
+    return Column(name, None, kind=f"entries of type {kind}"[:60], missing=missing)
+
+
+def _floats(pyarrow: Any, part: Any) -> FloatArray:
+    if pyarrow.types.is_dictionary(part.type):
+        part = part.dictionary_decode()
+    found: FloatArray = part.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _texts(part: Any, budget: Budget) -> list[str | None]:
+    """The texts of an array; those of a dictionary are made once each."""
+    known: list[str | None] = (part.dictionary if hasattr(part, "dictionary") else part).to_pylist()
+    budget.take(sum(TEXT_BYTES + sys.getsizeof(text) for text in known) + 16 * len(part))
+    if not hasattr(part, "dictionary"):
+        return known
+    return [None if place is None else known[place] for place in part.indices.to_pylist()]
