@@ -8,8 +8,6 @@ target. Centre and scale the columns beforehand if you want that: the objective 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -21,6 +19,7 @@ from exactsel.blas import one_thread
 from exactsel.checks import checked_k, checked_matrix, checked_names
 from exactsel.fit import Selection
 from exactsel.frames import frame_matrix
+from exactsel.identity import data_hash
 from exactsel.kernels.node import FREE
 from exactsel.projection import unexplained
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -87,9 +86,7 @@ class ColumnSubsetProblem:
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
         header = {"problem": self.family, "n": self.n, "d": self.d, "k": self.k}
-        digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
-        digest.update(np.ascontiguousarray(self.A, dtype="<f8").tobytes())
-        return digest.hexdigest()
+        return data_hash(header, self.AT)
 
     @cached_property
     def squared_norm(self) -> float:

@@ -7,8 +7,6 @@ L is a sum over rows (not a mean) and lam multiplies half the squared norm.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -31,6 +29,7 @@ from exactsel.checks import (
 from exactsel.errors import InputError
 from exactsel.fit import Fit, fit_support
 from exactsel.frames import frame_matrix
+from exactsel.identity import data_hash, prepared_hash
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import FREE, IN, OUT
@@ -46,9 +45,6 @@ from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
-
-HASHED_AT_ONCE = 1_000_000
-"""Numbers of A brought into row order at a time."""
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -266,20 +262,9 @@ class Problem:
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
             "n": self.n, "d": self.d, "k": self.k, "lam": float(self.lam).hex(),
         }  # fmt: skip
-        AT, y, weights, made = self.AT, self.y, None, self.preparation
-        if made is not None:
-            AT, y, weights = made.AT, made.y, made.weights
-            flags = {"intercept": made.centred, "weights": weights is not None, "scale": made.scaled}
-            header |= {"n": y.size} | {name: True for name, value in flags.items() if value}
         header |= entries
-        digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
-        rows = max(1, HASHED_AT_ONCE // self.d)
-        for first in range(0, y.size, rows):
-            digest.update(np.ascontiguousarray(AT[:, first : first + rows].T, dtype="<f8").data)
-        digest.update(y.astype("<f8").tobytes())
-        if weights is not None:
-            digest.update(weights.astype("<f8").tobytes())
-        return digest.hexdigest()
+        made = self.preparation
+        return data_hash(header, self.AT, self.y) if made is None else prepared_hash(header, made)
 
     @cached_property
     def norms(self) -> FloatArray:

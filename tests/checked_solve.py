@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
+import exactly
 import numpy as np
 from instances_for_tests import Case, Optimum, optimum_of
 from recorded import replayed
@@ -16,10 +18,10 @@ from exactsel.settings import DEFAULT_HEURISTICS, Settings
 from exactsel.solving import Search
 
 TINY = 1e-9
-"""Times 1 + |optimum|: what rounding may do to an objective."""
+"""Times 1 + |optimum|: what rounding may do to the way a search gets there."""
 
-SLIVER = 1e-12
-"""The same for a lower bound, which allows for its own rounding: this much is the reference's."""
+KEPT = 1 + Fraction(11, 10**13)
+"""By how much an upper bound may exceed what its model costs."""
 
 REASONS = {"inherited", "bound", "solved", "contained", "incumbent"}
 
@@ -68,13 +70,13 @@ def _pick(rng, choices):
 
 
 def rounding(optimum):
-    """What an objective may be off by."""
+    """What a search may be off by."""
     return TINY * (1.0 + abs(optimum.high))
 
 
 def ceiling(optimum):
     """What no lower bound may exceed."""
-    return optimum.high + SLIVER * (1.0 + abs(optimum.high))
+    return optimum.ceiling
 
 
 def drive(search, optimum, events):
@@ -84,7 +86,7 @@ def drive(search, optimum, events):
         events.append(event)
         lower, upper = search.state.lower, search.state.upper
         assert lower <= ceiling(optimum), f"lower {lower!r} above the optimum {optimum.high!r} at {event}"
-        assert upper >= optimum.low - tiny, f"upper {upper!r} below the optimum {optimum.low!r} at {event}"
+        assert upper >= optimum.floor, f"upper {upper!r} below the optimum {optimum.floor!r} at {event}"
         assert lower >= last - tiny, f"lower fell from {last!r} to {lower!r} at {event}"
         if isinstance(event, LowerBoundRaised):
             assert event.lower == lower
@@ -98,14 +100,14 @@ def checked_solve(case, options, *, start_state=None):
     search = Search(problem, Settings(**options), state=start_state, signals=(), details=True)
     result = drive(search, optimum, events)
     check_result(case, optimum, result, events)
-    check_replay(problem, optimum, result, events)
+    check_replay(problem, optimum, result, events, search.state)
     return Solved(case, problem, optimum, result, events, search.state)
 
 
-def check_replay(problem, optimum, result, events):
+def check_replay(problem, optimum, result, events, state):
     """The record proves the claim to somebody who trusts none of our code."""
-    report = replayed(problem, result, events)
-    assert report.lower == result.lower
+    report = replayed(problem, result, events, state)
+    assert result.lower == min(state.bound, result.upper), "nothing was prepared, so nothing is taken off"
     assert report.proven <= ceiling(optimum)
     assert report.still_open == result.open_nodes
     return report
@@ -116,7 +118,7 @@ def check_result(case, optimum, result, events, node_limit=None):
     tiny = rounding(optimum)
     assert result.lower <= result.upper
     assert result.lower <= ceiling(optimum)
-    assert result.upper >= optimum.low - tiny
+    assert result.upper >= optimum.floor
     assert result.upper - optimum.high <= result.gap + tiny
     check_model(case, result)
     check_words(optimum, result, node_limit)
@@ -132,16 +134,16 @@ def check_model(case, result):
     assert np.all(np.isfinite(result.coef))
     assert tuple(np.flatnonzero(result.coef).tolist()) == result.support
     assert len(result.support) <= case.k
-    size = np.abs(case.A) @ np.abs(result.coef) + np.abs(case.y)
-    magnitude = 1.0 + abs(result.upper) + (float(size @ size) if case.loss == "quadratic" else float(np.sum(size)))
-    assert abs(case.objective(result.coef) - result.upper) <= 1e-13 * magnitude
+    told = exactly.stated(case.A, case.y, case.k, case.loss, case.lam, case.delta)
+    exact = exactly.objective(told, result.coef)
+    assert exact <= Fraction(result.upper) <= exact * KEPT + Fraction(2e-290)
 
 
 def check_words(optimum, result, node_limit):
     """Termination and claim say neither more than is true nor less."""
-    settings, scale = result.settings, max(1.0, abs(result.upper))
-    tolerance = Tolerance(settings["eps"], settings["rel_eps"]).absolute(result.upper)
-    blur = optimum.high - optimum.low + 1e-12 * scale
+    settings, scale = result.settings, max(1e-3 * result.null_objective, abs(result.upper))
+    tolerance = Tolerance(settings["eps"], settings["rel_eps"], result.null_objective).absolute(result.upper)
+    blur = optimum.high - optimum.low + 1e-12 * (1.0 + abs(optimum.high))
     excess = result.upper - optimum.high
     match result.claim:
         case Claim.OPTIMAL:

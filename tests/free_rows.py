@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+import exactly
 import numpy as np
 from scipy.optimize import minimize
 
@@ -47,7 +48,11 @@ class Free:
         return np.logaddexp(0.0, t), -self.y * chance, chance * (1.0 - chance)
 
     def best_on(self, columns):
-        """The smallest objective of a model on some columns: a quasi-Newton method, then Newton's as far as it goes."""
+        """The smallest objective of a model on some columns."""
+        return self.best_model(columns)[0]
+
+    def best_model(self, columns):
+        """The same, and the model's coefficients: a quasi-Newton method, then Newton's as far as it goes."""
         X = self.A[:, list(columns)]
         X = np.column_stack([X, np.ones(len(X))]) if self.intercept else X
         ridge = np.full(X.shape[1], self.lam)
@@ -58,7 +63,7 @@ class Free:
             return self.w @ values + 0.5 * ridge @ p**2, X.T @ (self.w * slopes) + ridge * p
 
         if X.shape[1] == 0:
-            return float(value(np.zeros(0))[0])
+            return float(value(np.zeros(0))[0]), np.zeros(0)
         start = np.zeros(X.shape[1])
         if self.intercept and self.loss == "huber":
             start[-1] = np.median(self.y[self.w > 0])
@@ -70,12 +75,26 @@ class Free:
             if not value(new)[0] < at:
                 break
             p = new
-        return float(value(p)[0])
+        return float(value(p)[0]), p[: len(columns)]
 
     @cached_property
     def optimum(self):
         """By trying every support of k columns: a larger one costs no more."""
         return min(self.best_on(columns) for columns in combinations(range(self.A.shape[1]), self.k))
+
+    @property
+    def told(self):
+        """The problem in plain numbers."""
+        level, weights = self.intercept, self.weights
+        return exactly.stated(self.A, self.y, self.k, self.loss, self.lam, self.delta, weights, level)
+
+    @cached_property
+    def ceiling(self):
+        """What the best model costs, exactly: a fraction no lower bound may exceed."""
+        best = min(combinations(range(self.A.shape[1]), self.k), key=self.best_on)
+        coef = np.zeros(self.A.shape[1])
+        coef[list(best)] = self.best_model(best)[1]
+        return exactly.objective(self.told, coef)
 
 
 def free_case(seed, loss):

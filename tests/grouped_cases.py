@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from instances_for_tests import Case, Optimum, best_values, random_case
+from instances_for_tests import Case, Optimum, best_models, enclosed, random_case
 
 import exactsel
 from exactsel.grouped import GroupedProblem
@@ -44,7 +44,11 @@ class GroupedCase:
 
     def values(self, supports):
         """The best objective on each set of groups, and by how much it may be too large."""
-        values, errors = np.zeros(len(supports)), np.zeros(len(supports))
+        return self.models(supports)[:2]
+
+    def models(self, supports):
+        """The same, and the models: coefficients by column."""
+        values, errors, models = np.zeros(len(supports)), np.zeros(len(supports)), [{} for _ in supports]
         widths = {}
         for row, support in enumerate(supports):
             columns = sorted(j for g in support for j in self.groups[g])
@@ -54,14 +58,17 @@ class GroupedCase:
             if width == 0:
                 values[rows] = self.case.objective(np.zeros(len(self.labels)))
                 continue
-            values[rows], errors[rows] = best_values(self.case, np.array([columns for _, columns in entries]))
-        return values, errors
+            found = best_models(self.case, np.array([columns for _, columns in entries]))
+            values[rows], errors[rows] = found[:2]
+            for row, model in zip(rows, found[2], strict=True):
+                models[row] = model
+        return values, errors, models
 
     def optimum(self):
         supports = self.supports()
-        values, errors = self.values(supports)
-        best = int(np.argmin(values))
-        return Optimum(float(np.min(values - errors)), float(values[best]), supports[best])
+        values, errors, models = self.models(supports)
+        best, sides = int(np.argmin(values)), enclosed(self.case, values, errors, models)
+        return Optimum(float(np.min(values - errors)), float(values[best]), supports[best], *sides)
 
 
 def random_grouped(seed, *, loss=None, lam=None):

@@ -8,9 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
+import exactly
 import numpy as np
 
 LOSSES = ("quadratic", "huber", "logistic")
+
+NEAR = 1e-9
+"""Times 1 + |optimum|: supports whose objective in doubles is this close to the best are looked at exactly ..."""
+
+MOST_NEAR = 6
+"""... where they are no more than this."""
+
+REFERENCE = 1e-12
+"""Times 1 + |optimum|: how far the reference's own coefficients may be from the best ones."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +46,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The optimum lies in [low, high]; ``high`` is attained on ``support``."""
+    """The optimum lies in [low, high]; ``high`` is attained on ``support``, both but for rounding."""
 
     low: float
     high: float
     support: tuple[int, ...]
+    ceiling: float = np.inf
+    """What a model costs, computed exactly: no lower bound may be above."""
+    floor: float = -np.inf
+    """What no model costs less than, but for rounding of the reference's coefficients."""
 
 
 def random_case(seed, *, loss=None, lam=None, n=None, d=None):
@@ -132,21 +146,44 @@ def optimum_of(case):
     supports = supports_of(case.A.shape[1], case.k)
     if case.k == 0:
         value = case.objective(np.zeros(case.A.shape[1]))
-        return Optimum(value, value, ())
-    values, errors = best_values(case, np.array(supports))
+        return Optimum(value, value, (), *enclosed(case, np.zeros(1), np.zeros(1), [{}]))
+    values, errors, models = best_models(case, np.array(supports))
     best = int(np.argmin(values))
-    return Optimum(float(np.min(values - errors)), float(values[best]), supports[best])
+    sides = enclosed(case, values, errors, models)
+    return Optimum(float(np.min(values - errors)), float(values[best]), supports[best], *sides)
+
+
+def enclosed(case, values, errors, models):
+    """Ceiling and floor of the optimum, where these are the best models on each support, columns and coefficients."""
+    best = int(np.argmin(values))
+    room = 1.0 + abs(values[best])
+    near = np.flatnonzero(values - errors <= values[best] + NEAR * room)
+    slack = REFERENCE if near.size <= MOST_NEAR else NEAR
+    told = exactly.stated(case.A, case.y, case.k, case.loss, case.lam, case.delta)
+    exact = {}
+    for number in near if near.size <= MOST_NEAR else [best]:
+        coef = np.zeros(case.A.shape[1])
+        coef[[*models[number]]] = [*models[number].values()]
+        exact[number] = exactly.objective(told, coef)
+    low = min(float(value) - errors[number] for number, value in exact.items())
+    return exactly.above(min(exact.values())), low - slack * room
 
 
 def best_values(case, supports):
     """Minimal objective on each support (a row of ``supports``), and by how much it may be too large."""
+    return best_models(case, supports)[:2]
+
+
+def best_models(case, supports):
+    """The same, and the models: coefficients by column."""
     AS = np.moveaxis(case.A[:, supports], 1, 0)
     x = _least_squares(case, AS) if case.loss == "quadratic" else _newton(case, AS)
     values = _batch_objective(case, AS, x)
+    models = [dict(zip(columns.tolist(), coef, strict=True)) for columns, coef in zip(supports, x, strict=True)]
     if case.lam == 0:
-        return values, np.zeros(len(supports))
+        return values, np.zeros(len(supports)), models
     gradient = _batch_gradient(case, AS, x)
-    return values, np.sum(gradient**2, axis=1) / (2 * case.lam)
+    return values, np.sum(gradient**2, axis=1) / (2 * case.lam), models
 
 
 def _least_squares(case, AS):

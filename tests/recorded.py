@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from exactsel import proof
 from exactsel.kernels.node import FREE, IN
 from exactsel.search import events as ev
-from exactsel_certificates import columns, formula, replay
+from exactsel.checkable import instance_of as given_instance
+from exactsel_certificates import columns, formula, replay, standalone
 
 
 def instance_of(problem):
-    """The problem as the checker wants it."""
+    """The problem as the replay wants it: with the numbers that are searched."""
     if problem.family == "css":
         return columns.ColumnInstance(np.array(problem.A), problem.k)
     data = problem.inner if problem.family == "grouped" else problem
@@ -89,9 +90,21 @@ def record_of(result, events):
     )
 
 
-def replayed(problem, result, events):
-    """Replay a finished search; the report."""
-    return replay.replay(instance_of(problem), record_of(result, events))
+def replayed(problem, result, events, state=None):
+    """Replay a finished search; the report.
+
+    The record is about the numbers that were searched. With the ``state`` the search ended in, its own bound is what the
+    record must come to, bit for bit, and the result may say no more.
+    """
+    record = record_of(result, events)
+    if state is None:
+        return replay.replay(instance_of(problem), record)
+    assert result.lower <= state.bound
+    if problem.family != "css":
+        record = replace(record, coef=np.array(state.incumbent.coef))
+    report = replay.replay(instance_of(problem), replace(record, lower=state.bound, upper=state.value))
+    assert report.lower == state.bound
+    return report
 
 
 def plain(value):
@@ -103,3 +116,16 @@ def plain(value):
     if hasattr(value, "__dataclass_fields__"):
         return (type(value).__name__, *(plain(getattr(value, f.name)) for f in fields(value)))
     return value
+
+
+def second_opinion(problem, data):
+    """What the checker in fractions says of a proof file, given the data as they were given; empty when it accepts."""
+    about = given_instance(problem)
+    if problem.family == "css":
+        return standalone.check(data, about.A.tolist(), [], about.k, "", 0.0, 1.0)
+    delta = 1.0 if np.isinf(about.delta) else about.delta
+    return standalone.check(
+        data, about.A.tolist(), about.y.tolist(), about.k, about.loss, about.lam, delta, about.must_have,
+        about.must_not, None if about.weights is None else about.weights.tolist(), about.intercept, about.groups,
+        getattr(about, "scale", False),
+    )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import exactly
+import hand_written
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -52,9 +54,12 @@ def checked(seed, **options):
         assert search.state.upper >= optimum - TINY * scale, (seed, event)
     result = search.result()
     assert result.lower <= result.upper
-    assert result.upper == pytest.approx(problem.fit(result.support).value, abs=1e-12 * scale)
+    found = problem.fit(result.support).value
+    assert found - 1e-15 * scale <= result.upper <= found + 1e-12 * scale + 1e-290
+    told = exactly.stated(problem.A, np.zeros(problem.n), loss="")
+    assert result.upper >= hand_written.columns_left(told, [*result.support]).value
     assert len(result.support) <= problem.k
-    report = replayed(problem, result, events)
+    report = replayed(problem, result, events, search.state)
     assert report.proven <= optimum + TINY * scale
     return problem, optimum, scale, result
 

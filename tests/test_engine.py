@@ -242,7 +242,9 @@ def test_each_rule_takes_what_its_name_says():
 def test_tolerance_is_the_larger_of_absolute_and_relative():
     assert Tolerance(0.5, 0.01).absolute(10.0) == 0.5
     assert Tolerance(0.5, 0.01).absolute(-100.0) == 1.0
-    assert Tolerance(0.0, 0.1).absolute(0.0) == 1e-11
+    assert Tolerance(0.0, 0.1).absolute(0.0) == 0.0
+    assert Tolerance(0.0, 0.1, null=4.0).absolute(0.0) == pytest.approx(4e-12), "noise, beside the empty model"
+    assert Tolerance(0.0, 0.1, null=4.0).absolute(1.0) == 0.1
     assert Tolerance(0.0, 0.0).absolute(1e6) == pytest.approx(1e-5)
     assert Tolerance(0.25, 0.1).absolute(math.inf) == 0.25
 
@@ -254,7 +256,7 @@ def test_a_tolerance_must_be_a_number_that_is_not_negative(name, value):
         Tolerance(**{name: value})
 
 
-ASKED = Tolerance(0.5, 0.0)
+ASKED = Tolerance(0.5, 0.0, null=1.0)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,11 @@ ASKED = Tolerance(0.5, 0.0)
         (1.0, 1.0, Claim.OPTIMAL),
         (1.0, 1.0 - 0.9e-9, Claim.OPTIMAL),
         (1e3, 1e3 - 0.9e-6, Claim.OPTIMAL),
-        (1e-3, 1e-3 - 0.9e-9, Claim.OPTIMAL),
+        (1e-3, 1e-3 - 0.9e-12, Claim.OPTIMAL),
+        (1e-3, 1e-3 - 1.1e-12, Claim.WITHIN_EPS),
+        (1e-6, 1e-6 - 0.9e-12, Claim.OPTIMAL),
+        (1e-6, 1e-6 - 1.1e-12, Claim.WITHIN_EPS),
+        (1e-11, 0.5e-11, Claim.WITHIN_EPS),
         (1.0, 1.0 - 2e-9, Claim.WITHIN_EPS),
         (1.0, 0.5, Claim.WITHIN_EPS),
         (1.0, 0.49, Claim.BOUNDED),
@@ -283,17 +289,24 @@ def test_claims_fail_closed(upper, lower, claim):
     assert claim_of(upper, lower, ASKED) is claim
 
 
-@given(st.floats(), st.floats(), st.floats(0, 1e6), st.floats(0, 1))
-def test_no_claim_without_the_bound_that_supports_it(upper, lower, eps, rel_eps):
-    claim = claim_of(upper, lower, Tolerance(eps, rel_eps))
+@given(st.floats(), st.floats(), st.floats(0, 1e6), st.floats(0, 1), st.floats(0, 1e6))
+def test_no_claim_without_the_bound_that_supports_it(upper, lower, eps, rel_eps, null):
+    claim = claim_of(upper, lower, Tolerance(eps, rel_eps, null))
     if claim is Claim.HEURISTIC_ONLY:
         return
     assert lower <= upper
     assert math.isfinite(upper - lower) or claim is Claim.BOUNDED
     if claim is Claim.OPTIMAL:
-        assert upper - lower <= 1e-9 * max(1.0, abs(upper))
+        assert upper - lower <= max(1e-9 * abs(upper), 1e-12 * null)
     if claim is Claim.WITHIN_EPS:
-        assert upper - lower <= max(eps, rel_eps * max(1e-12, abs(upper)), 1e-11 * max(1.0, abs(upper)))
+        assert upper - lower <= max(eps, rel_eps * max(1e-12 * null, abs(upper)), 1e-11 * abs(upper), 1e-12 * null)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1e3), st.integers(-300, 300))
+def test_claims_do_not_depend_on_units(upper, part, rel_eps, null, power):
+    unit = 2.0**power
+    claims = [claim_of(upper * u, upper * part * u, Tolerance(0.0, rel_eps, null * u)) for u in (1.0, unit)]
+    assert claims[0] is claims[1]
 
 
 def test_every_word_has_its_sentence():

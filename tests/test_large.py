@@ -138,7 +138,7 @@ def test_the_hash_does_not_depend_on_how_much_is_hashed_at_once(monkeypatch):
     expected = problem_of(0).hash
     assert hashlib.sha256().digest_size * 2 == len(expected)
     for count in (1, 25, 10**9):
-        monkeypatch.setattr("exactsel.problem.HASHED_AT_ONCE", count)
+        monkeypatch.setattr("exactsel.identity.HASHED_AT_ONCE", count)
         assert problem_of(0).hash == expected
 
 

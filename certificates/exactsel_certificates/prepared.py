@@ -186,7 +186,8 @@ def _sizes(centred: _Centred, weights: FloatArray | None) -> tuple[FloatArray, F
     """Roots of the (weighted) mean squares, 1 where a column is zero, and how far they are off, relatively."""
     n = centred.values.shape[1]
     many = total_weight(n, weights)
-    length = lengths(centred.values, weights)
+    # A row of weight zero says nothing, not even that a column is not constant.
+    length = lengths(centred.values if weights is None else np.where(weights > 0, centred.values, 0.0), weights)
     zero = length == 0.0
     safe = np.where(zero, 1.0, length)
     sizes = np.where(zero, 1.0, length / np.sqrt(many))

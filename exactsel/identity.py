@@ -1,0 +1,35 @@
+"""What makes two problems the same: a hash over everything that defines one, as FORMAT.md lays it down."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from exactsel.preparing import Preparation
+from exactsel.types import FloatArray
+
+HASHED_AT_ONCE = 1_000_000
+"""Numbers of A brought into row order at a time."""
+
+
+def data_hash(header: Mapping[str, Any], AT: FloatArray, *vectors: FloatArray | None) -> str:
+    """sha256 over ``header``, the data AT (d, n), row by row, and the ``vectors`` there are."""
+    digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(dict(header), sort_keys=True).encode())
+    rows = max(1, HASHED_AT_ONCE // len(AT))
+    for first in range(0, AT.shape[1], rows):
+        digest.update(np.ascontiguousarray(AT[:, first : first + rows].T, dtype="<f8").data)
+    for vector in vectors:
+        if vector is not None:
+            digest.update(vector.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def prepared_hash(header: Mapping[str, Any], made: Preparation) -> str:
+    """The same over data as they were given, and what was asked to be done to them."""
+    flags = {"intercept": made.centred, "weights": made.weights is not None, "scale": made.scaled}
+    told = {"n": made.y.size} | {name: True for name, value in flags.items() if value}
+    return data_hash({**header, **told}, made.AT, made.y, made.weights)
