@@ -153,7 +153,15 @@ def test_the_folder_may_go_at_any_time(kernel, tmp_path):
 @pytest.fixture
 def nobody(monkeypatch):
     """No cache folder named, no HOME, and no entry for this user."""
-    for name in ("EXACTSEL_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "USERPROFILE", "HOMEPATH", "HOMEDRIVE", "LOCALAPPDATA"):
+    for name in (
+        "EXACTSEL_CACHE_DIR",
+        "XDG_CACHE_HOME",
+        "HOME",
+        "USERPROFILE",
+        "HOMEPATH",
+        "HOMEDRIVE",
+        "LOCALAPPDATA",
+    ):
         monkeypatch.delenv(name, raising=False)
     if os.name != "nt":
 

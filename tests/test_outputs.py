@@ -104,7 +104,9 @@ class TestProofs:
     def test_a_full_disk_costs_the_proof_alone(self, disk, tmp_path, share):
         """Wherever the disk is full: while the search runs, while the tree is put in order, in the file itself."""
         disk(int(share * self.size_of(disk, tmp_path)))
-        with pytest.warns(OutputWarning, match=r"^the proof .*run\.exsel cannot be written \(No space left on device\)"):
+        with pytest.warns(
+            OutputWarning, match=r"^the proof .*run\.exsel cannot be written \(No space left on device\)"
+        ):
             result = solve(problem(), proof=tmp_path / "run.exsel", subtrees=False)
         without = solve(problem(), subtrees=False)
         assert (result.proof, result.upper, result.lower) == (None, without.upper, without.lower)
@@ -216,7 +218,9 @@ class TestReplacing:
             assert path.read_bytes() == b"old"
         assert path.read_bytes() == b"new"
 
-    @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), ValueError("mine"), KeyboardInterrupt()])
+    @pytest.mark.parametrize(
+        "error", [OSError(errno.EIO, "Input/output error"), ValueError("mine"), KeyboardInterrupt()]
+    )
     def test_nothing_half_written_stays(self, tmp_path, error):
         path = tmp_path / "file"
         path.write_bytes(b"old")
@@ -456,7 +460,14 @@ class TestCommands:
         """The proof outgrows what the process may write; so does the kernel cache, if there is anything to add."""
         pytest.importorskip("resource")
         limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))"
-        files_of = ("--proof", tmp_path / "run.exsel", "--trace", tmp_path / "run.jsonl", "--report", tmp_path / "r.html")
+        files_of = (
+            "--proof",
+            tmp_path / "run.exsel",
+            "--trace",
+            tmp_path / "run.jsonl",
+            "--report",
+            tmp_path / "r.html",
+        )
         done = start("solve", DIABETES, "--json", "--quiet", *files_of, before=limit)
         assert done.returncode == UNWRITTEN
         assert json.loads(done.stdout)["claim"] == "optimal"
@@ -483,7 +494,9 @@ class TestStdout:
         done = start("solve", TRAP, "--json", "--quiet", stdout=told)
         os.close(told)
         assert done.returncode == UNWRITTEN
-        assert done.stderr == b"Error: stdout was closed before everything was written; let its reader read to the end.\n"
+        assert (
+            done.stderr == b"Error: stdout was closed before everything was written; let its reader read to the end.\n"
+        )
 
     @needs_posix
     def test_no_stdout_at_all(self):
