@@ -38,6 +38,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 HERE = """
 import ctypes, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have had ignored
 def here():
     os.write(1, b"here\\n")
 def stay_in_python():
@@ -437,6 +438,10 @@ class TestCampaign:
 
     @posix
     def test_one_process(self):
-        done = CliRunner().invoke(campaign.interrupts, ["--count", "1", "--seed", "1"])
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            done = CliRunner().invoke(campaign.interrupts, ["--count", "1", "--seed", "1"])
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert "| interrupts | 1 |" in done.output
         assert "other exit codes: none" in done.output

@@ -138,6 +138,8 @@ def report(tries: list[Try], left_behind: list[str]) -> list[str]:
 def interrupts(count: int, seed: int, jobs: int) -> None:
     """Interrupt commands at random moments; exit code 130 within a second is what must come of it."""
     rng = np.random.default_rng(seed)
+    # A shell has its background processes ignore Ctrl-C, and so would the processes begun here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commands = write_instances(folder)
