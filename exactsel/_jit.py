@@ -183,9 +183,12 @@ if ENABLED:
             _config.CACHE_DIR = previous
 
     def _compiled_aside(dispatcher: Any) -> None:
-        """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler."""
-        compile_for = dispatcher._compile_for_args
-        dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments))
+        """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler.
+
+        What is needed for the result after an interrupt runs as plain Python, where it is not compiled yet.
+        """
+        compile_for, plain = dispatcher._compile_for_args, dispatcher.py_func
+        dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), plain)
 
     def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
         """Compile a kernel; it releases the interpreter lock and is cached on disk.
