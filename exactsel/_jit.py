@@ -124,6 +124,13 @@ if ENABLED:
     class _Files(IndexDataCacheFile):  # type: ignore[misc]
         """The files of one kernel, each with a hash behind it."""
 
+        def _data_name(self, number: int) -> str:
+            # Numba numbers these files, so two processes that compile a kernel for two losses at once can pick the same
+            # number, and the index then sends one loss to the other's machine code. A fork copies _PROCESS.
+            return str(self._data_name_pattern.format(number=number)).replace(
+                f".{number}.nbc", f".{_PROCESS}-{os.getpid()}-{number}.nbc"
+            )
+
         def _load_index(self) -> Any:
             return super()._load_index() if _intact(self._index_path) else {}
 
@@ -138,7 +145,7 @@ if ENABLED:
             content = io.BytesIO()
             yield content
             held = content.getvalue()
-            temporary = f"{filepath}.{_PROCESS}-{threading.get_ident()}"
+            temporary = f"{filepath}.{_PROCESS}-{os.getpid()}-{threading.get_ident()}"
             with half_written(temporary):
                 try:
                     Path(temporary).write_bytes(held + hashlib.sha256(held).digest())
@@ -153,10 +160,6 @@ if ENABLED:
         def __init__(self, py_function: Any) -> None:
             super().__init__(py_function)
             self._cache_file.__class__ = _Files
-            # Numba numbers the data files, so two processes that compile a kernel for two losses at once can pick the
-            # same number, and the index then sends one loss to the other's machine code.
-            pattern = self._cache_file._data_name_pattern
-            self._cache_file._data_name_pattern = pattern.replace("{number", f"{_PROCESS}-{{number")
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
@@ -180,9 +183,12 @@ if ENABLED:
             _config.CACHE_DIR = previous
 
     def _compiled_aside(dispatcher: Any) -> None:
-        """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler."""
-        compile_for = dispatcher._compile_for_args
-        dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments))
+        """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler.
+
+        What is needed for the result after an interrupt runs as plain Python, where it is not compiled yet.
+        """
+        compile_for, plain = dispatcher._compile_for_args, dispatcher.py_func
+        dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), plain)
 
     def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
         """Compile a kernel; it releases the interpreter lock and is cached on disk.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -190,16 +190,16 @@ def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
     """Where a first and a second proof are written, of which one stays as ``target``; a special file takes only one."""
     if target is None:
         yield None, None
-    elif is_special(target):
-        with TemporaryDirectory() as folder:
-            yield Path(folder) / "first.exsel", Path(folder) / "second.exsel"
-    else:
-        second = temporary_name(target)
-        with half_written(second):
-            try:
-                yield target, second
-            finally:
-                Path(second).unlink(missing_ok=True)
+        return
+    special = is_special(target)
+    beside = Path(gettempdir()) / "proof.exsel" if special else target
+    first, second = (temporary_name(beside) for _ in range(2))
+    with half_written(first), half_written(second):
+        try:
+            yield first if special else target, second
+        finally:
+            for path in (first, second):
+                Path(path).unlink(missing_ok=True)
 
 
 def _delivered(result: Result, target: Any) -> Result:

@@ -14,6 +14,9 @@ from typing import Any, Protocol, TypeVar
 POLL = 0.05
 """Seconds between two looks at the stop flag while a kernel is compiled."""
 
+LOADS = 3
+"""Looks at the stop flag that a needed kernel may take; enough to load one from the disk cache."""
+
 STACK = 64 * 2**20
 """Bytes of stack for a thread that compiles; some systems give threads far less than the compiler needs."""
 
@@ -102,8 +105,11 @@ def _watches() -> list[Watching]:
     return watches
 
 
-def aside(work: Callable[[], T]) -> T:
+def aside(work: Callable[[], T], instead: T | None = None) -> T:
     """What ``work`` returns, done in another thread, so that neither a signal nor its handler waits for it.
+
+    Where a result is wanted after a signal and the work takes long (a compilation that was given up may hold the
+    compiler), ``instead`` is returned, if it is given.
 
     Raises
     ------
@@ -128,10 +134,16 @@ def aside(work: Callable[[], T]) -> T:
             threading.Thread(target=go, name="exactsel-compile").start()
     except RuntimeError:  # no more threads, or the interpreter is about to end
         return work()
+    waited = 0
     while not done.wait(POLL):
         watch = current()
-        if watch is not None and watch.interrupted and getattr(_local, "dispensable", False):
+        if watch is None or not watch.interrupted:
+            continue
+        if getattr(_local, "dispensable", False):
             raise CompilationStopped
+        waited += 1
+        if instead is not None and waited >= LOADS:
+            return instead
     well, value = outcome
     if not well:
         raise value

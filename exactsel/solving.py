@@ -140,7 +140,7 @@ class Search:
                     self._note_scope(event)
                     if isinstance(event, Finished):
                         self._termination = event.termination
-                    if self.state.nodes > 0 or isinstance(event, Finished):
+                    if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
                         watch.keep_result()
                     yield event
             finally:

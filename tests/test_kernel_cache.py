@@ -86,6 +86,17 @@ def test_an_intact_cache_is_used(kernel):
     assert (first(3), hits(first), second(4), hits(second)) == (6, 0, 8, 1)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
+def test_copies_of_a_process_have_names_of_their_own(kernel, tmp_path, monkeypatch):
+    """Else two that compile for two kinds of data at once would each take the other's code for their own."""
+    files = kernel()._cache._cache_file
+    mine = files._data_name(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: 0)
+        assert files._data_name(1) != mine
+    assert kernel()._cache._cache_file._data_name(1) == mine != files._data_name(2)
+
+
 def test_what_is_intact_but_not_ours_is_not_believed(kernel, tmp_path, monkeypatch):
     """A file whose hash is right, but whose content another version made: any exception will do."""
     assert kernel()(3) == 6

@@ -208,6 +208,12 @@ class Reader:
         return self._got
 
 
+def half_write(path, error):
+    with replacing(path) as stream:
+        stream.write(b"half")
+        raise error
+
+
 class TestReplacing:
     def test_a_regular_file_is_replaced_in_one_step(self, tmp_path):
         path = tmp_path / "file"
@@ -224,10 +230,8 @@ class TestReplacing:
     def test_nothing_half_written_stays(self, tmp_path, error):
         path = tmp_path / "file"
         path.write_bytes(b"old")
-        expected = OutputError if isinstance(error, OSError) else type(error)
-        with pytest.raises(expected), replacing(path) as stream:
-            stream.write(b"new")
-            raise error
+        with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
+            half_write(path, error)
         assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("file", b"old")]
 
     @needs_posix
@@ -286,9 +290,8 @@ class TestReplacing:
     @needs_posix
     def test_a_fifo_gets_nothing_of_what_ends_in_an_error(self, tmp_path):
         os.mkfifo(tmp_path / "fifo")
-        with pytest.raises(ValueError, match="mine"), replacing(tmp_path / "fifo") as stream:
-            stream.write(b"half")
-            raise ValueError("mine")
+        with pytest.raises(ValueError, match="mine"):
+            half_write(tmp_path / "fifo", ValueError("mine"))
 
     @needs_posix
     def test_a_socket_cannot_be_written(self, tmp_path, monkeypatch):
@@ -504,6 +507,14 @@ class TestStdout:
         done = start("solve", TRAP, "--json", "--quiet", before=f"import sys\n{code}")
         assert done.returncode == UNWRITTEN
         assert json.loads(done.stderr.decode().splitlines()[0])["termination"]
+
+    @needs_posix
+    def test_no_stderr_at_all(self, tmp_path):
+        """Nor does a file opened later get what is meant for it."""
+        code = "import os\nos.close(2)\nos.execv(sys.executable, [sys.executable, '-m', 'exactsel', *sys.argv[1:]])"
+        done = start("solve", TRAP, "--json", "--trace", tmp_path / "run.jsonl", before=f"import sys\n{code}")
+        assert (done.returncode, json.loads(done.stdout)["claim"]) == (0, "optimal")
+        assert all(json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines())
 
     @needs_full
     def test_a_full_disk_behind_stderr(self):

@@ -1,6 +1,6 @@
 """Ctrl-C at random moments: the command line must end with exit code 130 within a second.
 
-A wrapper writes one byte just before it calls ``main``; from then on any moment is as good as another. Commands run
+A wrapper writes one byte when ``main`` is entered; from then on any moment is as good as another. Commands run
 with the user's kernel cache and with an empty one, so that signals meet imports, reading, compiling, searching and
 writing.
 """
@@ -22,8 +22,18 @@ from pathlib import Path
 import click
 import numpy as np
 
-WRAPPER = "import os, sys\nfrom exactsel.cli.main import main\nos.write(int(sys.argv.pop()), b'.')\nmain()\n"
-"""Its last argument is the number of the descriptor that hears when ``main`` is about to run."""
+WRAPPER = """
+import os, sys
+from exactsel.cli.main import main
+told = int(sys.argv.pop())
+def tell(frame, event, argument):
+    if frame.f_code is main.__code__:
+        sys.setprofile(None)
+        os.write(told, b".")
+sys.setprofile(tell)
+main()
+"""
+"""Its last argument is the number of the descriptor that hears when ``main`` has been entered."""
 
 SHORT, LONG = 2.5, 20.0
 """Seconds after the start of ``main`` up to which a signal is sent: half of them early, half of them later."""
@@ -138,6 +148,8 @@ def report(tries: list[Try], left_behind: list[str]) -> list[str]:
 def interrupts(count: int, seed: int, jobs: int) -> None:
     """Interrupt commands at random moments; exit code 130 within a second is what must come of it."""
     rng = np.random.default_rng(seed)
+    # A shell has its background processes ignore Ctrl-C, and so would the processes begun here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commands = write_instances(folder)

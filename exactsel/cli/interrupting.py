@@ -19,10 +19,10 @@ from types import FrameType
 
 from exactsel import interrupts
 
-PATIENCE = 0.6
+PATIENCE = 0.35
 """Seconds a search has to come to a result, if it has none when the signal comes."""
 
-SECOND_PATIENCE = 0.2
+SECOND_PATIENCE = 0.1
 """Seconds the main thread has to react where nothing is to be saved, or to a second signal."""
 
 

@@ -101,6 +101,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def _guarded(arguments: list[str] | None) -> Any:
     if arguments is None:
+        _open_standard_streams()
         from exactsel.cli.interrupting import guard
 
         guard()
@@ -118,6 +119,17 @@ def _guarded(arguments: list[str] | None) -> Any:
             return unwritten.code(code)
     finally:
         sys.stdout = before
+
+
+def _open_standard_streams() -> None:
+    """Open what the process was started without, lest the next file opened be taken for its stdout or stderr."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
 
 
 def _run(arguments: list[str] | None) -> Any:
