@@ -466,8 +466,9 @@ def partial(left_out: str):
 
 
 class TestOwnLoss:
+    @pytest.mark.slow
     def test_from_the_problem_to_the_certificate(self):
-        """One test, because its kernels are compiled anew in every process."""
+        """One test, because its kernels are compiled anew in every process, which takes half a minute."""
         assert _jit._CACHE is None or not mentions_of("PseudoHuber")
         rng = np.random.default_rng(8)
         for n, d, k, width, lam in ((12, 6, 2, 0.7, 0.1), (5, 7, 3, 0.2, 1e-2), (20, 8, 4, 3.0, 1.0)):
