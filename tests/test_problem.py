@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -391,9 +391,10 @@ class TestFit:
             )
             assert problem.fit(rng.choice(30, 25, replace=False)).gradient_norm <= 1e-10 * problem.gradient_scale
 
+    @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
     @each_loss
-    def test_an_independent_method_finds_the_same_minimum(self, loss):
-        for rng, kind, n, d, support in fits():
+    def test_an_independent_method_finds_the_same_minimum(self, loss, every):
+        for rng, kind, n, d, support in islice(fits(), 0, None, every):
             problem = random_problem(rng, loss, n, d, "plain" if kind == "scales" else kind, 0.05)
             value = problem.fit(support).value
             assert value == pytest.approx(independent_minimum(problem, support), rel=1e-9, abs=1e-12)
