@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -391,9 +391,10 @@ class TestFit:
             )
             assert problem.fit(rng.choice(30, 25, replace=False)).gradient_norm <= 1e-10 * problem.gradient_scale
 
+    @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
     @each_loss
-    def test_an_independent_method_finds_the_same_minimum(self, loss):
-        for rng, kind, n, d, support in fits():
+    def test_an_independent_method_finds_the_same_minimum(self, loss, every):
+        for rng, kind, n, d, support in islice(fits(), 0, None, every):
             problem = random_problem(rng, loss, n, d, "plain" if kind == "scales" else kind, 0.05)
             value = problem.fit(support).value
             assert value == pytest.approx(independent_minimum(problem, support), rel=1e-9, abs=1e-12)
@@ -466,8 +467,9 @@ def partial(left_out: str):
 
 
 class TestOwnLoss:
+    @pytest.mark.slow
     def test_from_the_problem_to_the_certificate(self):
-        """One test, because its kernels are compiled anew in every process."""
+        """One test, because its kernels are compiled anew in every process, which takes half a minute."""
         assert _jit._CACHE is None or not mentions_of("PseudoHuber")
         rng = np.random.default_rng(8)
         for n, d, k, width, lam in ((12, 6, 2, 0.7, 0.1), (5, 7, 3, 0.2, 1e-2), (20, 8, 4, 3.0, 1.0)):
