@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 import numpy as np
 
 from exactsel import proof
+from exactsel.checkable import instance_of as given_instance
 from exactsel.kernels.node import FREE, IN
 from exactsel.search import events as ev
-from exactsel.checkable import instance_of as given_instance
 from exactsel_certificates import columns, formula, replay, standalone
 
 
