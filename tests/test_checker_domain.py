@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import json
@@ -205,13 +204,11 @@ def test_headers_with_any_value_anywhere():
     header = json.loads(data[8 : 8 + size])
     odd = [None, True, -1, 0, 1, 2**31, 2**63, 10**4000, 1e308, np.nan, np.inf, "", "x" * 5000, "\ud800", [], {}, [[]]]
     for name, value in itertools.product(header, odd):
-        with contextlib.suppress(MalformedError):
-            said(parse_proof, header_with(data, size, {**header, name: value}))
+        assert len(said(header_with(data, size, {**header, name: value}))) < 250
     for place, part, value in itertools.product(range(8), range(3), odd):
         listed = [[*entry] for entry in header["arrays"]]
         listed[place][part] = value
-        with contextlib.suppress(MalformedError):
-            said(parse_proof, header_with(data, size, {**header, "arrays": listed}))
+        assert len(said(header_with(data, size, {**header, "arrays": listed}))) < 250
 
 
 def header_with(data, size, header):
@@ -219,12 +216,13 @@ def header_with(data, size, header):
     return len(text).to_bytes(8, "little") + text + data[8 + size :]
 
 
-def said(read, data):
+def said(data):
+    """Why these bytes are malformed; empty when they are not."""
     try:
-        read(data)
+        parse_proof(data)
     except MalformedError as error:
-        assert len(str(error)) < 250
-        raise
+        return str(error)
+    return ""
 
 
 def archive_of(path, members):
