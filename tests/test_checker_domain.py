@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import json
 import os
 import threading
 import zipfile
@@ -193,6 +195,34 @@ def test_what_a_file_says_is_shown_short_and_plain():
         with pytest.raises(MalformedError, match=shown) as caught:
             parse_proof(len(text).to_bytes(8, "little") + text.encode())
         assert len(str(caught.value)) < 200
+
+
+def test_headers_with_any_value_anywhere():
+    """Whatever JSON a header holds is malformed in one short sentence, or harmless."""
+    data = as_bytes(claim(instance()))
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    odd = [None, True, -1, 0, 1, 2**31, 2**63, 10**4000, 1e308, np.nan, np.inf, "", "x" * 5000, "\ud800", [], {}, [[]]]
+    for name, value in itertools.product(header, odd):
+        assert len(said(header_with(data, size, {**header, name: value}))) < 250
+    for place, part, value in itertools.product(range(8), range(3), odd):
+        listed = [[*entry] for entry in header["arrays"]]
+        listed[place][part] = value
+        assert len(said(header_with(data, size, {**header, "arrays": listed}))) < 250
+
+
+def header_with(data, size, header):
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
+
+
+def said(data):
+    """Why these bytes are malformed; empty when they are not."""
+    try:
+        parse_proof(data)
+    except MalformedError as error:
+        return str(error)
+    return ""
 
 
 def archive_of(path, members):

@@ -265,7 +265,7 @@ def _described(entry: Any, name: str) -> tuple[str, int]:
     if not (isinstance(entry, list) and len(entry) == 3 and entry[0] == name and entry[1] in ARRAYS[name]):
         raise MalformedError(f"the header does not describe the array {name} where that is expected.")
     count = entry[2]
-    if type(count) is not int or count < 0:
+    if type(count) is not int or not 0 <= count < 2**60:
         raise MalformedError(f"the array {name} is said to have {_shown(count)} entries.")
     return str(entry[1]), count
 
