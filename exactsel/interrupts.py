@@ -118,6 +118,11 @@ def aside(work: Callable[[], T], instead: T | None = None) -> T:
     """
     if getattr(_local, "aside", False):
         return work()
+    watch = current()
+    needed = watch is not None and watch.interrupted and not getattr(_local, "dispensable", False)
+    _local.plain = needed and getattr(_local, "plain", False)
+    if _local.plain and instead is not None:
+        return instead  # having waited once is enough
     done, outcome = threading.Event(), list[Any]()
 
     def go() -> None:
@@ -143,6 +148,7 @@ def aside(work: Callable[[], T], instead: T | None = None) -> T:
             raise CompilationStopped
         waited += 1
         if instead is not None and waited >= LOADS:
+            _local.plain = True
             return instead
     well, value = outcome
     if not well:

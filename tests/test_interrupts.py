@@ -316,6 +316,7 @@ class TestCompiling:
     def test_what_is_needed_may_be_done_otherwise(self, stopped, compiler):
         """As plain Python, where a compilation given up before still holds the compiler."""
         assert aside(compiler, "plain") == "plain"
+        assert aside(lambda: "compiled at last", "at once") == "at once"
         with dispensable(), pytest.raises(CompilationStopped):
             aside(compiler, "plain")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
-import pickle
 import stat
 import subprocess
 import sys
@@ -64,7 +63,7 @@ DAMAGE = {
     "a flipped bit in the middle": lambda content: flipped(content, 4 * len(content)),
     "a flipped bit in the hash": lambda content: flipped(content, 8 * len(content) - 3),
     "appended to": lambda content: content + b"x",
-    "another pickle": lambda content: pickle.dumps({"no": "index"}),
+    "another content": lambda content: b"\x80\x04}\x94.",
 }
 
 
@@ -100,7 +99,7 @@ def test_copies_of_a_process_have_names_of_their_own(kernel, tmp_path, monkeypat
 def test_what_is_intact_but_not_ours_is_not_believed(kernel, tmp_path, monkeypatch):
     """A file whose hash is right, but whose content another version made: any exception will do."""
     assert kernel()(3) == 6
-    for error in (EOFError, AttributeError, ImportError, KeyError, TypeError, ValueError, pickle.UnpicklingError):
+    for error in (EOFError, AttributeError, ImportError, KeyError, TypeError, ValueError):
 
         def broken(self, name, error=error):
             raise error("of another version")
