@@ -27,8 +27,8 @@ def stated(A, y, k=0, loss="quadratic", lam=1.0, delta=None, weights=None, level
 def objective(case, coef):
     """The objective of a model (d,), with the best intercept where there is one; a fraction.
 
-    Exact for quadratic and Huber loss; to fifty digits for logistic loss, where with an intercept it is no smaller than the
-    true one, and larger by :data:`CLOSE` times it at most.
+    Exact for quadratic and Huber loss; to fifty digits for logistic loss, where with an intercept it is no smaller than
+    the true one, and larger by :data:`CLOSE` times it at most.
     """
     x = {j: Fraction(float(v)) for j, v in enumerate(coef) if v}
     level = _level(case, x) if case.level else Fraction(0)

@@ -21,7 +21,6 @@ from exactsel.report.comparison import comparison_table
 from exactsel.report.path import path_table
 from exactsel.search import subtrees
 
-
 ROUNDING = 2e-12
 """Times the empty model's objective."""
 

@@ -334,7 +334,9 @@ def test_groups_with_an_intercept_and_weights(loss, tmp_path):
         best = min(exactly.objective(told, inner.as_given(fit.coef)[0]) for fit in fits)
         result = solve(problem, proof=path, signals=(), threads=1, rel_eps=1e-9)
         assert result.lower <= best
-        assert exactly.objective(told, result.model.coef) * (1 - exactly.CLOSE) <= result.upper <= best * (1 + F(2, 10**9))
+        assert (
+            exactly.objective(told, result.model.coef) * (1 - exactly.CLOSE) <= result.upper <= best * (1 + F(2, 10**9))
+        )
         assert check(container.parse_proof(path.read_bytes()), instance_of(problem)).verified
         assert result.model.intercept is not None
         if seed < 870_006:

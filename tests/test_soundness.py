@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checked_solve import ceiling, check_replay, check_result, checked_solve, drive, random_options, rounding
+from checked_solve import ceiling, check_replay, check_result, checked_solve, drive, random_options
 from instances_for_tests import LOSSES, Case, optimum_of, random_case
 from recorded import plain
 from samples import sample

@@ -50,9 +50,7 @@ def given_case(instance):
 
 def prepared_case(instance):
     plain = instance.plain
-    return exactly.stated(
-        plain.A, plain.y, plain.k, plain.loss, plain.lam, plain.delta, plain.weights, plain.intercept
-    )
+    return exactly.stated(plain.A, plain.y, plain.k, plain.loss, plain.lam, plain.delta, plain.weights, plain.intercept)
 
 
 def below(value):
@@ -120,9 +118,7 @@ def test_tame_data_lose_next_to_nothing(loss):
         rng = np.random.default_rng([45, seed])
         A, y = rng.standard_normal((12, 3)) + 2.0, rng.standard_normal(12)
         y = np.sign(y) if loss == "logistic" else y
-        instance = GivenInstance(
-            A, y, 2, loss, 0.5, 1.0, weights=rng.uniform(0.5, 2.0, 12), intercept=True, scale=True
-        )
+        instance = GivenInstance(A, y, 2, loss, 0.5, 1.0, weights=rng.uniform(0.5, 2.0, 12), intercept=True, scale=True)
         x = rng.standard_normal(3)
         value = exactly.above(exactly.objective(prepared_case(instance), x * instance.prepared.scale))
         assert value <= instance.transfer.upper(value, x) <= value * (1 + 1e-11)
@@ -144,4 +140,6 @@ def test_where_nothing_is_certain_nothing_is_said():
     instance = GivenInstance(A / 3.0, 1e15 + np.arange(3.0) / 3.0, 1, "quadratic", 0.0, intercept=True)
     lower = instance.transfer.lower(1e-30, 1.0, False)
     assert lower == 0.0
-    assert instance.transfer.needed(1e-30, 1.0, False) == math.inf or instance.transfer.needed(1e-30, 1.0, False) > 1e-30
+    assert (
+        instance.transfer.needed(1e-30, 1.0, False) == math.inf or instance.transfer.needed(1e-30, 1.0, False) > 1e-30
+    )

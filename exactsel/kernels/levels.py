@@ -29,7 +29,8 @@ NEAR = 0.5
 """The same part below which Newton's step is tried."""
 
 FLAT = 1e-3
-"""Slope below which the logarithm of the sides' ratio says nothing about where the level is."""
+"""Times the loss's own curvature over its slopes: where the logarithm of the sides' ratio is flatter than this, it says
+nothing about where the level is."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
@@ -107,7 +108,7 @@ def _far_step(
     for i in range(z.size):
         total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
     step = (minus - plus) / total if total > 0.0 else 0.0
-    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT:
+    if plus > 0.0 and minus > 0.0 and bend_plus / plus + bend_minus / minus > FLAT * total / (plus + minus):
         straight = -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
         step = straight if abs(straight) > abs(step) else step
     return float(step)
