@@ -93,8 +93,8 @@ def record_of(result, events):
 def replayed(problem, result, events, state=None):
     """Replay a finished search; the report.
 
-    The record is about the numbers that were searched. With the ``state`` the search ended in, its own bound is what the
-    record must come to, bit for bit, and the result may say no more.
+    The record is about the numbers that were searched. With the ``state`` the search ended in, its own bound is what
+    the record must come to, bit for bit, and the result may say no more.
     """
     record = record_of(result, events)
     if state is None:
