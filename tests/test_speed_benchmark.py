@@ -169,7 +169,8 @@ def test_hints_are_a_model_and_a_price_at_which_k_is_best(speed, planted):
     told = speed.hints.hints(problem, priced=True)
     best = [min(problem.fit(s).value for s in combinations(range(6), size)) for size in range(7)]
     assert told.upper == pytest.approx(best[2])
-    assert problem.fit(told.support).value == told.upper
+    value = problem.fit(told.support).value
+    assert value <= told.upper <= value * (1 + 1e-11)
     priced = [value + told.penalty * size for size, value in enumerate(best)]
     assert np.argmin(priced) == 2
     assert told.arguments() == (
