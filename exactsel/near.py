@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.choosing import methods_for
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
@@ -28,7 +29,7 @@ from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
-from exactsel.solving import methods_for, solve
+from exactsel.solving import solve
 from exactsel.statement import statement_of
 from exactsel.subset import SubsetProblem
 from exactsel.types import IntArray, StateArray

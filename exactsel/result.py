@@ -63,7 +63,7 @@ _SENTENCES: dict[_Word, str] = {
     Termination.NODE_LIMIT: "the node limit was reached",
     Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
     Termination.INTERRUPTED: "the search was interrupted",
-    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(|upper|, 1e-3 * objective of the empty model)",
+    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(|upper|, 1e-2 * objective of the empty model)",
     Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",
     Claim.BOUNDED: "no model is better by more than the gap",
     Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",

@@ -16,15 +16,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
-from exactsel import clock, registry
+from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.blas import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.subsearch import Relaxation, Subsearcher
 from exactsel.bounds.subtree import SubtreeWalker
-from exactsel.curvature import affordable, has_curvature
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.choosing import make, methods_for
+from exactsel.errors import InputError
 from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
@@ -88,7 +88,7 @@ class Search:
         self._signals = signals
         self._details = details
         self._began = time.perf_counter()
-        self._tree = _make("trees", self.settings.tree)
+        self._tree = make("trees", self.settings.tree)
         self._solver, self._branching = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
@@ -103,7 +103,7 @@ class Search:
         """Open nodes and incumbent; made when first asked for, because that already loads kernels."""
         if self._given_state is not None:
             return self._given_state
-        frontier = _make("frontiers", self.settings.frontier)
+        frontier = make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
         empty = self.problem.fit(root.support)
         state = SearchState(
@@ -356,53 +356,3 @@ def solve(
         if tracer is not None:
             tracer.end(result)
     return result
-
-
-def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:
-    """The bound solver and the branching rule the settings ask for, or the defaults for this problem."""
-    solver = _bound_for(problem, settings.bound, settings.time_limit)
-    return solver, _make("branchings", _default_branching(settings.branching, solver.name))
-
-
-def _make(kind: str, choice: Any) -> Any:
-    """A plug-in by name, or the object itself."""
-    return registry.load(kind, choice)() if isinstance(choice, str) else choice
-
-
-def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> Any:
-    """The bound solver: the one asked for, if it serves this family of problems, or the default."""
-    solver = _make("bounds", _default_bound(problem, seconds) if choice == "auto" else choice)
-    family = getattr(solver, "family", "regression")
-    if family != problem.family:
-        words = {
-            "css": "column subset selection (--problem css)",
-            "regression": "problems with a target whose columns are chosen one by one",
-            "grouped": "problems with --groups",
-        }
-        raise UnsupportedError(
-            f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
-            f"use --bound auto."
-        )
-    plain = not isinstance(problem, Problem) or problem.row_loss is problem.loss
-    if not plain and not getattr(solver, "adjusted_rows", False):
-        raise UnsupportedError(
-            f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
-        )
-    return solver
-
-
-def _default_bound(problem: SubsetProblem, seconds: float | None) -> str:
-    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
-    if not isinstance(problem, Problem):
-        return "eigenvalue" if problem.family == "css" else "grouped"
-    if problem.lam > 0:
-        return "apg"
-    curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
-    return "apg" if curved else "fit"
-
-
-def _default_branching(choice: Any, bound: str) -> Any:
-    """Drop costs order the columns where the bound knows them, relaxed indicators elsewhere."""
-    if choice != "auto":
-        return choice
-    return {"fit": "costliest", "eigenvalue": "largest"}.get(bound, "half")

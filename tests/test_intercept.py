@@ -97,7 +97,7 @@ def test_proofs(seed, loss, tmp_path):
         assert not verify(other, path).verified
         forged = claiming(
             data, problem_hash=other.hash, intercept=other.intercept or None, weights=other.weights is not None or None,
-            n=other.n,
+            n=other.n, version=2 if other.preparation is not None else 1,
         )  # fmt: skip
         path.write_bytes(forged)
         assert verify(other, path).lower <= solve(other, signals=()).upper * (1 + 1e-12) + 1e-12

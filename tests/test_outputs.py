@@ -513,7 +513,8 @@ class TestStdout:
         """Nor does a file opened later get what is meant for it."""
         code = "import os\nos.close(2)\nos.execv(sys.executable, [sys.executable, '-m', 'exactsel', *sys.argv[1:]])"
         done = start("solve", TRAP, "--json", "--trace", tmp_path / "run.jsonl", before=f"import sys\n{code}")
-        assert (done.returncode, json.loads(done.stdout)["claim"]) == (0, "optimal")
+        assert done.returncode == 0
+        assert json.loads(done.stdout)["claim"] in ("optimal", "within_eps")
         assert all(json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines())
 
     @needs_full

@@ -251,11 +251,11 @@ class TestPreparation:
         A = np.column_stack([np.full(9, 0.1), np.arange(9.0), np.zeros(9)])
         made = Preparation.of(A, np.arange(9.0), centre=True, scale=True)
         np.testing.assert_array_equal(made.scale == 1.0, [True, False, True])
-        np.testing.assert_allclose(made.columns(A)[:, 1].std(), 1.0)
+        np.testing.assert_allclose(made.made.AT[1].std(), 1.0)
 
     def test_undone(self):
         X, y = data(2)
         made = Preparation.of(X, y, centre=True, scale=True)
         coef = np.arange(7.0)
         undone, intercept = made.undo(coef)
-        np.testing.assert_allclose(X @ undone + intercept, made.columns(X) @ coef + made.target)
+        np.testing.assert_allclose(X @ undone + intercept, coef @ made.made.AT + sum(made.made.target))

@@ -12,7 +12,7 @@ from benchmarks.attacks.oracle import Oracle, Truth
 OPTIMAL = Fraction(1, 10**9)
 """A model called optimal is no worse than this times the optimum, or the next constant times the empty model's."""
 
-SCALE = Fraction(1, 1000)
+SCALE = Fraction(1, 100)
 """What counts of the empty model's objective."""
 
 ROOM = 1 + Fraction(1, 10**6)

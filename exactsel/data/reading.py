@@ -139,9 +139,11 @@ def _checked(instance: Instance, file: Path) -> Instance:
             f"in {file}, A has {instance.A.ndim} dimension(s), expected a table of rows and columns (2 dimensions)."
         )
     d = instance.A.shape[1]
-    for what, labels in (("feature names", instance.feature_names), ("groups", instance.groups)):
+    for what, noun, labels in (
+        ("feature names", "name", instance.feature_names), ("groups", "group", instance.groups),
+    ):  # fmt: skip
         if labels is not None and len(labels) != d:
-            raise InputError(f"in {file}, {len(labels)} {what} were given for {d} columns; give one for each column.")
+            raise InputError(f"in {file}, {len(labels)} {what} were given for {d} columns; give one {noun} per column.")
     return instance
 
 

@@ -14,8 +14,11 @@ from exactsel.errors import InputError
 RESOLUTION = 1e-11
 """Times |upper|: differences below this are rounding noise, whatever was asked for ..."""
 
-FINEST = 1e-12
+FINEST = 1e-11
 """... and so are those below this part of the empty model's objective."""
+
+RELATIVE_FROM = 1e-12
+"""Part of the empty model's objective below which an objective is no measure of a gap any more."""
 
 
 KEPT = 1.0 - 2.0**-10
@@ -28,7 +31,7 @@ def resolution(upper: float, null: float) -> float:
 
 def relative_gap(gap: float, upper: float, null: float) -> float:
     """A gap relative to max(1e-12 null, abs(upper)), where ``null`` is the objective of the empty model."""
-    size = max(FINEST * null, abs(upper))
+    size = max(RELATIVE_FROM * null, abs(upper))
     if size > 0:
         return gap / size
     return 0.0 if gap == 0 else math.inf
@@ -61,4 +64,4 @@ class Tolerance:
         """The absolute tolerance at an incumbent of objective ``upper``."""
         if not math.isfinite(upper):
             return self.eps
-        return max(self.eps, self.rel_eps * max(FINEST * self.null, abs(upper)), resolution(upper, self.null))
+        return max(self.eps, self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper)), resolution(upper, self.null))
