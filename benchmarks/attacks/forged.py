@@ -20,6 +20,7 @@ from exactsel_certificates import checking
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import CLOSE, EIGENVALUES, FIRST_POINT, FIT, USE, Proof
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.given import GivenInstance
 
 Checker = Callable[[list[str]], int]
 """A command line: takes its arguments, returns an exit code."""
@@ -99,7 +100,7 @@ def _claiming(rng: Any, entries: dict[str, Any], css: bool) -> bytes:
     """A proof whose lower bound is above what the empty model costs, with every witness there is."""
     from corrupted import as_bytes
 
-    with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError):
+    with np.errstate(all="ignore"), contextlib.suppress(ValueError):
         A = np.real(entries["A"]).astype(np.float64)
         y = np.zeros(len(A)) if css else np.asarray(entries["y"]).astype(np.float64)[: len(A)]
         n, d = A.shape
@@ -117,7 +118,7 @@ def _claiming(rng: Any, entries: dict[str, Any], css: bool) -> bytes:
             family="css" if css else "regression", loss="" if css else str(entries["loss"]), n=n, d=d, k=k, groups=None,
             problem_hash=checking.problem_hash(instance), lower=lower, upper=float(np.finfo(float).max),
             weights=not css and entries.get("weights") is not None, intercept=bool(entries.get("intercept")),
-            scope="", curvature=np.zeros(0), model_value=np.zeros(0), point_value=point,
+            scale=False, version=2 if isinstance(instance, GivenInstance) else 1, scope="", curvature=np.zeros(0), model_value=np.zeros(0), point_value=point,
             dual_value=-y * float(rng.choice([1.0, 0.5])), model_index=np.zeros(0, dtype=np.int32),
             point_size=np.array([d], dtype=np.int32), point_index=np.arange(d, dtype=np.int32),
             tree=np.array([8 * witness + USE, CLOSE], dtype=np.int32),
@@ -130,7 +131,8 @@ def _unchecked(entries: dict[str, Any], A: Any, y: Any, css: bool) -> Any:
     """An instance made without the checks of its class."""
     if css:
         return ColumnInstance(A, entries["k"])
-    instance = object.__new__(Instance)
+    given = entries.get("intercept") or entries.get("weights") is not None
+    instance = object.__new__(GivenInstance if given else Instance)
     values = {"must_have": (), "must_not": (), "groups": (), "weights": None, "intercept": False, **entries}
     for field in fields(Instance):
         if field.name in values:

@@ -1,7 +1,7 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
 INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows), intercept
-(1 for one) and groups (a label for each column, empty for a column on its own); options override the file. With groups,
+(1 for one), scale (1 for scaled columns) and groups (a label for each column, empty for a column on its own); options override the file. With groups,
 k counts groups, and groups are forced in or out.
 Neither file is believed about its sizes: more than --most-bytes are not read of either.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
@@ -23,6 +23,7 @@ from exactsel_certificates.checking import EXACT_LIMIT, AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, read_proof
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.given import GivenInstance
 
 VERIFIED, MALFORMED, REJECTED = 0, 2, 3
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
+    parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
     parser.add_argument("--exact-limit", type=float, default=EXACT_LIMIT, help="multiplications in exact arithmetic")
     parser.add_argument("--most-bytes", type=int, default=MOST_BYTES, help="bytes read of either file at most")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -112,8 +114,11 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
     forced = (options.must_have, options.must_not)
+    scale, weights = options.scale or bool(stored.get("scale", False)), stored.get("weights")
     # What lies outside the domain is the checker's to reject.
-    return Instance(A, stored["y"], k, loss, lam, delta, *forced, stored.get("weights"), intercept, groups)
+    if intercept or scale or weights is not None:
+        return GivenInstance(A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale)
+    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups)
 
 
 if __name__ == "__main__":
