@@ -1,8 +1,8 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
 INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows), intercept
-(1 for one), scale (1 for scaled columns) and groups (a label for each column, empty for a column on its own); options override the file. With groups,
-k counts groups, and groups are forced in or out.
+(1 for one), scale (1 for scaled columns) and groups (a label for each column, empty for a column on its own); options
+override the file. With groups, k counts groups, and groups are forced in or out.
 Neither file is believed about its sizes: more than --most-bytes are not read of either.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
