@@ -302,3 +302,15 @@ def test_forged_problems_are_not_accepted(tmp_path, monkeypatch):
 
     counts = campaign(0, 60, tmp_path, main)
     assert {outcome for _, outcome in counts} == {"rejected", "malformed"}
+
+
+@pytest.mark.parametrize("command", ["main", "standalone"])
+def test_what_a_file_says_does_not_reach_the_terminal_raw(command, tmp_path, capsys):
+    from exactsel_certificates import __main__, standalone_cli
+
+    np.savez(tmp_path / "odd.npz", A=A, y=Y, k=1, lam=1.0, delta=1.0, loss="\x1b[31mred\x9b2J")
+    (tmp_path / "odd.exsel").write_bytes(b"\0" * 64)
+    checker = __main__.main if command == "main" else standalone_cli.main
+    assert checker([str(tmp_path / "odd.exsel"), str(tmp_path / "odd.npz")]) in (2, 3)
+    said = "".join(capsys.readouterr())
+    assert said.replace("\n", "").isprintable()

@@ -34,10 +34,16 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         verdict = verify(read_proof(options.proof, options.most_bytes), _instance(options), options.exact_limit)
     except (MalformedError, OSError, ValueError, TypeError, OverflowError) as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(f"Error: {_printable(str(error))}\n")
         return MALFORMED
-    sys.stdout.write((json.dumps(verdict.as_dict(), allow_nan=False) if options.json else str(verdict)) + "\n")
+    said = json.dumps(verdict.as_dict(), allow_nan=False) if options.json else _printable(str(verdict))
+    sys.stdout.write(f"{said}\n")
     return VERIFIED if verdict.verified else REJECTED
+
+
+def _printable(text: str) -> str:
+    """The text without anything a terminal would obey: a file may hold whatever it likes."""
+    return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _parser() -> argparse.ArgumentParser:

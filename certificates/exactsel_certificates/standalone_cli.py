@@ -20,18 +20,23 @@ from exactsel_certificates.standalone import Beyond, Malformed, check
 from exactsel_certificates.standalone_arrays import Unreadable, read_bytes, read_instance, read_weights
 
 
+def tame(text: str) -> str:
+    """A line for a terminal: what is not printable is spelled out."""
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command of the module's docstring."""
     options = _parser().parse_args(arguments)
     try:
         reason = check(read_bytes(options.proof), **_problem(options))
     except (Malformed, Beyond, Unreadable) as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(f"Error: {tame(str(error))}\n")
         return 2
     except MemoryError:
         sys.stderr.write("Error: the proof and its problem take more memory than there is; ask the other checker.\n")
         return 2
-    sys.stdout.write(f"REJECTED {reason}\n" if reason else "VERIFIED in exact arithmetic\n")
+    sys.stdout.write(f"REJECTED {tame(reason)}\n" if reason else "VERIFIED in exact arithmetic\n")
     return 3 if reason else 0
 
 
