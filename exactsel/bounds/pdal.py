@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +39,10 @@ class PrimalDualBound:
         check_lam(problem, self.name)
         norm = float(np.sqrt(problem.spectral_norm_squared))
         rules = DualRules(norm, problem.loss.smoothness, self.max_iterations, self.accuracy)
-        # The start of the paper (section 3.2): tau = 1/||A||, theta = rho = 1, x = 0, beta = 0.
-        root = np.concatenate([[1.0 / norm, 1.0, 1.0], np.zeros(problem.d + problem.n)])
+        # The start of the paper (section 3.2), tau = 1/||A||, theta = rho = 1, x = 0, beta = 0, in units of A in which
+        # ||A|| is between 1/2 and 1: then it does not depend on the caller's (and ||A|| = 100 took four times as long).
+        unit = 2.0 ** math.frexp(norm)[1]
+        root = np.concatenate([[unit / norm, 1.0, 1.0 / unit**2], np.zeros(problem.d + problem.n)])
         return PreparedDual(problem, options, pdal_data, rules, root)
 
 
