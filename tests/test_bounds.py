@@ -328,7 +328,10 @@ def twin_prox_norm(u, places, weight):
 def twin_pdal(problem, iterations):
     """The paper's Algorithm 3 at the root, word for word; the best bound, the last beta and x, and the steps."""
     A, gamma = problem.A, 1.0 / problem.loss.smoothness
-    tau, theta, rho = 1.0 / np.sqrt(problem.spectral_norm_squared), 1.0, 1.0
+    # The algorithm as published, for A in units in which its norm is between 1/2 and 1.
+    norm = np.sqrt(problem.spectral_norm_squared)
+    unit = 2.0 ** np.frexp(norm)[1]
+    tau, theta, rho = unit / norm, 1.0, unit**-2.0
     x, beta, best = np.zeros(problem.d), np.zeros(problem.n), -np.inf
     for _ in range(iterations):
         last_beta, beta = beta, twin_prox_conjugate_loss(problem, beta + tau * A @ x, tau)
