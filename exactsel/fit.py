@@ -69,7 +69,7 @@ def fit_support(problem: Problem, columns: IntArray) -> Fit:
 
 def _as_fit(problem: Problem, columns: IntArray, compact: FloatArray) -> Fit:
     coef = np.zeros(problem.d)
-    coef[columns] = compact
+    coef[columns] = np.where(problem.norms[columns] > 0, compact, 0.0)  # an empty column can only gather noise
     return Fit(columns, coef, problem.objective(coef), float(np.linalg.norm(problem.gradient(coef, columns))))
 
 

@@ -54,7 +54,7 @@ class NearModel:
 class NearOptimal(Readable):
     """All sets of exactly k columns whose objective is at most ``threshold``, best first.
 
-    When ``complete``, every other set of k columns has a larger objective; within the result's ``scope`` and to what
+    When ``complete``, every other set of k columns has a larger objective; within ``scope`` and to what
     rounding does to an objective. Otherwise the list has been cut short, and nothing is said of what is missing.
     """
 
@@ -71,6 +71,8 @@ class NearOptimal(Readable):
     result: Result
     """The search for the optimum itself."""
     feature_names: tuple[str, ...] | None = None
+    scope: str = ""
+    """What ``complete`` is restricted to, in words; empty when it is not."""
 
     @property
     def unique(self) -> bool | None:
@@ -106,7 +108,7 @@ class NearOptimal(Readable):
                 }
                 for model in self.models
             ],
-            "complete": self.complete, "termination": self.termination, "unique": self.unique,
+            "complete": self.complete, "termination": self.termination, "scope": self.scope, "unique": self.unique,
             "threshold": finite(self.threshold), "tau": self.tau, "regions": self.regions,
             "in_every": None if self.in_every is None else list(self.in_every),
             "in_none": None if self.in_none is None else list(self.in_none),
@@ -127,7 +129,7 @@ class NearOptimal(Readable):
             what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
         else:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
-        lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.result.scope or 'all models'}"]
+        lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.scope or 'all models'}"]
         demands = demands_text(self.result.problem)
         if demands:
             lines.append(f"demands      {demands}")
@@ -211,7 +213,7 @@ def list_near(
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
-        problem.feature_names,
+        problem.feature_names, result.scope or getattr(bound, "scope", ""),
     )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def through_near(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
     near = near_optimal(problem, tau, cap=10_000, **QUIET)
     listed = {model.support: model.value for model in near.models}
     yield from judged(near.result, oracle, truth)
-    if not near.complete or near.result.scope:
+    if not near.complete or near.scope:
         return
     slack = SLACK * max(truth.high, Fraction(tau), SCALE * oracle.empty)
     for support, (low, high) in values.items():

@@ -240,6 +240,8 @@ def verified_span(units: FloatArray, error: float) -> Span:
 def selection_objective_above(instance: ColumnInstance, chosen: Sequence[int]) -> float:
     """An upper estimate of the objective of a selection: of *some* reconstruction from its columns."""
     A = np.asarray(instance.A, dtype=np.float64)
+    if not np.any(A):
+        return 0.0
     columns = A[:, sorted(chosen)]
     if not np.all(lengths(A) < np.sqrt(np.finfo(np.float64).max)):
         return math.inf

@@ -74,8 +74,10 @@ def _fit_node(
         trace += G[i, i]
         b[i] = data.b[columns[i]]
         norms[i] = data.norms[columns[i]]
+    for i in range(m):
         if norms[i] == 0.0 and lam == 0.0:
-            H[i, i] = 1.0  # an empty column is never used; its own equation reads x_i = 0
+            # An empty column is never used; its own equation reads x_i = 0, in the units of the others.
+            H[i, i] = trace if trace > 0.0 else 1.0
     answers.iterations[row] = 1
     answers.status[row] = ILL_CONDITIONED
     if not cholesky(H):
