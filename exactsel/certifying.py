@@ -126,11 +126,10 @@ def certify(
     problem : Problem, ColumnSubsetProblem or GroupedProblem
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
-        groups, or names of their columns), which is refitted exactly; or
-        a coefficient vector of length d (floats), which is taken as it is. A result of a heuristic or of a search
-        counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept,
-        which this objective has not), a feature selector as what it selects. ``support`` and ``coef`` say the same
-        without guessing.
+        groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
+        the columns as given), which is taken as it is. A result of a heuristic or of a search counts as its support, a
+        fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept), a feature selector as
+        what it selects. ``support`` and ``coef`` say the same without guessing.
     **options
         Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
 
@@ -150,8 +149,9 @@ def certify(
     if coef is not None:
         if not isinstance(problem, Problem | GroupedProblem):
             raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-        vector = checked_coef(problem, coef)
-        columns, value = _units(problem, np.flatnonzero(vector).tolist()), _objective_above(problem, vector)
+        given, made = checked_coef(problem, coef), problem.preparation
+        vector = given if made is None else given * made.scale
+        columns, value = _units(problem, np.flatnonzero(given).tolist()), statement_of(problem).upper_of(given)
     else:
         columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
@@ -166,11 +166,6 @@ def certify(
         result = _delivered(result, target)
     claim = claim_of(value, result.lower, tolerance)
     return Certified(columns, vector, value, coef is None, claim, result, Model.of(problem, vector))
-
-
-def _objective_above(problem: Problem | GroupedProblem, coef: FloatArray) -> float:
-    """What coefficients (d,) of the columns as they are searched cost at most, for the data as given."""
-    return statement_of(problem).upper_of(coef if problem.preparation is None else problem.as_given(coef)[0])
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

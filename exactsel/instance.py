@@ -327,7 +327,8 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> No
 
 
 def _yes_or_no(name: str, value: Any) -> bool:
-    number = float(value) if isinstance(value, bool | np.bool_) else one_number(name, value)
+    yes_or_no = np.ndim(value) == 0 and np.asarray(value).dtype == np.bool_
+    number = float(value) if yes_or_no else one_number(name, value)
     if number not in (0.0, 1.0):
         raise InputError(f"{name} is {number:g}, but 1 (yes) or 0 (no) was expected; store one of them.")
     return bool(number)

@@ -272,7 +272,7 @@ class _Listing:
             if watch.stopped:
                 return watch.reason or "time_limit"
             if len(self.found) > self.cap:
-                self.found = self.within()
+                self._drop()
                 if len(self.found) > self.cap:
                     return "cap"
             taken = self._taken()
@@ -280,7 +280,18 @@ class _Listing:
             regions = [region for region in taken if self._single(region[0]) is None]
             if regions:
                 self._divide(regions)
+        self._drop()
         return "precision" if self.undecided else "complete"
+
+    def _drop(self) -> None:
+        """Leave out what a better model has put beyond the threshold since it was found, if a bound says so too."""
+        kept = self.within()
+        known = {model.support for model in kept}
+        states = np.full((len(self.found) - len(kept), self.problem.d), OUT, dtype=np.int8)
+        for state, model in zip(states, (m for m in self.found if m.support not in known), strict=True):
+            state[list(model.support)] = IN
+        self.found = kept
+        self._exclude(list(states))
 
     def _taken(self) -> list[tuple[StateArray, Any]]:
         taken = self._open[-BATCH:]

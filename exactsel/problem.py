@@ -139,8 +139,8 @@ class Problem:
     ) -> Problem:
         """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
 
-        What is solved, and certified, are the prepared data; :meth:`as_given` undoes it in the answer. All is exact
-        (see :mod:`exactsel.preparing`). Weights count as repeated rows, for the default Huber threshold too.
+        What is searched are the prepared data; what is said, and proven, is about the data as given
+        (:mod:`exactsel.preparing`). Weights count as repeated rows, for the default Huber threshold too.
 
         Raises
         ------
@@ -223,9 +223,11 @@ class Problem:
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
-        inside = "Ax + c" if self.intercept else "Ax"
-        over = "a sum over rows" if self.weights is None else "a weighted sum over rows"
-        return f"L({inside}) + (lam/2)||x||^2, L {over}, {self.loss_text}, lam={self.lam:g}"
+        made = self.preparation
+        inside = "Ax + c" if made is not None and made.centred else "Ax"
+        over = "a sum over rows" if made is None or made.weights is None else "a weighted sum over rows"
+        ridge = "||Sx||^2, S the columns' sizes" if made is not None and made.scaled else "||x||^2"
+        return f"L({inside}) + (lam/2){ridge}, L {over}, {self.loss_text}, lam={self.lam:g}"
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""

@@ -285,7 +285,9 @@ class Result(Readable):
         if demands:
             lines.insert(2, f"demands      {demands}")
         if self.proof is not None:
-            lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE)")
+            flags = "".join(f" --{flag}" for flag in ("intercept", "scale") if self.problem.get(flag))
+            flags += " --weights FILE" if self.problem.get("weights") else ""
+            lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE{flags})")
         return "\n".join(lines)
 
 

@@ -97,7 +97,6 @@ class _Selection:
         self._instance = instance
 
     def upper(self, fit: Fit) -> float:
-        # Where the factorisation is known badly, what the solver found says as much as the estimate from above.
         return selection_objective_above(self._instance, list(fit.support))
 
     def upper_of(self, coef: FloatArray) -> float:
@@ -111,7 +110,10 @@ class _Selection:
 
 
 class _Unchecked:
-    """A problem the checker does not know: the objective, and what sums of doubles are off by to first order."""
+    """A problem the checker does not know: the objective, and what sums of doubles are off by to first order.
+
+    What is said is about the numbers searched: what scaling rounds is not accounted for with a loss of one's own.
+    """
 
     def __init__(self, problem: Any) -> None:
         self._problem = problem
@@ -120,7 +122,9 @@ class _Unchecked:
         return self._enlarged(fit.value, fit.coef)
 
     def upper_of(self, coef: FloatArray) -> float:
-        return self._enlarged(self._problem.objective(coef), coef)
+        made = getattr(self._problem, "preparation", None)
+        searched = coef if made is None else coef * made.scale
+        return self._enlarged(self._problem.objective(searched), searched)
 
     def lower(self, bound: float, upper: float, scope: str) -> float:
         return min(bound, upper)

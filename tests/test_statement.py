@@ -232,3 +232,23 @@ def test_thin_margins_are_settled_exactly(loss):
     said = statement_of(problem).upper_of(coef)
     assert holds(said, told, coef)
     assert said <= exactly_above(instance_of(problem), coef) * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+@pytest.mark.parametrize("lam", [0.0, 0.1])
+def test_ordinary_data_lose_nothing_that_matters(loss, lam):
+    """Far from zero, with a constant column and an empty one, whatever is asked for: the claim is what it was."""
+    if loss != "quadratic" and lam == 0.0:
+        pytest.skip("only quadratic loss may do without a ridge")
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((40, 6)) + 3.0
+    A[:, 2], A[:, 4] = 0.0, 5.0
+    y = A[:, 0] - A[:, 3] + rng.standard_normal(40) + 100.0
+    y = np.sign(y - np.median(y) + 1e-9) if loss == "logistic" else y
+    for flags in range(8):
+        weights = rng.uniform(0.5, 2.0, 40) if flags & 4 else None
+        made = Problem.prepared(
+            A, y, 3, loss=loss, lam=lam, intercept=bool(flags & 1), scale=bool(flags & 2), weights=weights
+        )
+        result = solve(made, signals=(), threads=1, rel_eps=0.0)
+        assert result.claim.value == "optimal", (flags, result)

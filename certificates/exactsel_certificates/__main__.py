@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
+    parser.add_argument("--weights", help="row weights: .npy, or a text file with one number a line")
     parser.add_argument("--exact-limit", type=float, default=EXACT_LIMIT, help="multiplications in exact arithmetic")
     parser.add_argument("--most-bytes", type=int, default=MOST_BYTES, help="bytes read of either file at most")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -92,6 +93,10 @@ def _partition(labels: Sequence[str], d: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(columns) for columns in held.values())
 
 
+def _weights(path: str) -> Any:
+    return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
+
+
 def _instance(options: argparse.Namespace) -> AnyInstance:
     """The caller's problem, from the instance file and the options."""
     stored = read_archive(options.instance, options.most_bytes)
@@ -120,7 +125,8 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
     forced = (options.must_have, options.must_not)
-    scale, weights = options.scale or bool(stored.get("scale", False)), stored.get("weights")
+    scale = options.scale or bool(stored.get("scale", False))
+    weights = stored.get("weights") if options.weights is None else _weights(options.weights)
     # What lies outside the domain is the checker's to reject.
     if intercept or scale or weights is not None:
         return GivenInstance(A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale)

@@ -220,6 +220,9 @@ def _eigenvalue_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArra
     return result
 
 
+FLAG_WORDS = {"weights": "row weights", "intercept": "an intercept", "scale": "scaled columns"}
+
+
 class _About:
     """The caller's problem, for comparison and in words."""
 
@@ -243,6 +246,12 @@ class _About:
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
             ("scale", proof.scale, getattr(self.instance, "scale", False)),
         ):  # fmt: skip
+            if theirs != ours and isinstance(ours, bool):
+                has, asks = ("has", "leave out") if theirs is False else ("lacks", "give")
+                return (
+                    f"the proof is about another problem: this one {has} {FLAG_WORDS[name]}, unlike that of the proof; "
+                    f"{asks} --{name} as for the solve."
+                )
             if theirs != ours:
                 return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
         if proof.problem_hash != self.hash:

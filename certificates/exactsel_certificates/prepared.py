@@ -101,7 +101,7 @@ def prepare(
         centred = _without_means(columns, weights) if intercept else _untouched(columns)
         centre[:, block] = centred.first, centred.second
         if scale:
-            sizes[block], off[block] = _sizes(centred, weights)
+            sizes[block], off[block] = _sizes(centred, weights, intercept)
         made[block], error[block] = _worked_in(centred, weights, quadratic, sizes[block])
         if quadratic and intercept:
             rest[block] = _along_intercept(made[block], weights)
@@ -182,7 +182,7 @@ def _difference(rows: FloatArray, taken: FloatArray) -> tuple[FloatArray, FloatA
     return total, (rows - (total - part)) + (b - part)
 
 
-def _sizes(centred: _Centred, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _sizes(centred: _Centred, weights: FloatArray | None, without_means: bool) -> tuple[FloatArray, FloatArray]:
     """Roots of the (weighted) mean squares, 1 where a column is zero, and how far they are off, relatively."""
     n = centred.values.shape[1]
     many = total_weight(n, weights)
@@ -191,11 +191,13 @@ def _sizes(centred: _Centred, weights: FloatArray | None) -> tuple[FloatArray, F
     zero = length == 0.0
     safe = np.where(zero, 1.0, length)
     sizes = np.where(zero, 1.0, length / np.sqrt(many))
-    missed = lengths(centred.errors, weights if centred.errors.shape[1] == n else None) / safe
-    sums = blocked_sums(centred.values if weights is None else centred.values * weights)
-    rest = 1.001 * np.abs(sums) / (np.sqrt(many) * safe) + gamma(blocked_roundings(n) + 8)
-    off = np.where(zero, 0.0, gamma(2 * blocked_roundings(n) + 32) + 1.01 * missed + (rest + missed) ** 2)
-    return sizes, off
+    off = np.full(len(sizes), gamma(2 * blocked_roundings(n) + 32))
+    if without_means:
+        missed = lengths(centred.errors, weights if centred.errors.shape[1] == n else None) / safe
+        sums = blocked_sums(centred.values if weights is None else centred.values * weights)
+        rest = 1.001 * np.abs(sums) / (np.sqrt(many) * safe) + gamma(blocked_roundings(n) + 8)
+        off += 1.01 * missed + (rest + missed) ** 2
+    return sizes, np.where(zero, 0.0, off)
 
 
 def _worked_in(

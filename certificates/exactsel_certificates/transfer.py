@@ -13,7 +13,7 @@ The lower one is for all models, of which only those of an objective below some 
 
 * (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
 * with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
-  sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||;
+  sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero;
 * where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
 """
 
@@ -34,7 +34,10 @@ RADIUS = 1e6
 """R, for bounded models."""
 
 EIGENVALUES_UP_TO = 600
-"""Columns up to which a smallest eigenvalue is looked for."""
+"""Columns up to which a smallest eigenvalue is looked for where there is a ridge ..."""
+
+WITHOUT_RIDGE_UP_TO = 3000
+"""... and where there is none, and nothing else limits the models (some seconds)."""
 
 SHARES = (0.99, 0.5, 0.1)
 """Parts of the computed eigenvalue that are tried."""
@@ -173,15 +176,19 @@ class Transfer:
     @cached_property
     def _smallest(self) -> float:
         """A verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss; 0 where none is found."""
-        n, d = self.instance.A.shape
-        if d > EIGENVALUES_UP_TO or n < d:
+        made, lam = self.prepared, self.instance.lam
+        # Columns of zeros, free of errors, may have any coefficient: nothing below depends on it.
+        AT = made.AT[np.any(made.AT, axis=1) | (made.column_error > 0) | (made.column_rest > 0)]
+        d, n = AT.shape
+        if d == 0 or d > (EIGENVALUES_UP_TO if lam > 0 else WITHOUT_RIDGE_UP_TO) or n < d:
             return 0.0
-        hessian = self.prepared.AT @ self.prepared.AT.T + self.instance.lam * np.eye(d)
+        hessian = AT @ AT.T + lam * np.eye(d)
         if not np.all(np.isfinite(hessian)):
             return 0.0
         found = float(np.linalg.eigvalsh(hessian)[0])
+        about = Instance(AT.T, made.y, d, "quadratic", lam)
         for share in SHARES:
-            if found > 0 and leaves_convex(self.instance, np.full(d, share * found)):
+            if found > 0 and leaves_convex(about, np.full(d, share * found)):
                 return share * found
         return 0.0
 
