@@ -152,16 +152,16 @@ def test_with_one_place_left_a_fit_looks_at_each_column():
 
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
 def test_margins_thinner_than_the_digits_of_a_point(loss, monkeypatch):
-    """Large columns, hardly any ridge: the best model in doubles does not prove what the best model costs."""
+    """Columns far from zero, a small ridge: the best model in doubles does not prove what the best model costs."""
     alone = []
     for seed in range(12):
         rng = random.Random(f"thin {seed}")
-        A = [[rng.gauss(0, 1) * 10.0 ** (3 * j) for j in range(3)] for _ in range(6)]
+        A = [[rng.gauss(0, 1) * 100.0**j + 1e6 for j in range(3)] for _ in range(6)]
         y = [float(rng.choice([-1, 1])) if loss == "logistic" else rng.gauss(0, 100) for _ in range(6)]
         case = Case(A, y, 2, loss, 1e-5, 50.0, level=rng.random() < 0.5, scale=rng.random() < 0.3)
         best = optimum(case)
-        if loss == "logistic" and best.value < F(1, 10**3):
-            continue  # labels that columns tell apart: the best model in doubles is far from it
+        if loss == "logistic" and best.value < F(1, 10):
+            continue  # labels that columns tell apart: what the tests find in doubles is not the best model
         file = strong_file(case, best, by_fit=False)
         claim = float(best.value * (1 - F(1, 10**13)))
         assert said(case, file, lower=claim, upper=HUGE) == "", seed
@@ -169,7 +169,7 @@ def test_margins_thinner_than_the_digits_of_a_point(loss, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(standalone, "improved", lambda *_: F(0))
             alone.append(said(case, file, lower=claim, upper=HUGE))
-    assert sum(map(bool, alone)) > 3
+    assert sum(map(bool, alone)) > 2
 
 
 @pytest.mark.parametrize("loss", ["quadratic", "huber"])
