@@ -183,6 +183,13 @@ def test_columns_that_share_a_place(loss, monkeypatch):
     assert said(case, file, lower=0.65, upper=HUGE) != ""
 
 
+def test_nothing_costs_less_than_zero():
+    """Eigenvalues are rounded upwards, so those of columns that two span come to more than there is."""
+    case = Case([[1.0, 0.0, 1.0], [0.0, 3.0, 1.0]], [], 2, "", 0.0)
+    file = written(case, [8 * EIGENVALUES + USE, CLOSE], {0: 1.0, 1: 1.0}, 0, HUGE)
+    assert said(case, file, lower=0.0, upper=0.0) == ""
+
+
 def test_only_so_many_regions_are_improved(monkeypatch):
     case = random_case(random.Random("many"), "huber")._replace(k=1)
     file = strong_file(case, optimum(case), by_fit=False)

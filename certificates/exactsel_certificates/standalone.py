@@ -104,7 +104,7 @@ def check(
     else:
         selections = Selections(problem.A, problem.k)
         closed = regions(p["tree"], len(units), problem.k)
-        lower = min(selections.bound(S, C) if w == 2 else F(0) for S, C, w in closed)
+        lower = min(max(F(0), selections.bound(S, C)) if w == 2 else F(0) for S, C, w in closed)
         upper = selections.objective({*model})
     if lower >= F(p["lower"]) and upper <= F(p["upper"]):
         return ""
