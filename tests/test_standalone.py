@@ -36,6 +36,7 @@ from hand_written import (
     written,
 )
 
+from exactsel_certificates import standalone
 from exactsel_certificates.standalone import Beyond, Malformed, Regression, check, semidefinite
 from exactsel_certificates.standalone_algebra import as_float, inverse_root, near, positives, root
 from exactsel_certificates.standalone_rows import entropy, logistic
@@ -149,6 +150,56 @@ def test_with_one_place_left_a_fit_looks_at_each_column():
         assert said(case, file, lower=above(best.value), upper=HUGE) != "", seed
 
 
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+def test_margins_thinner_than_the_digits_of_a_point(loss, monkeypatch):
+    """Columns far from zero, a small ridge: the best model in doubles does not prove what the best model costs."""
+    alone = []
+    for seed in range(12):
+        rng = random.Random(f"thin {seed}")
+        A = [[rng.gauss(0, 1) * 100.0**j + 1e6 for j in range(3)] for _ in range(6)]
+        y = [float(rng.choice([-1, 1])) if loss == "logistic" else rng.gauss(0, 100) for _ in range(6)]
+        case = Case(A, y, 2, loss, 1e-5, 50.0, level=rng.random() < 0.5, scale=rng.random() < 0.3)
+        best = optimum(case)
+        if loss == "logistic" and best.value < F(1, 10):
+            continue  # labels that columns tell apart: what the tests find in doubles is not the best model
+        file = strong_file(case, best, by_fit=False)
+        claim = float(best.value * (1 - F(1, 10**13)))
+        assert said(case, file, lower=claim, upper=HUGE) == "", seed
+        assert said(case, file, lower=above(best.value * (1 + F(1, 10**13))), upper=HUGE) != "", seed
+        with monkeypatch.context() as patched:
+            patched.setattr(standalone, "improved", lambda *_: F(0))
+            alone.append(said(case, file, lower=claim, upper=HUGE))
+    assert sum(map(bool, alone)) > 2
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber"])
+def test_columns_that_share_a_place(loss, monkeypatch):
+    """With A = I, y = (1, 1), k = 1 and lam = 1 the relaxation is worth 2/3: both columns have half a place."""
+    case = Case([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0], 1, loss, 1.0, 10.0)
+    file = written(case, [8 * 3 + USE, CLOSE], {0: 0.5}, 0, HUGE, [{0: 0.3, 1: 0.5}])
+    assert said(case, file, lower=below(F(2, 3)), upper=HUGE) == ""
+    assert said(case, file, lower=above(F(2, 3)), upper=HUGE) != ""
+    monkeypatch.setattr(standalone, "improved", lambda *_: F(0))
+    assert said(case, file, lower=0.65, upper=HUGE) != ""
+
+
+def test_nothing_costs_less_than_zero():
+    """Eigenvalues are rounded upwards, so those of columns that two span come to more than there is."""
+    case = Case([[1.0, 0.0, 1.0], [0.0, 3.0, 1.0]], [], 2, "", 0.0)
+    file = written(case, [8 * EIGENVALUES + USE, CLOSE], {0: 1.0, 1: 1.0}, 0, HUGE)
+    assert said(case, file, lower=0.0, upper=0.0) == ""
+
+
+def test_only_so_many_regions_are_improved(monkeypatch):
+    case = random_case(random.Random("many"), "huber")._replace(k=1)
+    file = strong_file(case, optimum(case), by_fit=False)
+    calls = []
+    monkeypatch.setattr(standalone, "improved", lambda *_: calls.append(1) or F(0))
+    monkeypatch.setattr(standalone, "POLISHED", 1)
+    assert said(case, file, lower=1e299) != ""
+    assert len(calls) == 1
+
+
 def smallest_eigenvalue(case):
     """Of the prepared 2 x 2 Gram matrix, by hand."""
     w, s = case.row_weights(), case.squares()
@@ -166,8 +217,9 @@ def smallest_eigenvalue(case):
     return (p + r) / 2 - math.hypot((p - r) / 2, q)
 
 
-def test_curvature_is_about_prepared_columns():
+def test_curvature_is_about_prepared_columns(monkeypatch):
     """Just below the smallest eigenvalue it is taken, just above it is not; at the best model it proves the most."""
+    monkeypatch.setattr(standalone, "improved", lambda *_: F(0))
     tried = 0
     for seed in range(60):
         rng = random.Random(f"curved {seed}")

@@ -16,12 +16,16 @@ from typing import Any
 from exactsel_certificates.standalone_algebra import as_float, semidefinite
 from exactsel_certificates.standalone_domain import Outside, Problem, problem_of
 from exactsel_certificates.standalone_file import FLAGS, Malformed, point, read, regions
+from exactsel_certificates.standalone_polishing import improved
 from exactsel_certificates.standalone_regression import Bound, Regression
 from exactsel_certificates.standalone_selections import Selections
 
 __all__ = ["Beyond", "Malformed", "Regression", "Selections", "check", "problem_hash", "semidefinite"]
 
 OLD = "the proof is of an older version, which knew weights and intercepts in another way; write it anew."
+
+POLISHED = 1000
+"""Regions of a file whose points are improved at most: a claim that is far too high is not to take for ever."""
 
 
 class Beyond(Exception):
@@ -100,7 +104,7 @@ def check(
     else:
         selections = Selections(problem.A, problem.k)
         closed = regions(p["tree"], len(units), problem.k)
-        lower = min(selections.bound(S, C) if w == 2 else F(0) for S, C, w in closed)
+        lower = min(max(F(0), selections.bound(S, C)) if w == 2 else F(0) for S, C, w in closed)
         upper = selections.objective({*model})
     if lower >= F(p["lower"]) and upper <= F(p["upper"]):
         return ""
@@ -116,9 +120,10 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     D = [F(v) for v in p["curvature"]]
     curvatures = [D] if D and problem.loss == "quadratic" and semidefinite(r.left(D)) else []
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
-    upper = r.objective(model)
+    claim, upper = F(p["lower"]), r.objective(model)
     low = upper
     known: dict[int, list[Bound]] = {}
+    polished = 0
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
@@ -128,6 +133,10 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
                 # Regions next to each other mostly share their witness; more than one would fill the memory.
                 known = {w: witnessed(p, r, w, curvatures)}
             bounds += [r.least(S, C, bound) for bound in known[w]]
+        number, dual = divmod(w - 3, 2)
+        if max(bounds) < claim and polished < POLISHED and not dual and 0 <= number < len(p["points"]) - 1:
+            polished += 1
+            bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))
     return low, upper
 

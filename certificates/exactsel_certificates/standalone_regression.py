@@ -122,9 +122,13 @@ class Regression:
             return [self.sloped([min(max(v, -self.delta), self.delta) for v in g])]
         return [self.sloped([-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, self.y, strict=True)])]
 
+    def given(self, prepared: dict[int, F]) -> dict[int, F]:
+        """Coefficients of the data as given, from those of prepared columns."""
+        return {j: v * self.inverses[j] for j, v in prepared.items()}
+
     def at_point(self, prepared: dict[int, F], curvatures: Sequence[Sequence[F]]) -> list[Bound]:
         """The bounds a point proves, whose coefficients are those of prepared columns."""
-        x = {j: v * self.inverses[j] for j, v in prepared.items()}
+        x = self.given(prepared)
         if self.loss == "quadratic":
             return [self.curved(x, D) for D in curvatures]
         return [self.sloped(slopes(self.loss, self.delta, self.predict(x), self.y))]
