@@ -32,7 +32,7 @@ def plot_bounds(history: History | None, axes: Any = None) -> Figure:
     axes.plot([i.seconds for i in found], [i.value for i in found], "o", color=UPPER, markersize=4)
     axes.set_xlabel("seconds")
     axes.set_ylabel("objective")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper right")
     return figure
 
 

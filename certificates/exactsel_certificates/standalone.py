@@ -134,7 +134,9 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
                 known = {w: witnessed(p, r, w, curvatures)}
             bounds += [r.least(S, C, bound) for bound in known[w]]
         number, dual = divmod(w - 3, 2)
-        if max(bounds) < claim and polished < POLISHED and not dual and 0 <= number < len(p["points"]) - 1:
+        short = max(bounds) < claim and not dual and 0 <= number < len(p["points"]) - 1
+        # What is improved is a point, not the lack of one: the empty model says nothing of where to look.
+        if short and polished < POLISHED and any(point(p, number).values()):
             polished += 1
             bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))

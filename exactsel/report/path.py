@@ -114,7 +114,7 @@ def draw_path(compared: Compared, style: str) -> bytes:
             label = "" if len(weights) == 1 else f"lam = {lam:g}"
             _draw(axes, title, along, label)
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(fontsize=8)
+            axes.legend(fontsize=8, loc="upper right")
     buffer = io.BytesIO()
     figure.savefig(buffer, format=style, dpi=120)
     return buffer.getvalue()

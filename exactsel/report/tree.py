@@ -62,7 +62,9 @@ def draw_tree(graph: nx.DiGraph, style: str) -> bytes:
     if small:
         decisions = nx.get_edge_attributes(graph, "decision")
         nx.draw_networkx_edge_labels(graph, place, ax=axes, edge_labels=decisions, font_size=6)
-    axes.legend(handles=[Patch(color=colour, label=status) for status, colour in COLOURS.items()], fontsize=7)
+    axes.legend(
+        handles=[Patch(color=colour, label=status) for status, colour in COLOURS.items()], fontsize=7, loc="upper right"
+    )
     axes.set_axis_off()
     buffer = io.BytesIO()
     figure.savefig(buffer, format=style, dpi=120, bbox_inches="tight")
