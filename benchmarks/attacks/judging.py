@@ -15,6 +15,9 @@ OPTIMAL = Fraction(1, 10**9)
 SCALE = Fraction(1, 100)
 """What counts of the empty model's objective."""
 
+LONG = 30.0
+"""Seconds; a limit below this may end a method and the search after it."""
+
 ROOM = 1 + Fraction(1, 10**6)
 """How far a tolerance, which a program computes in doubles, may be exceeded."""
 
@@ -127,5 +130,9 @@ def words(result: Any, value: Fraction, oracle: Oracle, truth: Truth) -> Iterato
         yield Finding("called within eps, but is not", size, about)
     if termination == "gap_closed" and (excess > asked or claim not in ("optimal", "within_eps")):
         yield Finding("stopped as gap_closed, but the model is worse", size, about)
-    if termination not in ("gap_closed", "tree_exhausted", "precision_limit", "node_limit"):
+    expected = {"gap_closed", "tree_exhausted", "precision_limit", "node_limit"}
+    limit = result.settings.get("time_limit")
+    if limit is not None and limit < LONG:
+        expected.add("time_limit")
+    if termination not in expected:
         yield Finding(f"ended as {termination}", 1.0, about)
