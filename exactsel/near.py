@@ -260,7 +260,7 @@ class _Listing:
 
     def _above(self, value: float) -> float:
         """The bound, for the numbers searched, that shows a model to cost more than ``value``."""
-        return math.nextafter(self.statement.needed(value, self.scope), math.inf)
+        return self.statement.needed(math.nextafter(value, math.inf), self.scope)
 
     def within(self) -> list[NearModel]:
         """What was found and is within the threshold, as far as rounding lets one say."""

@@ -143,3 +143,15 @@ def test_where_nothing_is_certain_nothing_is_said():
     assert (
         instance.transfer.needed(1e-30, 1.0, False) == math.inf or instance.transfer.needed(1e-30, 1.0, False) > 1e-30
     )
+
+
+def test_what_costs_more_than_nothing_needs_more_than_a_hair():
+    """A bound of nearly zero for prepared data says nothing of a model that may cost nothing for the data as given."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((6, 2)) + 1e9
+    about = GivenInstance(A, A[:, 0] - 1e9, 1, "quadratic", 0.1, intercept=True)
+    smallest = math.nextafter(0.0, 1.0)
+    needed = about.transfer.needed(smallest, 1.0, False)
+    assert smallest < needed < math.inf
+    assert about.transfer.lower(needed, 1.0, False) >= smallest
+    assert about.transfer.lower(smallest, 1.0, False) == 0.0

@@ -23,14 +23,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-
-U = 2.0**-53
-
-TINY = 1e-290
-"""More than underflow can do to a sum that the domain of problems allows."""
+from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.rigorous import TINY, U, gamma
 
 AT_ONCE = 1_000_000
 """Numbers of A prepared at a time."""
@@ -113,11 +108,6 @@ def prepare(
         (float(target.first[0]), float(target.second[0])), sizes, error, rest,
         float(target_error[0]), float(target_rest[0]), float(off.max(initial=0.0)),
     )  # fmt: skip
-
-
-def gamma(m: int) -> float:
-    """What m roundings in a row can do, relative to the sum of absolute values."""
-    return 1.001 * (m + 4) * U
 
 
 def blocked_roundings(n: int) -> int:

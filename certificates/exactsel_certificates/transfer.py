@@ -26,9 +26,9 @@ from functools import cached_property
 
 import numpy as np
 
-from exactsel_certificates.formula import Instance
-from exactsel_certificates.prepared import TINY, FloatArray, Prepared, U, lengths
-from exactsel_certificates.rigorous import leaves_convex
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.prepared import Prepared, lengths
+from exactsel_certificates.rigorous import TINY, U, leaves_convex
 
 RADIUS = 1e6
 """R, for bounded models."""
@@ -41,6 +41,9 @@ WITHOUT_RIDGE_UP_TO = 3000
 
 SHARES = (0.99, 0.5, 0.1)
 """Parts of the computed eigenvalue that are tried."""
+
+STEPS, LEAP = 120, 2.0**16
+"""Steps taken to find the bound a claim needs, and the factor of a step in the dark."""
 
 NEGLIGIBLE = 1e-12
 """Where rounding takes less than this part of a bound, no better limit on the models is looked for."""
@@ -93,11 +96,13 @@ class Transfer:
         if self.exact or claim <= 0.0:
             return claim
         needed = claim
-        for _ in range(60):
+        for _ in range(STEPS):
             reached = self._reached(needed, upper, bounded)
             if reached >= claim:
                 return needed
-            needed = max(needed + 1.01 * (claim - reached), math.nextafter(needed, math.inf))
+            # Where rounding takes everything there is no telling how far to go.
+            further = needed + 1.01 * (claim - reached) if reached > 0.0 else max(LEAP * needed, TINY)
+            needed = max(further, math.nextafter(needed, math.inf))
         return math.inf
 
     def upper(self, value: float, coef: FloatArray) -> float:
