@@ -504,16 +504,6 @@ def test_nothing_happens_without_a_reason():
         assert not watch.flag[0]
 
 
-def test_the_deadline_is_not_early(clock):
-    with Watch(0.05) as watch:
-        clock.jump(0.049)
-        assert not watch.stopped
-        assert not watch.flag[0]
-        clock.jump(0.002)
-        assert watch.stopped
-        assert watch.reason == "time_limit"
-
-
 def test_the_deadline_raises_the_flag_by_itself(real_time):
     """Nobody asks: a kernel that polls the flag must learn of the deadline."""
     with Watch(0.05) as watch:
