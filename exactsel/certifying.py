@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,8 +20,9 @@ from exactsel.grouped import GroupedProblem, units_called
 from exactsel.incumbents import given_support
 from exactsel.interrupts import half_written
 from exactsel.model import Model, demands_text
+from exactsel.plain import finite
 from exactsel.problem import Problem
-from exactsel.result import Claim, Readable, Result, claim_of, finite
+from exactsel.result import Claim, Readable, Result, claim_of
 from exactsel.search.tolerance import Tolerance, relative_gap, resolution
 from exactsel.solving import solve
 from exactsel.statement import statement_of
@@ -90,10 +90,6 @@ class Certified(Readable):
             "excess": finite(self.excess), "improved": self.improved, "claim": self.claim.value,
         }  # fmt: skip
         return {"candidate": candidate, **self.result.as_dict()}
-
-    def to_json(self, **options: Any) -> str:
-        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
 
     def __str__(self) -> str:
         how = "best coefficients on its support" if self.refitted else "coefficients as given"

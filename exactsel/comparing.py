@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Sequence
@@ -15,7 +14,8 @@ from exactsel.fit import Fit
 from exactsel.heuristics import make
 from exactsel.incumbents import admissible, checked_support
 from exactsel.interrupts import CompilationStopped, dispensable
-from exactsel.result import Result, finite
+from exactsel.plain import Json, finite
+from exactsel.result import Result
 from exactsel.search.tolerance import relative_gap
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Json):
     """The methods' rows, best objective first, and the exact search's result."""
 
     rows: tuple[Row, ...]
@@ -82,10 +82,6 @@ class Comparison:
         ]  # fmt: skip
         left_out = [{"method": method, "reason": reason} for method, reason in self.left_out]
         return {"methods": methods, "exact": self.result.as_dict(), "left_out": left_out}
-
-    def to_json(self, **options: Any) -> str:
-        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
 
 
 def compare(

@@ -13,21 +13,21 @@ C(d, s) sets of groups. Huber loss is no likelihood and has no criteria.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from exactsel.crossval import ValidationErrors
 from exactsel.path import SolutionPath
-from exactsel.result import Result, finite
+from exactsel.plain import Json, finite
+from exactsel.result import Result
 
 NAMES = ("aic", "bic", "ebic", "cv_error")
 """The criteria, all of them better when smaller."""
 
 
 @dataclass(frozen=True)
-class Compared:
+class Compared(Json):
     """The results of a path with what speaks for and against each."""
 
     path: SolutionPath
@@ -65,10 +65,6 @@ class Compared:
             for name, result in self.best.items()
         }
         return {**along, "results": results, "best": best}
-
-    def to_json(self, **options: Any) -> str:
-        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
 
 
 def information(result: Result) -> dict[str, float | None]:

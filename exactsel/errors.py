@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from exactsel.escaping import escaped
+from exactsel.plain import escaped
 
 
 class ExactselError(Exception):
-    """Base of every error exactsel raises on purpose; its sentence quotes nothing raw (:mod:`exactsel.escaping`)."""
+    """Base of every error exactsel raises on purpose; its sentence quotes nothing raw (:mod:`exactsel.plain`)."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(escaped(part) if isinstance(part, str) else part for part in arguments))

@@ -23,7 +23,8 @@ from exactsel.fit import Fit
 from exactsel.incumbents import admissible, checked_support, given_support
 from exactsel.interrupts import dispensable
 from exactsel.model import Model
-from exactsel.result import Result, claim_of, finite
+from exactsel.plain import finite
+from exactsel.result import Result, claim_of
 from exactsel.search.tolerance import Tolerance, resolution
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings

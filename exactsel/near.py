@@ -6,7 +6,6 @@ all good models share, and which ones none of them needs.
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,8 @@ from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
 from exactsel.model import demands_text
-from exactsel.result import Readable, Result, finite
+from exactsel.plain import finite
+from exactsel.result import Readable, Result
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
@@ -118,10 +118,6 @@ class NearOptimal(Readable):
     def listed(self) -> dict[str, Any]:
         """As :meth:`as_dict`, without the optimum itself."""
         return {key: value for key, value in self.as_dict().items() if key != "optimum"}
-
-    def to_json(self, **options: Any) -> str:
-        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
 
     def __str__(self) -> str:
         k, noun = self.result.problem["k"], f"{self.result.noun}s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,6 +11,7 @@ from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.grouped import GroupedProblem
 from exactsel.near import NearOptimal, check_near, list_near
+from exactsel.plain import Json
 from exactsel.problem import Problem
 from exactsel.result import Result, Termination
 from exactsel.settings import Settings
@@ -25,7 +25,7 @@ QUICK_HEURISTICS = {
 
 
 @dataclass(frozen=True)
-class SolutionPath:
+class SolutionPath(Json):
     """The results along a path, in the order solved: lam descending, and k ascending for each lam."""
 
     results: tuple[Result, ...]
@@ -65,10 +65,6 @@ class SolutionPath:
         if self.near is None:
             return {}
         return {"near": self.near[place].listed() if place < len(self.near) else None}
-
-    def to_json(self, **options: Any) -> str:
-        """One strict JSON object; ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
 
 
 def solve_path(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from exactsel.model import Model, demands_text
+from exactsel.plain import Json, finite, writable
 from exactsel.preparing import Preparation
 from exactsel.search.tolerance import FINEST, Tolerance, relative_gap
 from exactsel.types import FloatArray
@@ -89,7 +89,7 @@ def termination_of(reason: str | None, claim: Claim) -> Termination:
     return Termination.PRECISION_LIMIT if done and claim not in (Claim.OPTIMAL, Claim.WITHIN_EPS) else stopped
 
 
-class Readable:
+class Readable(Json):
     """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -239,13 +239,9 @@ class Result(Readable):
             "time": self.time, "times": self.times,
             **problem,
             "eps": self.settings["eps"], "rel_eps": self.settings["rel_eps"],
-            "settings": {key: _writable(value) for key, value in self.settings.items()},
+            "settings": {key: writable(value) for key, value in self.settings.items()},
             "tree_hash": self.tree_hash, "proof": self.proof,
         }  # fmt: skip
-
-    def to_json(self, **options: Any) -> str:
-        """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
 
     def tree(self) -> networkx.DiGraph:
         """The explored tree; needs ``solve(..., record=True)``."""
@@ -293,12 +289,3 @@ class Result(Readable):
 
 _PREPARED = ("intercept", "scale", "weights")
 """What may be done to the data before the search."""
-
-
-def finite(value: float) -> float | None:
-    """The number, or None where JSON has no word for it."""
-    return float(value) if math.isfinite(value) else None
-
-
-def _writable(value: Any) -> Any:
-    return finite(value) if isinstance(value, float) else value

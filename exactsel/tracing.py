@@ -34,10 +34,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from exactsel import __version__
+from exactsel._version import __version__
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, open_special, unwritten
-from exactsel.result import Result, finite
+from exactsel.plain import finite, writable
+from exactsel.result import Result
 from exactsel.search.events import (
     Bounded,
     Discarded,
@@ -88,7 +89,7 @@ class Trace:
         """Write the first line."""
         described = problem.describe()
         self._names = described["feature_names"]
-        known = {key: finite(value) if isinstance(value, float) else value for key, value in settings.as_dict().items()}
+        known = {key: writable(value) for key, value in settings.as_dict().items()}
         self._write(
             "run", None, None, schema=SCHEMA, version=__version__, problem=described,
             objective=problem.objective_text, settings=known,

@@ -23,8 +23,8 @@ from exactsel.cli.main import main
 from exactsel.data import read_columns, read_data
 from exactsel.data.sparse import read_matrix_market, read_sparse_archive
 from exactsel.errors import ExactselError, InputError
-from exactsel.escaping import escaped
 from exactsel.files import read_vector
+from exactsel.plain import escaped
 from exactsel.sizes import SMALLEST_LIMIT, VARIABLE
 
 pyarrow = pytest.importorskip("pyarrow")

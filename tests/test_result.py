@@ -14,9 +14,10 @@ import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
 from exactsel.model import Model
+from exactsel.plain import finite
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
-from exactsel.result import Result, claim_of, finite
+from exactsel.result import Result, claim_of
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.tolerance import Tolerance
 from exactsel.settings import Settings

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from exactsel import __version__
+from exactsel._version import __version__
 from exactsel.cli.talk import say, say_line
 
 COMMANDS = {

@@ -262,8 +262,8 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     """The progress table on stderr, unless told to be quiet."""
     if arguments["quiet"]:
         return None
-    from exactsel import __version__
     from exactsel._jit import ENABLED, kernels_are_cached
+    from exactsel._version import __version__
     from exactsel.report.log import ProgressLog
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])

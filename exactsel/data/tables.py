@@ -13,10 +13,10 @@ import numpy as np
 
 from exactsel.data.encoding import encode
 from exactsel.errors import InputError
-from exactsel.escaping import escaped
 from exactsel.files import is_file, read_vector
 from exactsel.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.instance import Instance
+from exactsel.plain import escaped
 from exactsel.types import FloatArray
 
 DEFAULT_TARGET = "y"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactsel.escaping import escaped
 from exactsel.frames import Column
+from exactsel.plain import escaped
 
 LONGEST = 60
 """Characters of a name that are shown."""

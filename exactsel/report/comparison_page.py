@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from exactsel import __version__
+from exactsel._version import __version__
 from exactsel.comparing import Comparison, Row
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
 from exactsel.report.run import answer_text

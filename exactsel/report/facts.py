@@ -14,8 +14,8 @@ from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.grouped import GroupedProblem
 from exactsel.instance import Instance
+from exactsel.plain import finite
 from exactsel.problem import Problem
-from exactsel.result import finite
 from exactsel.solving import solve
 from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray

@@ -13,8 +13,8 @@ from typing import TextIO
 
 import numpy as np
 
-from exactsel.escaping import escaped
 from exactsel.model import demands_text
+from exactsel.plain import escaped
 from exactsel.problem import Problem
 from exactsel.report.facts import log10_supports
 from exactsel.report.terminal import fitting, terminal_width

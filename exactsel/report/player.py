@@ -13,10 +13,11 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.plain import finite
 from exactsel.report.exchange import demands
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
-from exactsel.result import Result, finite
+from exactsel.result import Result
 from exactsel.search.events import (
     Bounded,
     Discarded,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from exactsel import __version__
+from exactsel._version import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
 from exactsel.model import demands_text, label

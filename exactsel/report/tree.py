@@ -9,7 +9,7 @@ import math
 import networkx as nx
 
 from exactsel.errors import UnsupportedError
-from exactsel.result import finite
+from exactsel.plain import finite
 
 COLOURS = {
     "split": "#b0bec5",

@@ -1,4 +1,4 @@
-r"""Text that comes from a file or a user, made safe to show: what is not printable is written as an escape.
+r"""Numbers and texts made plain: what JSON has words for, and what a terminal may be sent.
 
 A terminal obeys control characters: a column called ``\x1b[2J`` would clear the screen, one with a bidirectional
 control would show digits in another order. :func:`escaped` is the one place where that is prevented; error messages
@@ -6,6 +6,10 @@ pass through it when they are made, everything else where it is printed.
 """
 
 from __future__ import annotations
+
+import json
+import math
+from typing import Any
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -26,3 +30,25 @@ def _escape(mark: str) -> str:
         return NAMED[mark]
     code = ord(mark)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where JSON has no word for it (an infinity, nan)."""
+    return float(value) if math.isfinite(value) else None
+
+
+def writable(value: Any) -> Any:
+    """The value, or None where it is a number JSON has no word for."""
+    return finite(value) if isinstance(value, float) else value
+
+
+class Json:
+    """What can be written as one JSON object: a class that has :meth:`as_dict`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; no infinity, no nan."""
+        raise NotImplementedError
+
+    def to_json(self, **options: Any) -> str:
+        """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
