@@ -15,7 +15,8 @@ from typing import Any
 from benchmarks.speed.instances import small
 from exactsel import solve
 from exactsel.instance import Instance, read_instance
-from exactsel.result import Result, finite
+from exactsel.plain import finite
+from exactsel.result import Result
 
 MODES: Mapping[str, Mapping[str, Any]] = {
     "exactsel": {},
