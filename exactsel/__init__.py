@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from exactsel._version import __version__
 
 _HOMES = {
-    "Problem": "exactsel.problem",
-    "ColumnSubsetProblem": "exactsel.column_subset",
-    "GroupedProblem": "exactsel.grouped",
+    "Problem": "exactsel.problem.regression",
+    "ColumnSubsetProblem": "exactsel.problem.column_subset",
+    "GroupedProblem": "exactsel.problem.grouped",
     "Instance": "exactsel.instance",
     "load": "exactsel.data",
     "solve": "exactsel.solving",
@@ -77,15 +77,15 @@ __all__ = [
 if TYPE_CHECKING:
     from exactsel import heuristics
     from exactsel.certifying import Certified, certify
-    from exactsel.column_subset import ColumnSubsetProblem
     from exactsel.data import load
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.grouped import GroupedProblem
     from exactsel.instance import Instance
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.near import NearOptimal, near_optimal
     from exactsel.path import SolutionPath, solve_path
-    from exactsel.problem import Problem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.grouped import GroupedProblem
+    from exactsel.problem.regression import Problem
     from exactsel.report.log import ProgressLog
     from exactsel.report.run import write_report
     from exactsel.result import Claim, Result, Termination

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import UnsupportedError
-from exactsel.grouped import GroupedProblem
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.regression import Problem
 from exactsel_certificates.checking import AnyInstance
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance

@@ -7,9 +7,9 @@ from typing import Any
 from exactsel import registry
 from exactsel.curvature import affordable, has_curvature
 from exactsel.errors import UnsupportedError
-from exactsel.problem import Problem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.settings import Settings
-from exactsel.subset import SubsetProblem
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:

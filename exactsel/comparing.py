@@ -10,18 +10,18 @@ from typing import Any
 
 from exactsel import registry
 from exactsel.errors import UnsupportedError, WrongFamilyError
-from exactsel.fit import Fit
 from exactsel.heuristics import make
 from exactsel.incumbents import admissible, checked_support
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.plain import Json, finite
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
 from exactsel.result import Result
 from exactsel.search.tolerance import relative_gap
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import Search
 from exactsel.statement import statement_of
-from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 NOT_REPRODUCIBLE = ("pposs-async",)

@@ -14,8 +14,8 @@ from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.path import solve_path
-from exactsel.preparing import checked_weights
-from exactsel.problem import Problem
+from exactsel.problem.preparing import checked_weights
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
 
@@ -95,7 +95,7 @@ def cross_validate(
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
     intercept, scale : bool
         Intercept, scaled columns: each fold's columns are prepared by what its training rows are like
-        (:mod:`exactsel.preparing`), and its models measured on the held-out rows as they are.
+        (:mod:`exactsel.problem.preparing`), and its models measured on the held-out rows as they are.
     weights : array (n,), optional
         Row weights; a fold's error is then the weighted mean over its held-out rows.
     must_have, must_not

@@ -1,7 +1,7 @@
 """Instances to try things on: the synthetic families of the literature and the Diabetes data.
 
 Each generator takes the number of rows, of columns, the subset size, a seed and the ridge weight, all with defaults,
-and returns an :class:`exactsel.instance.Instance`. A seed fixes the instance: random numbers come from numpy's PCG64
+and returns an :class:`exactsel.Instance`. A seed fixes the instance: random numbers come from numpy's PCG64
 and no sum is handed to BLAS, whose order of addition depends on the processor.
 
 References
@@ -24,9 +24,9 @@ from typing import Protocol
 
 import numpy as np
 
-from exactsel.checks import checked_lam
 from exactsel.errors import InputError
 from exactsel.instance import Instance
+from exactsel.problem.checks import checked_lam
 from exactsel.types import FloatArray, IntArray
 
 DIABETES_ROWS, DIABETES_COLUMNS = 442, 64
@@ -45,7 +45,7 @@ class Planted(Instance):
     Raises
     ------
     InputError
-        As :class:`exactsel.instance.Instance`.
+        As :class:`exactsel.Instance`.
     """
 
     x_true: FloatArray = field(kw_only=True)

@@ -19,24 +19,24 @@ from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
 from exactsel.errors import InputError
-from exactsel.fit import Fit
 from exactsel.incumbents import admissible, checked_support, given_support
 from exactsel.interrupts import dispensable
-from exactsel.model import Model
 from exactsel.plain import finite
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import Model
 from exactsel.result import Result, claim_of
 from exactsel.search.tolerance import Tolerance, resolution
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import Search
 from exactsel.statement import statement_of
-from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 
 @dataclass(frozen=True)
 class MethodResult(Result):
-    """The answer of a heuristic, with a certified gap; everything :class:`exactsel.result.Result` has, and:"""
+    """The answer of a heuristic, with a certified gap; everything :class:`exactsel.Result` has, and:"""
 
     method: str = ""
     """The heuristic's name."""
@@ -163,7 +163,7 @@ def run(
         Seconds for the method and the search for a better bound together. The root of the search tree is bounded in
         any case, and without a limit nothing else is.
     eps, rel_eps : float
-        Gap at which the search for a better bound may stop, see :class:`exactsel.settings.Settings`.
+        Gap at which the search for a better bound may stop, see :class:`exactsel.Settings`.
     threads : int, optional
         Threads of the search.
     signals : sequence of int

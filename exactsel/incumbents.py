@@ -9,10 +9,10 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.fit import Fit
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
 from exactsel.settings import DEFAULT_HEURISTICS
-from exactsel.subset import SubsetProblem
 from exactsel_heuristics.base import Context, Heuristic
 
 

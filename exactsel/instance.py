@@ -12,7 +12,7 @@ delta          one number          Huber threshold
 feature_names  (d,) texts          names of the columns
 weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 for none
-groups         (d,) texts          the group of each column, empty for a column on its own (:mod:`exactsel.grouped`)
+groups         (d,) texts          the group of each column, empty for a column on its own
 ============== =================== ==========================================================
 
 Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
@@ -33,14 +33,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exactsel.arrays import read_member, refusing_damage
-from exactsel.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
 from exactsel.files import replacing
-from exactsel.frames import SHOWN, frame_matrix
-from exactsel.grouped import GroupedProblem, GroupSpec
 from exactsel.losses.base import Loss
-from exactsel.problem import Problem
+from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.frames import SHOWN, frame_matrix
+from exactsel.problem.grouped import GroupedProblem, GroupSpec
+from exactsel.problem.regression import Problem
 from exactsel.sizes import Budget
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups")
@@ -51,7 +51,7 @@ _ZIP_START = b"PK"
 class Instance:
     """Data and, as far as they are known, the parameters of one subset-selection problem.
 
-    ``A`` and ``y`` are kept as given; :class:`exactsel.problem.Problem` checks and converts them. The other fields
+    ``A`` and ``y`` are kept as given; :class:`exactsel.Problem` checks and converts them. The other fields
     are checked for their type here and for their range by the problem.
 
     Parameters
@@ -138,7 +138,7 @@ class Instance:
         Parameters
         ----------
         k, lam, loss, delta, must_have, must_not, intercept, scale, weights : optional
-            As for :class:`exactsel.problem.Problem` and its ``prepared``.
+            As for :class:`exactsel.Problem` and its ``prepared``.
             Quadratic loss when neither side names one. The instance's own
             ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
 
@@ -187,7 +187,7 @@ class Instance:
         must_not: Sequence[int | str] = (),
         **options: Any,
     ) -> GroupedProblem:
-        """The problem of choosing at most k groups of columns, see :class:`exactsel.grouped.GroupedProblem`.
+        """The problem of choosing at most k groups of columns, see :class:`exactsel.GroupedProblem`.
 
         ``groups``, ``must_have`` and ``must_not`` are as for the class, and the groups those of the instance by
         default; ``options``, and the errors raised, as for :meth:`problem`.

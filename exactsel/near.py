@@ -22,8 +22,9 @@ from exactsel.choosing import methods_for
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
-from exactsel.model import demands_text
 from exactsel.plain import finite
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import demands_text
 from exactsel.result import Readable, Result
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
@@ -31,7 +32,6 @@ from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import solve
 from exactsel.statement import statement_of
-from exactsel.subset import SubsetProblem
 from exactsel.types import IntArray, StateArray
 
 BATCH = 64

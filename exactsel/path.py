@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
-from exactsel.grouped import GroupedProblem
 from exactsel.near import NearOptimal, check_near, list_near
 from exactsel.plain import Json
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.result import Result, Termination
 from exactsel.settings import Settings
 from exactsel.solving import solve
-from exactsel.subset import SubsetProblem
 
 QUICK_HEURISTICS = {
     "regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css"), "grouped": ("forward", "swap"),

@@ -15,9 +15,9 @@ import numpy as np
 from exactsel.checkable import instance_of
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import replacing
+from exactsel.problem.interface import SubsetProblem
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result
-from exactsel.subset import SubsetProblem
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import ARRAYS, FLAGS, Proof, header_bytes, read_proof
 

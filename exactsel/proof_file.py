@@ -25,13 +25,13 @@ from exactsel.files import check_target, replacing, spool, unwritten
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
 from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
+from exactsel.problem.interface import SubsetProblem
 from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.proof import Proof as Point
 from exactsel.proof_records import Records
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
-from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from exactsel.model import Model, demands_text
 from exactsel.plain import Json, finite, writable
-from exactsel.preparing import Preparation
+from exactsel.problem.model import Model, demands_text
+from exactsel.problem.preparing import Preparation
 from exactsel.search.tolerance import FINEST, Tolerance, relative_gap
 from exactsel.types import FloatArray
 

@@ -25,12 +25,13 @@ from exactsel.bounds.subsearch import Relaxation, Subsearcher
 from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.choosing import make, methods_for
 from exactsel.errors import InputError
-from exactsel.fit import Fit
 from exactsel.history import History
 from exactsel.incumbents import given_support, resolve, starting_models
 from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
-from exactsel.model import Model
-from exactsel.problem import Problem
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import Model
+from exactsel.problem.regression import Problem
 from exactsel.proof_claim import with_proof
 from exactsel.proof_file import ProofWriter
 from exactsel.result import Result, claim_of, termination_of
@@ -43,7 +44,6 @@ from exactsel.search.subtrees import MOST_COLUMNS
 from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.statement import statement_of
-from exactsel.subset import SubsetProblem
 from exactsel.tracing import Trace
 
 HEURISTICS_SHARE = 0.5
@@ -320,7 +320,7 @@ def solve(
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
-        Fields of :class:`exactsel.settings.Settings`: eps, rel_eps, time_limit, node_limit, memory_limit, threads,
+        Fields of :class:`exactsel.Settings`: eps, rel_eps, time_limit, node_limit, memory_limit, threads,
         seed, tree, bound, branching, frontier, heuristics, batch, warm_start, force_quit, subtrees.
 
     Returns

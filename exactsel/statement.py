@@ -16,11 +16,11 @@ import numpy as np
 from exactsel._jit import loss_session
 from exactsel.checkable import instance_of
 from exactsel.errors import UnsupportedError
-from exactsel.fit import Fit
-from exactsel.grouped import GroupedProblem
 from exactsel.kernels.rows import loss_gradient
-from exactsel.problem import Problem
-from exactsel.subset import SubsetProblem
+from exactsel.problem.fit import Fit
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance

@@ -38,6 +38,7 @@ from exactsel._version import __version__
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, open_special, unwritten
 from exactsel.plain import finite, writable
+from exactsel.problem.interface import SubsetProblem
 from exactsel.result import Result
 from exactsel.search.events import (
     Bounded,
@@ -54,7 +55,6 @@ from exactsel.search.events import (
 )
 from exactsel.search.state import SearchState
 from exactsel.settings import Settings
-from exactsel.subset import SubsetProblem
 
 SCHEMA = "exactsel-trace-1"
 

@@ -6,7 +6,7 @@ import os
 
 from exactsel.checkable import instance_of
 from exactsel.errors import InputError
-from exactsel.subset import SubsetProblem
+from exactsel.problem.interface import SubsetProblem
 from exactsel_certificates.checking import EXACT_LIMIT, Verdict
 from exactsel_certificates.checking import verify as check
 from exactsel_certificates.container import MOST_BYTES, MalformedError, read_proof

@@ -18,7 +18,7 @@ import numpy as np
 
 from exactsel.generate import generate
 from exactsel.instance import Instance, write_instance
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 OURS = "BSD-3-Clause, as exactsel"
 BY_HAND = "made by hand for teaching"

@@ -10,7 +10,7 @@ import numpy as np
 from instances_for_tests import Case, Optimum, optimum_of
 from recorded import replayed
 
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.result import Claim, Result, Termination
 from exactsel.search.events import Discarded, Finished, LowerBoundRaised
 from exactsel.search.tolerance import Tolerance

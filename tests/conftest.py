@@ -10,10 +10,10 @@ import pytest
 from clocks import Clock
 from hypothesis import settings
 
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.grouped import GroupedProblem
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.regression import Problem
 from exactsel.proof_file import ProofWriter
 from exactsel.search.events import Finished
 from exactsel.solving import Search

@@ -9,7 +9,7 @@ import numpy as np
 from instances_for_tests import Case, Optimum, best_models, enclosed, random_case
 
 import exactsel
-from exactsel.grouped import GroupedProblem
+from exactsel.problem.grouped import GroupedProblem
 
 
 @dataclass(frozen=True)

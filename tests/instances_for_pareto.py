@@ -8,7 +8,7 @@ import numpy as np
 
 from exactsel.data import load
 from exactsel.losses import Huber
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 

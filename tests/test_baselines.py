@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.losses import Huber
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel_heuristics import Context, Heuristic, OrthogonalMatchingPursuit, Proposal
 from exactsel_heuristics._weighted_lasso import WeightedLasso, descend
 from exactsel_heuristics.foba import ForwardBackward

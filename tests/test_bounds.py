@@ -26,7 +26,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, OUT, RELAXED, SOLVED, UNFINISHED
 from exactsel.kernels.pdal import STEPS, has_converged
 from exactsel.losses import Huber, Logistic, Quadratic
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.proof import CurvedPoint, DualPoint, FitPoint, ModelPoint
 from exactsel_certificates.formula import curved_bound
 

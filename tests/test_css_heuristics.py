@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel_heuristics._projection import DEPENDENT, Projection, smallest_decrease, whole_matrix
 from exactsel_heuristics._singular import leading_singular_vectors
 from exactsel_heuristics.approx_svd import ApproximateSvdSelection

@@ -25,8 +25,8 @@ from recorded import replayed
 from exactsel import registry
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.errors import InputError
-from exactsel.fit import Fit
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, empty_answers
+from exactsel.problem.fit import Fit
 from exactsel.proof import InfimumPoint
 from exactsel.result import Claim, Termination, claim_of
 from exactsel.search.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel_heuristics import _greedy_rls_reference as reference
 from exactsel_heuristics import _greedy_rls_selection as module
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection

@@ -21,9 +21,9 @@ from exactsel import Problem, UnsupportedError, solve, verify
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.grouped import GroupedBound
 from exactsel.checkable import instance_of
-from exactsel.grouped import GroupedProblem
 from exactsel.kernels.grouped import prox_units, unit_sums
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.grouped import GroupedProblem
 from exactsel.search.events import Finished
 from exactsel.settings import DEFAULT_HEURISTICS, Settings
 from exactsel.solving import Search

@@ -16,9 +16,9 @@ from exactsel.cli.main import cli
 from exactsel.comparing import compare
 from exactsel.data import instance_from, read_data
 from exactsel.data.encoding import read_groups
-from exactsel.frames import Column
 from exactsel.heuristics import run as run_heuristic
 from exactsel.instance import Instance, read_instance, write_instance
+from exactsel.problem.frames import Column
 from exactsel.report.run import run_page
 from exactsel_certificates import standalone_cli
 

@@ -16,7 +16,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.loss import loss_conjugate
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses import Huber
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel_heuristics import (
     Context,
     DualIterativeHardThresholding,

@@ -23,7 +23,7 @@ from exactsel_heuristics.base import Context
 def estimates(monkeypatch):
     """Lanczos steps for matrices of every size."""
     monkeypatch.setattr(spectrum, "DENSE_UP_TO", 0)
-    monkeypatch.setattr("exactsel.problem.DENSE_UP_TO", 0)
+    monkeypatch.setattr("exactsel.problem.regression.DENSE_UP_TO", 0)
 
 
 def problem_of(seed, n=30, d=12, **options):
@@ -138,7 +138,7 @@ def test_the_hash_does_not_depend_on_how_much_is_hashed_at_once(monkeypatch):
     expected = problem_of(0).hash
     assert hashlib.sha256().digest_size * 2 == len(expected)
     for count in (1, 25, 10**9):
-        monkeypatch.setattr("exactsel.identity.HASHED_AT_ONCE", count)
+        monkeypatch.setattr("exactsel.problem.identity.HASHED_AT_ONCE", count)
         assert problem_of(0).hash == expected
 
 

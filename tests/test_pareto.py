@@ -13,9 +13,9 @@ from instances_for_pareto import StopAfter, exponential_decay, make_problem
 from own_loss import PseudoHuber
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel_heuristics import Context, ForwardSelection, OrthogonalMatchingPursuit
 from exactsel_heuristics import _pareto_search as search_module
 from exactsel_heuristics._pareto_search import run_synchronously, run_without_waiting

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_pareto import make_problem
 
-from exactsel.column_subset import ColumnSubsetProblem
+from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel_heuristics import _pareto_css, _pareto_loss, _pareto_quadratic
 from exactsel_heuristics._inverse_updates import border_inverse, drop_from_inverse, invert
 from exactsel_heuristics._lemmas import delete_column, insert_column

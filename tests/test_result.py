@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
-from exactsel.model import Model
 from exactsel.plain import finite
+from exactsel.problem.model import Model
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.result import Result, claim_of

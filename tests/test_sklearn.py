@@ -12,7 +12,7 @@ from samples import sample
 from exactsel import Problem, solve
 from exactsel.crossval import cross_validate, random_folds
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.preparing import Preparation
+from exactsel.problem.preparing import Preparation
 
 pytest.importorskip("sklearn")
 

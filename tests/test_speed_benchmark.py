@@ -18,7 +18,7 @@ from clocks import HANG
 
 from exactsel.generate import hard, quadratic
 from exactsel.instance import read_instance, write_instance
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -53,7 +53,7 @@ class Case:
     def problem(self) -> Any:
         """The problem as exactsel takes it; InputError where it is refused."""
         from exactsel import ColumnSubsetProblem, Problem
-        from exactsel.grouped import GroupedProblem
+        from exactsel.problem.grouped import GroupedProblem
 
         if self.loss == "css":
             return ColumnSubsetProblem(self.A, self.k)

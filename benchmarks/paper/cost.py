@@ -23,7 +23,7 @@ from benchmarks.paper.runs import (
     warm_up,
 )
 from benchmarks.paper.tables import Row
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.paper.runs import DEFAULT, FAITHFUL, Run, proposals, timed, warm_up
 from benchmarks.paper.tables import AtLeast, Cell, Row, shown
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 FOLDER = "EXACTSEL_DATA"
 """The environment variable that names the folder with housing.npz."""

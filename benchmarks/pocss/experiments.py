@@ -10,7 +10,7 @@ from benchmarks.pocss.data import SCALINGS, matrix
 from benchmarks.pocss.methods import ALL, available, reached
 from benchmarks.pocss.published import NOTHING, figure
 from exactsel import solve
-from exactsel.column_subset import ColumnSubsetProblem
+from exactsel.problem.column_subset import ColumnSubsetProblem
 
 NEGLIGIBLE = 1e-12
 """Times ||A||_F²: a best rank-k error up to this is rounding, and the error ratio has no meaning."""

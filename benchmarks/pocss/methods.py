@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
+from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel_heuristics.base import Context
 
 ALL = ("two-stage", "approx-svd", "greedy-css", "iterative-css", "pocss")

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from benchmarks.paper.tables import Row
 from benchmarks.poss.data import Data, half
 from benchmarks.poss.methods import methods
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel_heuristics.base import Context
 
 RIDGE = 0.9615

@@ -13,7 +13,7 @@ from benchmarks.poss.data import Data, generated, half
 from benchmarks.poss.methods import methods
 from benchmarks.poss.published import TABLE_2
 from exactsel import solve
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 from exactsel_heuristics.base import Context
 

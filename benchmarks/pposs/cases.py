@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from exactsel.generate import generate
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 FOLDER = "EXACTSEL_DATA"
 """The environment variable that names the folder with sonar.npz."""

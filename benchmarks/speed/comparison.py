@@ -13,7 +13,7 @@ from benchmarks.speed.hints import hints
 from benchmarks.speed.peers.running import PEERS
 from benchmarks.speed.processes import Demands, Solver, solved
 from exactsel.instance import read_instance
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 REFERENCE = "exactsel"
 """The solver the others' times are divided by."""

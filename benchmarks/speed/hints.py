@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from exactsel import solve
-from exactsel.fit import Fit
-from exactsel.problem import Problem
+from exactsel.problem.fit import Fit
+from exactsel.problem.regression import Problem
 
 NODES = 100_000
 """Nodes a search for k columns may take: with the best model, that there is no price is certain."""

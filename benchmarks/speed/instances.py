@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from exactsel.checks import default_delta
 from exactsel.generate import Planted, diabetes, hard, quadratic
 from exactsel.instance import Instance, write_instance
+from exactsel.problem.checks import default_delta
 
 HARD_SEED = 3
 """Seed of the families ``hard`` and ``hardlogit``; ``okr`` has seed 0."""

@@ -99,7 +99,7 @@ def _families() -> Iterator[Case]:
         yield Case(
             f"prepared {loss} in groups",
             lambda loss=loss: GroupedProblem(_prepared(loss), (np.arange(20) // 2).tolist()),
-            {},
+            {"node_limit": 100},
         )
 
 

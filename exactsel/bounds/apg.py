@@ -25,7 +25,7 @@ from exactsel.curvature import affordable, best_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.proof import CurvedPoint, ModelPoint
 from exactsel.spectrum import largest_eigenvalue
 from exactsel.types import FloatArray, StateArray

@@ -17,7 +17,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree import STOPPED, empty_walk
 from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_fit import QuadraticData
-from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.relations import Relations, basis_of, find_relations
 from exactsel.types import FloatArray, StateArray
 

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions, Tightened
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
+from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.projection import Span, span_of
 from exactsel.proof import EigenvaluePoint, Proof
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray

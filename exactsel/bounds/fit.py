@@ -24,7 +24,7 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
-from exactsel.problem import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.proof import FitPoint, Proof
 from exactsel.types import BoolArray, FloatArray, StateArray
 

@@ -13,10 +13,10 @@ from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_d
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, stack_points
 from exactsel.curvature import affordable
 from exactsel.errors import UnsupportedError
-from exactsel.grouped import GroupedProblem
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.grouped import apg_grouped
 from exactsel.kernels.node import empty_answers
+from exactsel.problem.grouped import GroupedProblem
 from exactsel.proof import CurvedPoint, ModelPoint
 from exactsel.types import FloatArray, StateArray
 

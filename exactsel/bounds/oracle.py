@@ -26,7 +26,7 @@ from exactsel.kernels.node import (
     write_solved,
 )
 from exactsel.losses import Huber, Logistic, Quadratic
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 ACCURACY = 1e-12

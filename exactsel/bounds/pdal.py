@@ -14,7 +14,7 @@ from exactsel.bounds.base import BoundOptions, Tightened
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import SOLVED, Answers, empty_answers
 from exactsel.kernels.pdal import DualOutputs, DualRules, pdal_data
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.proof import DualPoint, ModelPoint, Proof
 from exactsel.types import FloatArray, StateArray
 

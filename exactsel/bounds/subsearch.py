@@ -14,7 +14,7 @@ from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.kernels.apg import GramData, RawData, Rules
 from exactsel.kernels.node import empty_answers
 from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, DONE, Subsearch, empty_subsearch, search_below
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.proof import ModelPoint
 from exactsel.types import FloatArray, IntArray, StateArray
 

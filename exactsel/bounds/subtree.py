@@ -11,7 +11,7 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, scratch_space, walk_subtrees
 from exactsel.kernels.subtree_fit import QuadraticData
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 TRUSTED_CONDITION = 1e9

@@ -12,7 +12,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.pdal import DualRules
 from exactsel.kernels.supergradient import supergradient_data
 from exactsel.losses.base import DUAL_FUNCTIONS
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 
 
 @dataclass(frozen=True)

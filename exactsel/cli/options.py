@@ -20,8 +20,8 @@ from exactsel.cli.talk import say_line
 
 if TYPE_CHECKING:
     from exactsel.instance import Instance
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.report.log import ProgressLog
-    from exactsel.subset import SubsetProblem
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -169,8 +169,8 @@ def given_data(arguments: dict[str, Any]) -> tuple[Any, Any]:
     """A and y as the file has them, before anything is done to them."""
     import numpy as np
 
-    from exactsel.checks import checked_matrix, checked_vector
     from exactsel.data.tables import with_labels
+    from exactsel.problem.checks import checked_matrix, checked_vector
 
     with warnings_as_lines(quiet=True):
         instance = with_labels(read_file(arguments), arguments["loss"])

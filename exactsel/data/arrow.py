@@ -12,7 +12,7 @@ import numpy as np
 from exactsel.arrays import TEXT_BYTES
 from exactsel.data.unpacked import feather_bytes, parquet_bytes
 from exactsel.errors import UnsupportedError
-from exactsel.frames import Column
+from exactsel.problem.frames import Column
 from exactsel.sizes import Budget
 from exactsel.types import FloatArray
 

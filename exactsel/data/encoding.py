@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from exactsel.arrays import read_bytes
-from exactsel.checks import column_number
 from exactsel.errors import InputError
-from exactsel.frames import Column
+from exactsel.problem.checks import column_number
+from exactsel.problem.frames import Column
 from exactsel.sizes import Budget
 
 MOST_LEVELS = 100

@@ -30,11 +30,11 @@ from exactsel.data.tables import Choice, choose_columns, instance_from, with_lab
 from exactsel.data.text import read_text_table
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import is_file
-from exactsel.frames import Column, is_frame
-from exactsel.grouped import GroupedProblem, GroupSpec
 from exactsel.instance import Instance, read_instance
 from exactsel.losses.base import Loss
-from exactsel.problem import Problem
+from exactsel.problem.frames import Column, is_frame
+from exactsel.problem.grouped import GroupedProblem, GroupSpec
+from exactsel.problem.regression import Problem
 from exactsel.sizes import Budget
 
 FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
@@ -64,11 +64,11 @@ def load(
     drop : sequence of str or int
         Columns to leave out.
     k, lam, loss, delta : optional
-        Take precedence over the file, see :meth:`exactsel.instance.Instance.problem`. Logistic loss reads a target of
+        Take precedence over the file, see :meth:`exactsel.Instance.problem`. Logistic loss reads a target of
         0 and 1 as -1 and +1, with a warning.
 
     groups : mapping or sequence of labels, optional
-        Columns that count as one, see :class:`exactsel.grouped.GroupedProblem`; takes precedence over the file's.
+        Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     one_hot : sequence of str or int
         Columns to replace by a group of 0/1 columns, one for each value.
 

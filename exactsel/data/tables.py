@@ -14,9 +14,9 @@ import numpy as np
 from exactsel.data.encoding import encode
 from exactsel.errors import InputError
 from exactsel.files import is_file, read_vector
-from exactsel.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.instance import Instance
 from exactsel.plain import escaped
+from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.types import FloatArray
 
 DEFAULT_TARGET = "y"
@@ -33,7 +33,7 @@ def instance_from(
     one_hot: Sequence[Choice] = (),
     where: str = "the data frame",
 ) -> Instance:
-    """An instance from a data frame, or from a list of :class:`exactsel.frames.Column`.
+    """An instance from a data frame, or from a list of :class:`exactsel.problem.frames.Column`.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ import numpy as np
 
 from exactsel.arrays import TEXT_BYTES, read_bytes
 from exactsel.errors import InputError
-from exactsel.frames import Column
 from exactsel.plain import escaped
+from exactsel.problem.frames import Column
 from exactsel.sizes import COLUMN_BYTES, Budget
 from exactsel.types import FloatArray
 

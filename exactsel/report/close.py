@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from exactsel import clock
-from exactsel.model import label
 from exactsel.near import NearOptimal, list_near
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import label
 from exactsel.report.exchange import NEAR, Neighbourhood
 from exactsel.report.page import Cell, paragraph, section, table
 from exactsel.result import Result, Termination
-from exactsel.subset import SubsetProblem
 
 SHARES = (NEAR, NEAR / 10)
 """How close to the best objective; the first that can be listed completely is shown."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactsel.frames import Column
 from exactsel.plain import escaped
+from exactsel.problem.frames import Column
 
 LONGEST = 60
 """Characters of a name that are shown."""

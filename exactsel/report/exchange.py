@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactsel.subset import SubsetProblem
+from exactsel.problem.interface import SubsetProblem
 
 MOST_MODELS = 20_000
 """Exchanges looked at; with more columns than that the question is left alone ..."""

@@ -10,14 +10,14 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.bounds.base import BoundOptions
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import InputError
-from exactsel.grouped import GroupedProblem
 from exactsel.instance import Instance
 from exactsel.plain import finite
-from exactsel.problem import Problem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.solving import solve
-from exactsel.subset import SubsetProblem
 from exactsel.types import FloatArray
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from exactsel.criteria import NAMES, Compared
 from exactsel.errors import UnsupportedError
-from exactsel.model import demands_text
 from exactsel.path import SolutionPath
+from exactsel.problem.model import demands_text
 from exactsel.report.terminal import fitting
 from exactsel.result import Result
 

@@ -14,6 +14,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.plain import finite
+from exactsel.problem.interface import SubsetProblem
 from exactsel.report.exchange import demands
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
@@ -29,7 +30,6 @@ from exactsel.search.events import (
     LowerBoundRaised,
     Started,
 )
-from exactsel.subset import SubsetProblem
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60

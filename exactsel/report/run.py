@@ -11,14 +11,14 @@ from pathlib import Path
 from exactsel._version import __version__
 from exactsel.files import write_bytes
 from exactsel.history import History, Incumbent
-from exactsel.model import demands_text, label
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import demands_text, label
 from exactsel.report.close import close_models, close_section
 from exactsel.report.exchange import neighbourhood
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
 from exactsel.result import Claim, Result, Termination
-from exactsel.subset import SubsetProblem
 
 REASONS = {
     "bound": "its own bound reached the best objective found",

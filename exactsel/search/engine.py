@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactsel.bounds.subsearch import Below
-from exactsel.fit import Fit
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN
+from exactsel.problem.fit import Fit
 from exactsel.search.details import events_of
 from exactsel.search.events import (
     Bounded,

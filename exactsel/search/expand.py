@@ -19,8 +19,9 @@ from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
 from exactsel.bounds.subsearch import Below, Subsearcher
 from exactsel.bounds.subtree import Subtree, SubtreeWalker
-from exactsel.fit import Fit
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
 from exactsel.proof import FitPoint, Proof
 from exactsel.search.branching import Branching
 from exactsel.search.node import Node, is_convex
@@ -28,7 +29,6 @@ from exactsel.search.regions import Answer, Expansion, Fixing, Region, Round, Vi
 from exactsel.search.subtrees import WORTH_KEEPING, Effort, supports, walk_budget
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
-from exactsel.subset import SubsetProblem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 REMEMBERED = 200_000

@@ -9,8 +9,8 @@ from typing import Any
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.subsearch import Below
 from exactsel.bounds.subtree import Subtree
-from exactsel.fit import Fit
 from exactsel.kernels.node import FREE
+from exactsel.problem.fit import Fit
 from exactsel.proof import Proof
 from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node

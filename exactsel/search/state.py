@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from exactsel.fit import Fit
+from exactsel.problem.fit import Fit
 from exactsel.search.frontier import Frontier
 from exactsel.search.memory import node_bytes
 from exactsel.search.node import Node

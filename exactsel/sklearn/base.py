@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from exactsel.checks import default_delta
 from exactsel.errors import InputError
-from exactsel.grouped import GroupedProblem
-from exactsel.preparing import checked_weights, wants_intercept
-from exactsel.problem import Problem
+from exactsel.problem.checks import default_delta
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.preparing import checked_weights, wants_intercept
+from exactsel.problem.regression import Problem
 from exactsel.result import Result
 from exactsel.solving import solve
 from exactsel.types import BoolArray, FloatArray, IntArray

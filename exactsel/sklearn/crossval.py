@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from exactsel.crossval import cross_validate
-from exactsel.preparing import wants_intercept
+from exactsel.problem.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, LinearClassifier, LinearRegressor
 from exactsel.sklearn.estimators import check_loss
 from exactsel.types import FloatArray

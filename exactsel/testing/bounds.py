@@ -9,8 +9,8 @@ import numpy as np
 from exactsel.bounds.base import BoundOptions, Tightened, never_stop
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, RELAXED, SOLVED, UNFINISHED
+from exactsel.problem.interface import SubsetProblem
 from exactsel.solving import solve
-from exactsel.subset import SubsetProblem
 from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
-from exactsel.grouped import GroupedProblem
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem import Problem
-from exactsel.subset import SubsetProblem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.types import StateArray
 
 ROUNDING = 1e-9

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
-from exactsel.column_subset import ColumnSubsetProblem
 from exactsel.errors import UnsupportedError
-from exactsel.grouped import GroupedProblem
 from exactsel.heuristics import run
-from exactsel.problem import Problem
-from exactsel.subset import SubsetProblem
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.testing.cases import awkward_problems
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.checks import make_loss
 from exactsel.errors import InputError
 from exactsel.losses.base import DUAL_FUNCTIONS, Loss
-from exactsel.problem import Problem
+from exactsel.problem.checks import make_loss
+from exactsel.problem.regression import Problem
 from exactsel.solving import solve
 from exactsel.testing.cases import Truth, above
 from exactsel.types import FloatArray

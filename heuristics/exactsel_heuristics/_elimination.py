@@ -16,7 +16,7 @@ import numpy as np
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 DEPENDENT = 1e-12
 """A column counts as dependent when no more than this share of its squared norm is left after elimination."""

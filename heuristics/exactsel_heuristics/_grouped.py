@@ -12,7 +12,7 @@ from exactsel_heuristics._scoring import IMPROVEMENT, padded
 from exactsel_heuristics.base import Context, Proposal
 
 if TYPE_CHECKING:
-    from exactsel.grouped import GroupedProblem
+    from exactsel.problem.grouped import GroupedProblem
 
 REFITS_AT_ONCE = 64
 """Refits between two questions whether to stop."""

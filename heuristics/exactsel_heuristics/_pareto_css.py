@@ -21,7 +21,7 @@ from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
 
 
 class ColumnSubsetObjective(NamedTuple):

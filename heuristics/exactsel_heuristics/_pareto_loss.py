@@ -22,7 +22,7 @@ from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 TOLERANCE = 1e-8
 """Times 1 + ||grad P(0)||: gradient norm at which a support counts as solved, as in ``Problem.objectives``."""

@@ -20,7 +20,7 @@ from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 
 class QuadraticObjective(NamedTuple):

@@ -13,8 +13,8 @@ from exactsel_heuristics._pareto_quadratic import quadratic_objective
 from exactsel_heuristics._pareto_search import Task
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
-    from exactsel.problem import Problem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.regression import Problem
 
 OVERHEAD = 300.0
 """Rough number of operations of an iteration besides evaluation."""

@@ -16,7 +16,7 @@ import numpy as np
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
 
 DEPENDENT = 1e-12
 """A column counts as dependent when no more than this share of its squared length is left outside the span."""

@@ -10,7 +10,7 @@ import numpy as np
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 BATCH_WORK = 2e8
 """Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""

@@ -10,7 +10,7 @@ import numpy as np
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from exactsel.losses.base import Loss
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 CONVERGED = 1e-8
 """Times the largest gradient entry at 0: the violation of the optimality conditions that counts as none."""

@@ -27,9 +27,9 @@ from exactsel.errors import InputError, WrongFamilyError
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from exactsel.column_subset import ColumnSubsetProblem
-    from exactsel.grouped import GroupedProblem
-    from exactsel.problem import Problem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.grouped import GroupedProblem
+    from exactsel.problem.regression import Problem
 
     AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | GroupedProblem
 

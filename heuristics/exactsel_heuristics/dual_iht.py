@@ -17,7 +17,7 @@ from exactsel_heuristics._scoring import largest
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
 
 

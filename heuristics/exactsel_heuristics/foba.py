@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel.errors import InputError
-from exactsel.problem import Problem
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
-    from exactsel.fit import Fit
+    from exactsel.problem.fit import Fit
     from exactsel_heuristics.base import AnyProblem
 
 

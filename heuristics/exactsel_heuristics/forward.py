@@ -14,7 +14,7 @@ from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest,
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
 
 

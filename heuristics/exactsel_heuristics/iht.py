@@ -13,7 +13,7 @@ from exactsel_heuristics._scoring import largest, smoothness
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
 
 SHRINK = 2.0

@@ -14,7 +14,7 @@ from exactsel_heuristics._projection import Projection, smallest_decrease, whole
 from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel_heuristics.base import AnyProblem
 
 

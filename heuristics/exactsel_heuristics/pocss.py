@@ -10,7 +10,7 @@ from exactsel_heuristics._pareto_tasks import column_subset_task
 from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 
 @dataclass(frozen=True)

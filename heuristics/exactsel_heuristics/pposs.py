@@ -11,7 +11,7 @@ from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 
 MOST_PROCESSORS = 10_000

@@ -16,7 +16,7 @@ from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
 
 CONFIRMATIONS = 5

@@ -15,7 +15,7 @@ from exactsel_heuristics._singular import SingularVectors, leading_singular_vect
 from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
-    from exactsel.column_subset import ColumnSubsetProblem
+    from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel_heuristics.base import AnyProblem
 
 

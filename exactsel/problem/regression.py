@@ -16,20 +16,7 @@ from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.blas import one_thread
-from exactsel.checks import (
-    checked_demands,
-    checked_k,
-    checked_lam,
-    checked_matrix,
-    checked_names,
-    checked_vector,
-    default_delta,
-    make_loss,
-)
 from exactsel.errors import InputError
-from exactsel.fit import Fit, fit_support
-from exactsel.frames import frame_matrix
-from exactsel.identity import data_hash, prepared_hash
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import FREE, IN, OUT
@@ -39,7 +26,20 @@ from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
-from exactsel.preparing import Preparation, check_two_classes, checked_weights, wants_intercept
+from exactsel.problem.checks import (
+    checked_demands,
+    checked_k,
+    checked_lam,
+    checked_matrix,
+    checked_names,
+    checked_vector,
+    default_delta,
+    make_loss,
+)
+from exactsel.problem.fit import Fit, fit_support
+from exactsel.problem.frames import frame_matrix
+from exactsel.problem.identity import data_hash, prepared_hash
+from exactsel.problem.preparing import Preparation, check_two_classes, checked_weights, wants_intercept
 from exactsel.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -140,7 +140,7 @@ class Problem:
         """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
 
         What is searched are the prepared data; what is said, and proven, is about the data as given
-        (:mod:`exactsel.preparing`). Weights count as repeated rows, for the default Huber threshold too.
+        (:mod:`exactsel.problem.preparing`). Weights count as repeated rows, for the default Huber threshold too.
 
         Raises
         ------

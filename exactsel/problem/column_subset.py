@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.blas import one_thread
-from exactsel.checks import checked_k, checked_matrix, checked_names
-from exactsel.fit import Selection
-from exactsel.frames import frame_matrix
-from exactsel.identity import data_hash
 from exactsel.kernels.node import FREE
+from exactsel.problem.checks import checked_k, checked_matrix, checked_names
+from exactsel.problem.fit import Selection
+from exactsel.problem.frames import frame_matrix
+from exactsel.problem.identity import data_hash
 from exactsel.projection import unexplained
 from exactsel.types import FloatArray, IntArray, StateArray
 

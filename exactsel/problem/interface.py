@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from exactsel.fit import Fit
+from exactsel.problem.fit import Fit
 from exactsel.types import FloatArray, IntArray, StateArray
 
 
 class SubsetProblem(Protocol):
-    """Choose at most k of d columns, or of d groups of columns: :class:`exactsel.problem.Problem`,
-    :class:`exactsel.column_subset.ColumnSubsetProblem` and :class:`exactsel.grouped.GroupedProblem` are the families.
+    """Choose at most k of d columns, or of d groups of columns: :class:`exactsel.Problem`,
+    :class:`exactsel.ColumnSubsetProblem` and :class:`exactsel.GroupedProblem` are the families.
     """
 
     family: str

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.preparing import Preparation
+from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray
 
 HASHED_AT_ONCE = 1_000_000

@@ -13,7 +13,7 @@ from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from exactsel.problem import Problem
+    from exactsel.problem.regression import Problem
 
 GRADIENT_TOLERANCE = 1e-10
 """Times the problem's gradient scale: the gradient norm at which a support counts as solved."""

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.checks import checked_k
 from exactsel.errors import InputError
-from exactsel.fit import Fit
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.preparing import Preparation
-from exactsel.problem import Problem
+from exactsel.problem.checks import checked_k
+from exactsel.problem.fit import Fit
+from exactsel.problem.preparing import Preparation
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 GroupSpec = Mapping[str, Sequence[int | str]] | Sequence[Any]
@@ -140,12 +140,12 @@ class GroupedProblem:
 
     @property
     def weights(self) -> FloatArray | None:
-        """Row weights of the loss (n,), see :class:`exactsel.problem.Problem`."""
+        """Row weights of the loss (n,), see :class:`exactsel.Problem`."""
         return self.inner.weights
 
     @property
     def intercept(self) -> bool:
-        """Whether the loss has an unpenalised intercept, see :class:`exactsel.problem.Problem`."""
+        """Whether the loss has an unpenalised intercept, see :class:`exactsel.Problem`."""
         return self.inner.intercept
 
     def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
@@ -154,7 +154,7 @@ class GroupedProblem:
 
     @property
     def preparation(self) -> Preparation | None:
-        """What was done to the data before, see :meth:`exactsel.problem.Problem.prepared`."""
+        """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
         return self.inner.preparation
 
     @property

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import InputError
-from exactsel.frames import frame_matrix
-from exactsel.preparing import Preparation
+from exactsel.problem.frames import frame_matrix
+from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray
 
 
