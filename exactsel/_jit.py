@@ -43,7 +43,13 @@ def _hash_of(files: Iterable[Path]) -> str:
 
 def _source_hash() -> str:
     folders = (_PACKAGE / "kernels", _PACKAGE / "losses")
-    return _hash_of([Path(__file__), *(path for folder in folders for path in sorted(folder.glob("*.py")))])
+    return _hash_of(
+        [
+            Path(__file__),
+            _PACKAGE / "rounding.py",
+            *(path for folder in folders for path in sorted(folder.glob("*.py"))),
+        ]
+    )
 
 
 def _user_cache() -> Path | None:

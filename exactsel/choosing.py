@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from exactsel import registry
-from exactsel.curvature import affordable, has_curvature
+from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem

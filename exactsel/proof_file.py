@@ -29,6 +29,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.proof import Proof as Point
 from exactsel.proof_records import Records
+from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
@@ -134,7 +135,7 @@ class ProofWriter:
         null = self.problem.null_objective
         hair = HAIR * upper + NULL_HAIR * null
         if not isinstance(self._instance, Instance):
-            hair += 64 * (self.problem.n + self._d) * 2.0**-53 * math.sqrt(upper * null)
+            hair += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
         return max(0.0, lower - hair)
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from exactsel import clock
 from exactsel._jit import available_threads
-from exactsel.blas import one_thread
+from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.subsearch import Relaxation, Subsearcher

@@ -21,13 +21,12 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
-
-U = 2.0**-53
 
 
 class Statement(Protocol):
@@ -140,8 +139,8 @@ class _Unchecked:
         z, slopes = coef[used] @ inner.AT[used], np.empty(inner.n)
         with loss_session(inner.loss):
             loss_gradient(inner.row_loss, z, inner.y, slopes)
-        off = (used.size + 4) * U * (np.abs(coef[used]) @ np.abs(inner.AT[used])) + 2 * U * np.abs(inner.y)
+        off = (used.size + 4) * UNIT * (np.abs(coef[used]) @ np.abs(inner.AT[used])) + 2 * UNIT * np.abs(inner.y)
         rounding = float(np.abs(slopes) @ off + 0.5 * inner.loss.smoothness * (off @ off))
         return float(
-            value + 1.01 * rounding + (inner.n + used.size + 32) * U * (abs(value) + np.abs(slopes) @ np.abs(z))
+            value + 1.01 * rounding + (inner.n + used.size + 32) * UNIT * (abs(value) + np.abs(slopes) @ np.abs(z))
         )

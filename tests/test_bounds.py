@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import xlogy
 
 from exactsel import registry
+from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import FitBound
@@ -21,7 +22,6 @@ from exactsel.bounds.oracle import CvxpyBound
 from exactsel.bounds.pdal import PrimalDualBound
 from exactsel.bounds.pointwise import bound_at_model
 from exactsel.bounds.supergradient import SupergradientBound
-from exactsel.curvature import balanced_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, OUT, RELAXED, SOLVED, UNFINISHED
 from exactsel.kernels.pdal import STEPS, has_converged

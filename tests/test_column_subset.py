@@ -15,11 +15,11 @@ from recorded import instance_of, replayed
 
 import exactsel
 from exactsel import ColumnSubsetProblem, Settings, certify, solve
+from exactsel.algebra.projection import span_of, unexplained
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.eigenvalue import EigenvalueBound
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, SOLVED
-from exactsel.projection import span_of, unexplained
 from exactsel.solving import Search
 from exactsel_certificates.columns import ColumnInstance, eigenvalue_bound, selection_objective
 

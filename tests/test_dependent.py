@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from recorded import columns_of, instance_of, replayed
 
 from exactsel import Problem, Settings, solve
+from exactsel.algebra.relations import basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.dependent import DependentWalker
 from exactsel.kernels.dependent_basis import NOTHING, exchange, first_level, leave_out, substitute, swap_in_basis
 from exactsel.kernels.dependent_value import best_addition, certified
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.relations import basis_of, find_relations
 from exactsel.search.events import Explored
 from exactsel.solving import Search
 from exactsel_certificates.subtree import retrace

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from exactsel import Problem, curvature, solve, spectrum
-from exactsel.blas import one_thread
+from exactsel import Problem, solve
+from exactsel.algebra import curvature, spectrum
+from exactsel.algebra.curvature import balanced_curvature, rounding_room, uniform_curvature
+from exactsel.algebra.threads import one_thread
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
-from exactsel.curvature import balanced_curvature, rounding_room, uniform_curvature
 from exactsel_heuristics import dual_iht
 from exactsel_heuristics.base import Context
 

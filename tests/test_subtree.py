@@ -12,9 +12,9 @@ from instances_for_tests import random_case
 from recorded import columns_of, instance_of, replayed
 
 from exactsel import Problem, Settings, solve
+from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.subtree import SubtreeWalker
-from exactsel.curvature import balanced_curvature
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_fit import (
     QuadraticData,

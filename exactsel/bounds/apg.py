@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
+from exactsel.algebra.curvature import affordable, best_curvature
+from exactsel.algebra.spectrum import largest_eigenvalue
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
 from exactsel.bounds.subsearch import KernelForm
-from exactsel.curvature import affordable, best_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
 from exactsel.problem.regression import Problem
 from exactsel.proof import CurvedPoint, ModelPoint
-from exactsel.spectrum import largest_eigenvalue
 from exactsel.types import FloatArray, StateArray
 
 WORTHWHILE = 1.5

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactsel.algebra.relations import Relations, basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.subtree import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
 from exactsel.kernels.dependent_basis import Start
@@ -18,7 +19,6 @@ from exactsel.kernels.subtree import STOPPED, empty_walk
 from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
-from exactsel.relations import Relations, basis_of, find_relations
 from exactsel.types import FloatArray, StateArray
 
 LARGEST = 400

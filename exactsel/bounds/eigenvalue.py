@@ -25,15 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.algebra.projection import Span, span_of
 from exactsel.bounds.base import BoundOptions, Tightened
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
 from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.projection import Span, span_of
 from exactsel.proof import EigenvaluePoint, Proof
+from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-
-UNIT = 2.0**-53
 
 BOUNDED_RECONSTRUCTION = 1e4
 """Where columns are nearly dependent, bounds speak of reconstructions with abs(x_jl) ||a_j|| <= this * ||a_l||."""

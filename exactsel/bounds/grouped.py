@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
+from exactsel.algebra.curvature import affordable
 from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, stack_points
-from exactsel.curvature import affordable
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.grouped import apg_grouped

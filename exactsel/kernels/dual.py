@@ -22,9 +22,8 @@ from exactsel.kernels.linalg import correlate, dot
 from exactsel.kernels.loss import point_conjugate
 from exactsel.kernels.rows import dual_rows
 from exactsel.kernels.selection import top_sum
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
-
-UNIT = 2.0**-53
 
 
 @njit

@@ -14,7 +14,7 @@ import numpy as np
 
 from exactsel._jit import njit, prange
 from exactsel.kernels.apg import GramData
-from exactsel.kernels.dual import UNIT, dual_from_gram
+from exactsel.kernels.dual import dual_from_gram
 from exactsel.kernels.linalg import cholesky, dot, inverse_from_cholesky, symmetric_times_sparse
 from exactsel.kernels.node import (
     ILL_CONDITIONED,
@@ -25,6 +25,7 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
+from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, StateArray
 
 TRUSTED_CONDITION = 1e-6

@@ -18,7 +18,7 @@ import numpy as np
 
 from exactsel._jit import njit, overload, prange
 from exactsel.kernels.apg import GramData, Rules, extrapolate, settled, turns_back
-from exactsel.kernels.dual import UNIT, dual_at_point, dual_from_gram, node_bound
+from exactsel.kernels.dual import dual_at_point, dual_from_gram, node_bound
 from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
 from exactsel.kernels.node import (
     CUT,
@@ -34,6 +34,7 @@ from exactsel.kernels.node import (
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.kernels.rows import total_value
 from exactsel.kernels.selection import prox_k_support
+from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 

@@ -18,6 +18,7 @@ from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.adjusted import AdjustedLogistic
 from exactsel.losses.logistic import Logistic
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
 LEVEL_STEPS = 200
@@ -35,8 +36,6 @@ TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
 
 LOGISTIC = (Logistic, AdjustedLogistic)
-
-UNIT = 2.0**-53
 
 
 def _each_row(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 
 from exactsel._jit import njit, prange
 from exactsel.kernels.apg import RawData
-from exactsel.kernels.dual import UNIT, dual_at_point, node_bound
+from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.linalg import correlate, predict
 from exactsel.kernels.loss import point_prox
 from exactsel.kernels.node import (
@@ -43,6 +43,7 @@ from exactsel.kernels.node import (
 )
 from exactsel.kernels.refit import newton_refit
 from exactsel.kernels.topk_prox import prox_conjugate
+from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 STEPS = 3

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import njit, overload
-from exactsel.kernels.levels import UNIT, adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
+from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
 from exactsel.kernels.linalg import dot
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.adjusted import ADJUSTED
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.blas import one_thread
+from exactsel.algebra.projection import unexplained
+from exactsel.algebra.threads import one_thread
 from exactsel.kernels.node import FREE
 from exactsel.problem.checks import checked_k, checked_matrix, checked_names
 from exactsel.problem.fit import Selection
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.identity import data_hash
-from exactsel.projection import unexplained
 from exactsel.types import FloatArray, IntArray, StateArray
 
 _DATA_ONLY = ("squared_norm", "gram", "reduced")

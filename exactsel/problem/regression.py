@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, loss_session, parallel_section
-from exactsel.blas import one_thread
+from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
+from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.levels import find_level
@@ -40,7 +41,7 @@ from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.preparing import Preparation, check_two_classes, checked_weights, wants_intercept
-from exactsel.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
@@ -272,7 +273,7 @@ class Problem:
     def norms(self) -> FloatArray:
         """Upper estimates of the column norms (d,)."""
         squares = np.einsum("ij,ij->i", self.AT, self.AT)
-        norms: FloatArray = np.sqrt(squares) * (1.0 + (self.n + 8) * 2.0**-53)
+        norms: FloatArray = np.sqrt(squares) * (1.0 + (self.n + 8) * UNIT)
         return norms
 
     @cached_property

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.blas import one_thread
+from exactsel.algebra.threads import one_thread
 from exactsel.types import FloatArray, IntArray
 
 LongArray: TypeAlias = NDArray[np.longdouble]

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exactsel.kernels.dual import UNIT
-from exactsel.spectrum import smallest_eigenvalue
+from exactsel.algebra.spectrum import smallest_eigenvalue
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
 CENTRED = 0.1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exactsel.blas import one_thread
+from exactsel.algebra.threads import one_thread
 from exactsel.types import FloatArray
 
 DENSE_UP_TO = 600

@@ -1,0 +1,1 @@
+"""Linear algebra the bounds and problems need: spectra, curvature, relations, projections."""

@@ -1,0 +1,6 @@
+"""How much a double can be off: what every allowance for rounding is made of."""
+
+from __future__ import annotations
+
+UNIT = 2.0**-53
+"""Half the distance from 1 to the next double: one rounding changes a number by at most this part of it."""
