@@ -21,16 +21,16 @@ _HOMES = {
     "Instance": "exactsel.instance",
     "load": "exactsel.data",
     "solve": "exactsel.solving",
-    "solve_path": "exactsel.path",
-    "SolutionPath": "exactsel.path",
+    "solve_path": "exactsel.studies.path",
+    "SolutionPath": "exactsel.studies.path",
     "Search": "exactsel.solving",
     "Settings": "exactsel.settings",
     "ProgressLog": "exactsel.report.log",
-    "certify": "exactsel.certifying",
-    "Certified": "exactsel.certifying",
+    "certify": "exactsel.studies.certify",
+    "Certified": "exactsel.studies.certify",
     "verify": "exactsel.verifying",
-    "near_optimal": "exactsel.near",
-    "NearOptimal": "exactsel.near",
+    "near_optimal": "exactsel.studies.near",
+    "NearOptimal": "exactsel.studies.near",
     "Result": "exactsel.result",
     "write_report": "exactsel.report.run",
     "Claim": "exactsel.result",
@@ -75,14 +75,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from exactsel import heuristics
-    from exactsel.certifying import Certified, certify
     from exactsel.data import load
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.instance import Instance
     from exactsel.losses import Huber, Logistic, Quadratic
-    from exactsel.near import NearOptimal, near_optimal
-    from exactsel.path import SolutionPath, solve_path
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.regression import Problem
@@ -91,12 +87,16 @@ if TYPE_CHECKING:
     from exactsel.result import Claim, Result, Termination
     from exactsel.settings import Settings
     from exactsel.solving import Search, solve
+    from exactsel.studies import heuristics
+    from exactsel.studies.certify import Certified, certify
+    from exactsel.studies.near import NearOptimal, near_optimal
+    from exactsel.studies.path import SolutionPath, solve_path
     from exactsel.verifying import verify
 
 
 def __getattr__(name: str) -> Any:
     if name == "heuristics":
-        return import_module("exactsel.heuristics")
+        return import_module("exactsel.studies.heuristics")
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)

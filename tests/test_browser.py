@@ -13,9 +13,9 @@ import pytest
 from clocks import HANG
 
 from exactsel import load, solve, write_report
-from exactsel.comparing import compare
 from exactsel.report.comparison_page import comparison_page
 from exactsel.report.player import player_page
+from exactsel.studies.compare import compare
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from exactsel import ColumnSubsetProblem, Problem, solve_path
 from exactsel.cli.main import cli
-from exactsel.criteria import Compared, information
-from exactsel.crossval import cross_validate, random_folds
 from exactsel.errors import InputError
+from exactsel.studies.criteria import Compared, information
+from exactsel.studies.crossval import cross_validate, random_folds
 
 
 @pytest.fixture

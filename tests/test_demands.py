@@ -12,14 +12,14 @@ from instances_for_tests import LOSSES, random_case
 from samples import sample
 
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, certify, near_optimal, solve, solve_path, verify
-from exactsel.comparing import compare
-from exactsel.criteria import Compared
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.heuristics import names, run
 from exactsel.incumbents import admissible
 from exactsel.report.comparison import comparison_table
 from exactsel.report.path import path_table
 from exactsel.search import subtrees
+from exactsel.studies.compare import compare
+from exactsel.studies.criteria import Compared
+from exactsel.studies.heuristics import names, run
 
 
 def demanding(seed, loss=None):

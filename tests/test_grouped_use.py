@@ -13,13 +13,13 @@ from click.testing import CliRunner
 import exactsel
 from exactsel import GroupedProblem, InputError, Problem, UnsupportedError, certify, near_optimal, solve, solve_path
 from exactsel.cli.main import cli
-from exactsel.comparing import compare
 from exactsel.data import instance_from, read_data
 from exactsel.data.encoding import read_groups
-from exactsel.heuristics import run as run_heuristic
 from exactsel.instance import Instance, read_instance, write_instance
 from exactsel.problem.frames import Column
 from exactsel.report.run import run_page
+from exactsel.studies.compare import compare
+from exactsel.studies.heuristics import run as run_heuristic
 from exactsel_certificates import standalone_cli
 
 NAMES = ("north", "south", "east", "age", "a", "b")

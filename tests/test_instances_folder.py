@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from exactsel.data import load
-from exactsel.heuristics import make
 from exactsel.instance import read_instance
+from exactsel.studies.heuristics import make
 from exactsel_heuristics.base import Context
 
 tomllib = pytest.importorskip("tomllib")

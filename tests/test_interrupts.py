@@ -20,13 +20,14 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.attacks import interrupts as campaign
-from exactsel import Problem, Search, _jit, comparing, interrupts, load, solve, verify
+from exactsel import Problem, Search, _jit, interrupts, load, solve, verify
 from exactsel.cli.interrupting import PATIENCE, SECOND_PATIENCE
 from exactsel.files import replacing
 from exactsel.interrupts import CompilationStopped, aside, dispensable, dispensable_steps
 from exactsel.search.events import Finished, Started
 from exactsel.search.expand import Expander
 from exactsel.search.watch import Watch
+from exactsel.studies import compare as comparing
 
 TRAP = Path(__file__).parents[1] / "instances" / "greedy-trap.npz"
 DIABETES = Path(__file__).parents[1] / "instances" / "diabetes.npz"

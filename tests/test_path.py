@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
 from exactsel.cli.main import cli
-from exactsel.criteria import Compared
 from exactsel.errors import InputError
 from exactsel.report.path import path_table
 from exactsel.report.terminal import fitting, terminal_width
+from exactsel.studies.criteria import Compared
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ from pages import checked_page
 from exactsel import ColumnSubsetProblem, InputError, Problem, Search, load, solve, write_report
 from exactsel.cli.main import main as run_command_line
 from exactsel.history import MOST_POINTS, History
-from exactsel.report.close import close_models
-from exactsel.report.exchange import NEAR, neighbourhood
 from exactsel.report.page import embedded_json
 from exactsel.report.run import headline, run_page
 from exactsel.report.svg import Series, line_chart
 from exactsel.result import Claim
 from exactsel.search.events import Discarded, Divided, Fixed, IncumbentFound, LowerBoundRaised
+from exactsel.studies.close import close_models
+from exactsel.studies.exchange import NEAR, neighbourhood
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 
@@ -183,7 +183,7 @@ class TestExchanges:
         )
 
     def test_too_many_are_left_alone(self, monkeypatch):
-        monkeypatch.setattr("exactsel.report.exchange.MOST_MODELS", 3)
+        monkeypatch.setattr("exactsel.studies.exchange.MOST_MODELS", 3)
         problem = random_problem(2, d=5, k=2)
         assert neighbourhood(problem, (0, 1), 1.0, []) is None
 
@@ -215,11 +215,11 @@ class TestCloseModels:
     def test_too_many_or_too_slow_falls_back_and_says_so(self, monkeypatch):
         problem = Problem(np.eye(8), np.ones(8), 3, lam=0.1)
         result = solve(problem)
-        monkeypatch.setattr("exactsel.report.close.CAP", 10)
+        monkeypatch.setattr("exactsel.studies.close.CAP", 10)
         shown = checked_page(run_page(result, problem)).shown
         assert "was not made: there are more than 10 within 0.1 % of the best." in shown
         assert "(not a complete list)" in shown
-        monkeypatch.setattr("exactsel.report.close.SECONDS", (0.0, 0.0))
+        monkeypatch.setattr("exactsel.studies.close.SECONDS", (0.0, 0.0))
         shown = checked_page(run_page(result, problem)).shown
         assert "seconds were too few" in shown
 

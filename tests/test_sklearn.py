@@ -10,9 +10,9 @@ import pytest
 from samples import sample
 
 from exactsel import Problem, solve
-from exactsel.crossval import cross_validate, random_folds
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.preparing import Preparation
+from exactsel.studies.crossval import cross_validate, random_folds
 
 pytest.importorskip("sklearn")
 

@@ -16,9 +16,9 @@ from samples import sample
 
 from exactsel import Claim, ColumnSubsetProblem, Problem, certify, near_optimal, solve, solve_path, verify
 from exactsel.checkable import instance_of
-from exactsel.comparing import compare
-from exactsel.heuristics import run
 from exactsel.statement import statement_of
+from exactsel.studies.compare import compare
+from exactsel.studies.heuristics import run
 from exactsel_certificates.given import exactly_above
 
 KEPT = 1 + Fraction(1, 10**11)

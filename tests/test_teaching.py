@@ -11,10 +11,10 @@ from pages import checked_page
 
 from exactsel import ColumnSubsetProblem, InputError, Problem, load, solve
 from exactsel.cli.main import main as run_command_line
-from exactsel.comparing import compare
 from exactsel.report.comparison_page import comparison_page
 from exactsel.report.player import player_page
 from exactsel.search.events import Discarded, Divided, Fixed
+from exactsel.studies.compare import compare
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 SMALL = ["greedy-trap", "twins", "outlier", "labels", "exponential-decay", "cancelling-pair", "three-parts"]

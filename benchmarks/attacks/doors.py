@@ -139,7 +139,7 @@ def through_heuristic(rng: Any, case: Case, problem: Any, oracle: Oracle, truth:
 
 def through_compare(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Truth) -> Iterator[Finding]:
     """Several methods beside the exact search."""
-    from exactsel.comparing import compare
+    from exactsel.studies.compare import compare
 
     methods = SELECTIONS[:2] if case.loss == "css" else METHODS[:3]
     compared = compare(problem, methods, threads=1, signals=())

@@ -35,11 +35,11 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
     within the tolerance, 1 that it is not.
     """
-    from exactsel.certifying import certify, checked_coef, column_numbers
     from exactsel.errors import InputError
     from exactsel.files import read_vector
     from exactsel.incumbents import given_support
     from exactsel.report.model import result_table
+    from exactsel.studies.certify import certify, checked_coef, column_numbers
 
     if (support is None) == (coef is None):
         raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")

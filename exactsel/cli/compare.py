@@ -31,9 +31,9 @@ def command(heuristics: str | None, as_json: bool, page_file: str | None, **argu
     either way.
     """
     from exactsel.cli.output import attempted
-    from exactsel.comparing import compare
     from exactsel.files import check_target, write_bytes
     from exactsel.report.comparison import comparison_table
+    from exactsel.studies.compare import compare
 
     check_target(page_file)
     problem = read_problem(arguments)

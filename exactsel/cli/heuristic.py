@@ -30,8 +30,8 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     `exactsel plugins` lists the methods. Exit code 0 means the answer is proven to be within the tolerance, 1 that a
     gap is left.
     """
-    from exactsel import heuristics
     from exactsel.report.model import result_table
+    from exactsel.studies import heuristics
 
     made = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)

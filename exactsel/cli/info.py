@@ -28,7 +28,7 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
     from exactsel.report.columns import column_table
-    from exactsel.report.facts import group_facts, instance_facts, root_facts
+    from exactsel.studies.facts import group_facts, instance_facts, root_facts
 
     def show_columns() -> None:
         columns = None if as_json else read_columns(arguments["instance"])

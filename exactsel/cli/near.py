@@ -30,7 +30,7 @@ def command(tau: float, cap: int, as_json: bool, **arguments: Any) -> int:
     Says whether the best is unique and which columns all of them share. Exit code 0 means that the list is complete
     and proven, 1 that it was cut short.
     """
-    from exactsel.near import near_optimal
+    from exactsel.studies.near import near_optimal
 
     problem = read_problem(arguments)
     settings = search_settings(arguments)

@@ -51,13 +51,13 @@ def command(
     complete.
     """
     from exactsel.cli.output import attempted
-    from exactsel.criteria import Compared
-    from exactsel.crossval import cross_validate
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
-    from exactsel.path import solve_path
     from exactsel.report.path import draw_path, path_table
     from exactsel.report.terminal import terminal_width
+    from exactsel.studies.criteria import Compared
+    from exactsel.studies.crossval import cross_validate
+    from exactsel.studies.path import solve_path
 
     if k_max is not None and ks is not None:
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
@@ -92,9 +92,9 @@ def command(
 
 
 def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What :func:`exactsel.crossval.cross_validate` needs to know: the data as given, every fold is prepared anew."""
-    from exactsel.crossval import random_folds
+    """What cross-validation needs to know: the data as given, every fold is prepared anew."""
     from exactsel.errors import InputError
+    from exactsel.studies.crossval import random_folds
 
     if problem.family == "css":
         raise InputError("column subset selection has no target to predict; leave --cv out.")

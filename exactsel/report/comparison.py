@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from exactsel.comparing import Comparison
 from exactsel.problem.model import demands_text
+from exactsel.studies.compare import Comparison
 
 HEADER = (
     f"{'method':<14} {'objective':>16} {'gap':>10} {'relative':>9} {'shared':>8} {'evaluations':>12} {'time':>9}"

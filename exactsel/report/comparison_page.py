@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from exactsel._version import __version__
-from exactsel.comparing import Comparison, Row
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
 from exactsel.report.run import answer_text
 from exactsel.report.svg import Series, bar, line_chart
+from exactsel.studies.compare import Comparison, Row
 
 MOST_COLUMNS = 40
 """Columns shown side by side; the rest is listed in the table of methods."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from exactsel.criteria import NAMES, Compared
 from exactsel.errors import UnsupportedError
-from exactsel.path import SolutionPath
 from exactsel.problem.model import demands_text
 from exactsel.report.terminal import fitting
 from exactsel.result import Result
+from exactsel.studies.criteria import NAMES, Compared
+from exactsel.studies.path import SolutionPath
 
 WIDTHS = {
     "k": 4, "lam": 10, "objective": 16, "gap": 9, "claim": 12, "nodes": 9, "time": 9,

@@ -15,7 +15,6 @@ from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
-from exactsel.report.exchange import demands
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
 from exactsel.result import Result
@@ -30,6 +29,7 @@ from exactsel.search.events import (
     LowerBoundRaised,
     Started,
 )
+from exactsel.studies.exchange import demands
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60

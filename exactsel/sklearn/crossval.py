@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from exactsel.crossval import cross_validate
 from exactsel.problem.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, LinearClassifier, LinearRegressor
 from exactsel.sklearn.estimators import check_loss
+from exactsel.studies.crossval import cross_validate
 from exactsel.types import FloatArray
 
 

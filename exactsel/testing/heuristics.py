@@ -8,11 +8,11 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.errors import UnsupportedError
-from exactsel.heuristics import run
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.studies.heuristics import run
 from exactsel.testing.cases import awkward_problems
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 

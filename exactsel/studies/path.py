@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from exactsel.errors import InputError
-from exactsel.near import NearOptimal, check_near, list_near
 from exactsel.plain import Json
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
@@ -17,6 +16,7 @@ from exactsel.problem.regression import Problem
 from exactsel.result import Result, Termination
 from exactsel.settings import Settings
 from exactsel.solving import solve
+from exactsel.studies.near import NearOptimal, check_near, list_near
 
 QUICK_HEURISTICS = {
     "regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css"), "grouped": ("forward", "swap"),

@@ -17,10 +17,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from exactsel.crossval import ValidationErrors
-from exactsel.path import SolutionPath
 from exactsel.plain import Json, finite
 from exactsel.result import Result
+from exactsel.studies.crossval import ValidationErrors
+from exactsel.studies.path import SolutionPath
 
 NAMES = ("aic", "bic", "ebic", "cv_error")
 """The criteria, all of them better when smaller."""

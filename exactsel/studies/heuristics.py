@@ -1,6 +1,7 @@
 """Run one heuristic by name, and say how far from optimal its answer is proven to be.
 
-    from exactsel import heuristics, load
+    from exactsel import load
+    from exactsel import heuristics
     print(heuristics.run("poss", load("instances/diabetes.npz"), seed=1))
 
 The heuristics themselves are plug-ins and know nothing of bounds; this module adds the bound.

@@ -10,7 +10,6 @@ from typing import Any
 
 from exactsel import registry
 from exactsel.errors import UnsupportedError, WrongFamilyError
-from exactsel.heuristics import make
 from exactsel.incumbents import admissible, checked_support
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.plain import Json, finite
@@ -22,6 +21,7 @@ from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import Search
 from exactsel.statement import statement_of
+from exactsel.studies.heuristics import make
 from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 NOT_REPRODUCIBLE = ("pposs-async",)

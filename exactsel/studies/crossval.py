@@ -13,9 +13,9 @@ from exactsel._jit import loss_session
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
-from exactsel.path import solve_path
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
+from exactsel.studies.path import solve_path
 from exactsel.types import FloatArray, IntArray
 
 
