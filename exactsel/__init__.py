@@ -18,7 +18,7 @@ _HOMES = {
     "Problem": "exactsel.problem.regression",
     "ColumnSubsetProblem": "exactsel.problem.column_subset",
     "GroupedProblem": "exactsel.problem.grouped",
-    "Instance": "exactsel.instance",
+    "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
     "solve": "exactsel.solving",
     "solve_path": "exactsel.studies.path",
@@ -76,8 +76,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from exactsel.data import load
+    from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.instance import Instance
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem

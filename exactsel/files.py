@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and small vectors read from files.
+"""Files written whole or not at all.
 
 A regular file is replaced in one step and keeps its permissions; a symbolic link stays and what it points to is
 replaced. What is no regular file (a device, a FIFO, the process's own stdout) is written to.
@@ -19,10 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from exactsel.arrays import read_numbers
 from exactsel.errors import InputError, OutputError
 from exactsel.interrupts import half_written
-from exactsel.types import FloatArray
 
 HELD = 64 * 2**20
 """Bytes for a special file that are kept in memory, before a temporary file takes them."""
@@ -201,27 +199,6 @@ def move(temporary: str | os.PathLike[str], file: str | os.PathLike[str]) -> Non
                 os.replace(temporary, _place(file))
         finally:
             Path(temporary).unlink(missing_ok=True)
-
-
-def read_vector(file: str | os.PathLike[str]) -> FloatArray:
-    """Numbers from a .npy file, or from a text file with one (or several) a line.
-
-    Raises
-    ------
-    InputError
-        When the file is missing or holds anything else.
-    """
-    path = Path(file)
-    try:
-        return read_numbers(path)
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
-    except Exception:  # damaged bytes make numpy, gzip and zlib raise nearly anything
-        raise InputError(
-            f"{path} does not hold plain numbers; give a .npy vector or text with one number a line."
-        ) from None
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:

@@ -1,6 +1,6 @@
 """Write every instance of this folder, and MANIFEST.toml, anew: ``python make_instances.py [FOLDER]``.
 
-The Diabetes data come from scikit-learn through :mod:`exactsel.generate`; the others are small enough to be written
+The Diabetes data come from scikit-learn through exactsel.data.generate; the others are small enough to be written
 down here and to be solved by trying every support. Same program, same bytes (those of the Diabetes data can change
 with the version of scikit-learn, which scales them).
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.generate import generate
-from exactsel.instance import Instance, write_instance
+from exactsel.data.generate import generate
+from exactsel.data.instance import Instance, write_instance
 from exactsel.problem.regression import Problem
 
 OURS = "BSD-3-Clause, as exactsel"
@@ -54,7 +54,7 @@ def diabetes() -> Entry:
         "the Diabetes study with squares and products, the standard real instance of best-subset papers",
         origin="Efron, Hastie, Johnstone, Tibshirani: Least angle regression, Annals of Statistics 32 (2004); "
         "https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html; data as distributed with "
-        "scikit-learn (load_diabetes), expanded, centred and scaled by exactsel.generate.diabetes",
+        "scikit-learn (load_diabetes), expanded, centred and scaled by exactsel.data.generate.diabetes",
         licence="published with the paper, no licence stated; redistributed by scikit-learn (BSD-3-Clause)",
         optimum=0.247095476927,
         supports=((1, 2, 3, 6, 8),),

@@ -117,7 +117,7 @@ def malformed(proof, data):
 
 def main():
     sys.path.insert(0, str(HERE))
-    from exactsel.instance import Instance, write_instance
+    from exactsel.data.instance import Instance, write_instance
     from exactsel_certificates.container import parse_proof
 
     shutil.rmtree(FOLDER, ignore_errors=True)

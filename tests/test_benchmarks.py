@@ -107,7 +107,7 @@ def test_the_expansion_of_real_data_is_that_of_the_paper(commands):
 
 def test_centred_diabetes_is_the_instance_that_is_shipped(commands):
     from benchmarks.paper.real import diabetes, expanded
-    from exactsel.instance import read_instance
+    from exactsel.data.instance import read_instance
 
     pytest.importorskip("sklearn")
     A, y = expanded(diabetes(), centred=True)

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from exactsel import ColumnSubsetProblem, Problem, load, solve
 from exactsel.cli.main import cli
 from exactsel.data import FORMATS, instance_from, read_data
+from exactsel.data.instance import Instance, read_instance, write_instance
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.instance import Instance, read_instance, write_instance
 
 RNG = np.random.default_rng(7)
 NAMES = ("age", "bmi", "größe", "x 4")

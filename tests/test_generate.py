@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
+from exactsel.data.generate import GENERATORS, Planted, generate
+from exactsel.data.instance import read_instance, write_instance
 from exactsel.errors import InputError
-from exactsel.generate import GENERATORS, Planted, generate
-from exactsel.instance import read_instance, write_instance
 
 SYNTHETIC = ("huber", "logistic", "quadratic", "hard")
 EFRON_OPTIMUM = 0.247095476927

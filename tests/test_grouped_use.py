@@ -15,7 +15,7 @@ from exactsel import GroupedProblem, InputError, Problem, UnsupportedError, cert
 from exactsel.cli.main import cli
 from exactsel.data import instance_from, read_data
 from exactsel.data.encoding import read_groups
-from exactsel.instance import Instance, read_instance, write_instance
+from exactsel.data.instance import Instance, read_instance, write_instance
 from exactsel.problem.frames import Column
 from exactsel.report.run import run_page
 from exactsel.studies.compare import compare

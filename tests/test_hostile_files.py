@@ -17,15 +17,14 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactsel.arrays import floats
 from exactsel.cli.main import main
 from exactsel.data import read_columns, read_data
+from exactsel.data.arrays import floats, read_vector
+from exactsel.data.sizes import SMALLEST_LIMIT, VARIABLE
 from exactsel.data.sparse import read_matrix_market, read_sparse_archive
 from exactsel.errors import ExactselError, InputError
-from exactsel.files import read_vector
 from exactsel.plain import escaped
 from exactsel.problem.checks import column_number
-from exactsel.sizes import SMALLEST_LIMIT, VARIABLE
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

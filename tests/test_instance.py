@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from exactsel.data import load
+from exactsel.data.instance import Instance, read_instance, write_instance
+from exactsel.data.sizes import VARIABLE
 from exactsel.errors import InputError
-from exactsel.instance import Instance, read_instance, write_instance
 from exactsel.losses import Huber
-from exactsel.sizes import VARIABLE
 
 A = np.arange(12.0).reshape(4, 3) ** 2
 Y = np.array([1.0, -2.0, 0.5, 4.0])

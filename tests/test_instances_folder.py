@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from exactsel.data import load
-from exactsel.instance import read_instance
+from exactsel.data.instance import read_instance
 from exactsel.studies.heuristics import make
 from exactsel_heuristics.base import Context
 

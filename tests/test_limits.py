@@ -19,8 +19,8 @@ from clocks import HANG, Clock, JumpAt
 from exactsel import Claim, Huber, Problem, Search, Settings, Termination, load, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.subtree import SubtreeWalker
-from exactsel.generate import generate
-from exactsel.instance import Instance, write_instance
+from exactsel.data.generate import generate
+from exactsel.data.instance import Instance, write_instance
 from exactsel.search.rounds import Rounds
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from exactsel import ColumnSubsetProblem, Problem, heuristics, registry
 from exactsel.cli.main import cli
+from exactsel.data.generate import diabetes
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
-from exactsel.generate import diabetes
 from exactsel.studies.compare import NOT_REPRODUCIBLE, compare, default_methods
 from exactsel.testing import check_heuristic
 from exactsel_heuristics.base import Context, Proposal, regression

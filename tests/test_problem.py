@@ -14,7 +14,7 @@ import scipy.optimize
 from own_loss import PseudoHuber
 
 from exactsel import Huber, InputError, Logistic, Problem, Quadratic, _jit, certify, solve
-from exactsel.instance import Instance
+from exactsel.data.instance import Instance
 from exactsel.losses.base import POINT_FUNCTIONS
 
 A = np.arange(12.0).reshape(4, 3) ** 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exactsel.cli.main import COMMANDS, cli, main
-from exactsel.instance import Instance, write_instance
+from exactsel.data.instance import Instance, write_instance
 
 RNG = np.random.default_rng(3)
 A = np.round(RNG.standard_normal((14, 3)), 2)

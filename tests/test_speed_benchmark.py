@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 from clocks import HANG
 
-from exactsel.generate import hard, quadratic
-from exactsel.instance import read_instance, write_instance
+from exactsel.data.generate import hard, quadratic
+from exactsel.data.instance import read_instance, write_instance
 from exactsel.problem.regression import Problem
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.paper.tables import markdown
 from exactsel import Huber, Problem, Result, solve
-from exactsel.generate import generate
+from exactsel.data.generate import generate
 
 LOSSES = ("quadratic", "huber", "logistic")
 

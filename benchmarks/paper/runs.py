@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.paper.tables import Spread
 from exactsel import solve
-from exactsel.generate import Planted, generate
+from exactsel.data.generate import Planted, generate
 from exactsel.problem.regression import Problem
 from exactsel.result import Termination
 from exactsel_heuristics.base import Context, Heuristic

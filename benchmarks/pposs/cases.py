@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.generate import generate
+from exactsel.data.generate import generate
 from exactsel.problem.regression import Problem
 
 FOLDER = "EXACTSEL_DATA"

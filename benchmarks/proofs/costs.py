@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.speed.instances import diabetes_huber, hardlogit
 from exactsel import Problem, load, solve, verify
-from exactsel.generate import diabetes
+from exactsel.data.generate import diabetes
 
 
 def problems(sonar: Path | None) -> Iterator[tuple[str, Problem, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from benchmarks.paper.tables import Row, shown
 from benchmarks.speed.hints import hints
 from benchmarks.speed.peers.running import PEERS
 from benchmarks.speed.processes import Demands, Solver, solved
-from exactsel.instance import read_instance
+from exactsel.data.instance import read_instance
 from exactsel.problem.regression import Problem
 
 REFERENCE = "exactsel"

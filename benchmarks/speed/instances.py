@@ -1,4 +1,4 @@
-"""The instances: families of :mod:`exactsel.generate` at fixed seeds, written as files that every solver can read."""
+"""The instances: families of exactsel.data.generate at fixed seeds, as files that every solver can read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from exactsel.generate import Planted, diabetes, hard, quadratic
-from exactsel.instance import Instance, write_instance
+from exactsel.data.generate import Planted, diabetes, hard, quadratic
+from exactsel.data.instance import Instance, write_instance
 from exactsel.problem.checks import default_delta
 
 HARD_SEED = 3

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.speed.instances import small
 from exactsel import solve
-from exactsel.instance import Instance, read_instance
+from exactsel.data.instance import Instance, read_instance
 from exactsel.plain import finite
 from exactsel.result import Result
 

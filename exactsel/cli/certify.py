@@ -35,8 +35,8 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
     within the tolerance, 1 that it is not.
     """
+    from exactsel.data.arrays import read_vector
     from exactsel.errors import InputError
-    from exactsel.files import read_vector
     from exactsel.incumbents import given_support
     from exactsel.report.model import result_table
     from exactsel.studies.certify import certify, checked_coef, column_numbers

@@ -21,9 +21,9 @@ def command(out: str, **arguments: Any) -> None:
     """
     from dataclasses import replace
 
+    from exactsel.data.instance import write_instance
     from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
-    from exactsel.instance import write_instance
 
     given = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
     if arguments["scale"] or arguments["must_have"] or arguments["must_not"]:

@@ -17,8 +17,8 @@ from exactsel.cli.talk import say
 @click.option("--seed", type=int, default=0, show_default=True)
 def command(name: str, out: str, n: int | None, d: int | None, k: int | None, lam: float | None, seed: int) -> None:
     """Write the instance NAME (huber, logistic, quadratic, hard, diabetes) to the file OUT."""
-    from exactsel.generate import generate
-    from exactsel.instance import write_instance
+    from exactsel.data.generate import generate
+    from exactsel.data.instance import write_instance
 
     instance = generate(name, n=n, d=d, k=k, seed=seed, lam=lam)
     write_instance(out, instance)

@@ -19,7 +19,7 @@ from exactsel import interrupts
 from exactsel.cli.talk import say_line
 
 if TYPE_CHECKING:
-    from exactsel.instance import Instance
+    from exactsel.data.instance import Instance
     from exactsel.problem.interface import SubsetProblem
     from exactsel.report.log import ProgressLog
 
@@ -219,7 +219,7 @@ def read_weights(path: str | None) -> Any:
     """The numbers in a file of weights."""
     if path is None:
         return None
-    from exactsel.arrays import read_numbers
+    from exactsel.data.arrays import read_numbers
     from exactsel.errors import InputError
 
     try:

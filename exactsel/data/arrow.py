@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.arrays import TEXT_BYTES
+from exactsel.data.arrays import TEXT_BYTES
+from exactsel.data.sizes import Budget
 from exactsel.data.unpacked import feather_bytes, parquet_bytes
 from exactsel.errors import UnsupportedError
 from exactsel.problem.frames import Column
-from exactsel.sizes import Budget
 from exactsel.types import FloatArray
 
 INDEX = "__index_level_"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.arrays import read_bytes
+from exactsel.data.arrays import read_bytes
+from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.problem.checks import column_number
 from exactsel.problem.frames import Column
-from exactsel.sizes import Budget
 
 MOST_LEVELS = 100
 """A column of more different values than this is hardly a category."""

@@ -3,7 +3,7 @@
 =================================  =============================================================================
 ending                             what it holds
 =================================  =============================================================================
-``.npz``                           arrays A, y and parameters (:mod:`exactsel.instance`), or a scipy.sparse matrix
+``.npz``                           arrays A, y and parameters (:mod:`exactsel.data.instance`), or a scipy.sparse matrix
 ``.csv``, ``.tsv`` (also ``.gz``)  text table, names in the first line
 ``.parquet``, ``.feather``         columns with names; needs pyarrow
 ``.svm``, ``.svmlight``,           svmlight: the target first in each line; needs scikit-learn
@@ -24,18 +24,18 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from exactsel.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.instance import Instance, read_instance
+from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import read_text_table
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import is_file
-from exactsel.instance import Instance, read_instance
 from exactsel.losses.base import Loss
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
-from exactsel.sizes import Budget
 
 FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
 """Endings of file names that are read."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.arrays import floats, read_bytes, read_member
+from exactsel.data.arrays import floats, read_bytes, read_member
+from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
-from exactsel.sizes import Budget
 from exactsel.types import FloatArray, IntArray
 
 MARKS = frozenset({"format.npy", "shape.npy", "data.npy"})

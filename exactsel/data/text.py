@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.arrays import TEXT_BYTES, read_bytes
+from exactsel.data.arrays import TEXT_BYTES, read_bytes
+from exactsel.data.sizes import COLUMN_BYTES, Budget
 from exactsel.errors import InputError
 from exactsel.plain import escaped
 from exactsel.problem.frames import Column
-from exactsel.sizes import COLUMN_BYTES, Budget
 from exactsel.types import FloatArray
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})

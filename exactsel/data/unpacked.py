@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from exactsel.sizes import Budget
+from exactsel.data.sizes import Budget
 
 MOST_PAGES = 10**6
 DEEPEST = 20

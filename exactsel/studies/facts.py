@@ -10,8 +10,8 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.bounds.base import BoundOptions
+from exactsel.data.instance import Instance
 from exactsel.errors import InputError
-from exactsel.instance import Instance
 from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem

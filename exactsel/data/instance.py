@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from exactsel.arrays import read_member, refusing_damage
+from exactsel.data.arrays import read_member, refusing_damage
+from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
@@ -41,7 +42,6 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
-from exactsel.sizes import Budget
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups")
 _ZIP_START = b"PK"
@@ -226,7 +226,7 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
     Parameters
     ----------
     path : path
-        An ``.npz`` file, see :mod:`exactsel.instance`.
+        An ``.npz`` file, see :mod:`exactsel.data.instance`.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
     ------
     InputError
         When there is no such file, it is no ``.npz`` archive, it is damaged, A is missing, an array is pickled or
-        larger than is read (:mod:`exactsel.sizes`), or k, lam, loss, delta or feature_names has the wrong type or
+        larger than is read (:mod:`exactsel.data.sizes`), or k, lam, loss, delta or feature_names has the wrong type or
         shape.
     """
     file = Path(path)

@@ -24,8 +24,8 @@ from typing import Protocol
 
 import numpy as np
 
+from exactsel.data.instance import Instance
 from exactsel.errors import InputError
-from exactsel.instance import Instance
 from exactsel.problem.checks import checked_lam
 from exactsel.types import FloatArray, IntArray
 

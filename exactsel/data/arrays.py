@@ -20,8 +20,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.data.sizes import Budget
 from exactsel.errors import ExactselError, InputError
-from exactsel.sizes import Budget
 from exactsel.types import FloatArray
 
 MAGIC = b"\x93NUMPY"
@@ -163,6 +163,27 @@ def read_numbers(file: Path) -> FloatArray:
     if len(widths) > 1:
         raise ValueError("lines of different lengths")
     return floats(text)
+
+
+def read_vector(file: str | os.PathLike[str]) -> FloatArray:
+    """Numbers from a .npy file, or from a text file with one (or several) a line.
+
+    Raises
+    ------
+    InputError
+        When the file is missing or holds anything else.
+    """
+    path = Path(file)
+    try:
+        return read_numbers(path)
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
+    except Exception:  # damaged bytes make numpy, gzip and zlib raise nearly anything
+        raise InputError(
+            f"{path} does not hold plain numbers; give a .npy vector or text with one number a line."
+        ) from None
 
 
 def _pieces(text: bytes) -> Iterator[FloatArray]:
