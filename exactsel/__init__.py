@@ -20,21 +20,21 @@ _HOMES = {
     "GroupedProblem": "exactsel.problem.grouped",
     "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
-    "solve": "exactsel.solving",
+    "solve": "exactsel.solving.solver",
     "solve_path": "exactsel.studies.path",
     "SolutionPath": "exactsel.studies.path",
-    "Search": "exactsel.solving",
-    "Settings": "exactsel.settings",
+    "Search": "exactsel.solving.solver",
+    "Settings": "exactsel.solving.settings",
     "ProgressLog": "exactsel.report.log",
     "certify": "exactsel.studies.certify",
     "Certified": "exactsel.studies.certify",
-    "verify": "exactsel.verifying",
+    "verify": "exactsel.proofs.verify",
     "near_optimal": "exactsel.studies.near",
     "NearOptimal": "exactsel.studies.near",
-    "Result": "exactsel.result",
+    "Result": "exactsel.solving.result",
     "write_report": "exactsel.report.run",
-    "Claim": "exactsel.result",
-    "Termination": "exactsel.result",
+    "Claim": "exactsel.solving.result",
+    "Termination": "exactsel.solving.result",
     "Quadratic": "exactsel.losses",
     "Huber": "exactsel.losses",
     "Logistic": "exactsel.losses",
@@ -82,16 +82,16 @@ if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.regression import Problem
+    from exactsel.proofs.verify import verify
     from exactsel.report.log import ProgressLog
     from exactsel.report.run import write_report
-    from exactsel.result import Claim, Result, Termination
-    from exactsel.settings import Settings
-    from exactsel.solving import Search, solve
+    from exactsel.solving.result import Claim, Result, Termination
+    from exactsel.solving.settings import Settings
+    from exactsel.solving.solver import Search, solve
     from exactsel.studies import heuristics
     from exactsel.studies.certify import Certified, certify
     from exactsel.studies.near import NearOptimal, near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
-    from exactsel.verifying import verify
 
 
 def __getattr__(name: str) -> Any:

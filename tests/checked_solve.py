@@ -11,11 +11,11 @@ from instances_for_tests import Case, Optimum, optimum_of
 from recorded import replayed
 
 from exactsel.problem.regression import Problem
-from exactsel.result import Claim, Result, Termination
 from exactsel.search.events import Discarded, Finished, LowerBoundRaised
 from exactsel.search.tolerance import Tolerance
-from exactsel.settings import DEFAULT_HEURISTICS, Settings
-from exactsel.solving import Search
+from exactsel.solving.result import Claim, Result, Termination
+from exactsel.solving.settings import DEFAULT_HEURISTICS, Settings
+from exactsel.solving.solver import Search
 
 TINY = 1e-9
 """Times 1 + |optimum|: what rounding may do to the way a search gets there."""

@@ -14,10 +14,10 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.regression import Problem
-from exactsel.proof_file import ProofWriter
+from exactsel.proofs.verify import verify
+from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Finished
-from exactsel.solving import Search
-from exactsel.verifying import verify
+from exactsel.solving.solver import Search
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("other", deadline=None, print_blob=True)

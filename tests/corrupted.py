@@ -17,8 +17,8 @@ from grouped_cases import random_grouped
 from instances_for_tests import optimum_of, random_case
 
 from exactsel.errors import UnsupportedError
-from exactsel.proof_file import instance_of
-from exactsel.solving import solve
+from exactsel.proofs.writer import instance_of
+from exactsel.solving.solver import solve
 from exactsel_certificates.checking import Verdict, verify
 from exactsel_certificates.container import (
     ARRAYS,

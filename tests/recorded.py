@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from exactsel import proof
-from exactsel.checkable import instance_of as given_instance
+from exactsel.bounds import witness as proof
 from exactsel.kernels.node import FREE, IN
+from exactsel.proofs.instance import instance_of as given_instance
 from exactsel.search import events as ev
 from exactsel_certificates import columns, formula, replay, standalone
 

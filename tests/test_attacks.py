@@ -20,7 +20,7 @@ from instances_for_tests import best_values, random_case, supports_of
 
 import exactsel
 from exactsel import solve
-from exactsel.result import Claim, Termination
+from exactsel.solving.result import Claim, Termination
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -384,7 +384,7 @@ def test_a_forged_problem_that_is_accepted_is_noticed(attacks, monkeypatch):
     from exactsel_certificates import checking
 
     case = made(attacks, loss="huber", delta=1.0)
-    sound = exactsel.proof_file.instance_of(case.problem())
+    sound = exactsel.proofs.writer.instance_of(case.problem())
     forged = dict(attacks.forgeries.forgeries(np.random.default_rng(0), sound))
     assert {"lam is -1.0", "delta is 0.0", "a weight is nan", "no weight at all", "k is 4"} <= {*forged}
     proof = SimpleNamespace(lower=1.0, upper=2.0, problem_hash="")

@@ -22,12 +22,12 @@ from exactsel.bounds.oracle import CvxpyBound
 from exactsel.bounds.pdal import PrimalDualBound
 from exactsel.bounds.pointwise import bound_at_model
 from exactsel.bounds.supergradient import SupergradientBound
+from exactsel.bounds.witness import CurvedPoint, DualPoint, FitPoint, ModelPoint
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, OUT, RELAXED, SOLVED, UNFINISHED
 from exactsel.kernels.pdal import STEPS, has_converged
 from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.problem.regression import Problem
-from exactsel.proof import CurvedPoint, DualPoint, FitPoint, ModelPoint
 from exactsel_certificates.formula import curved_bound
 
 pytest.importorskip("cvxpy")

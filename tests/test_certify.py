@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from exactsel import Claim, Huber, InputError, Problem, Search, certify, load, solve
-from exactsel.checkable import instance_of
+from exactsel.proofs.instance import instance_of
 from exactsel_certificates.given import exactly_above
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"

@@ -16,7 +16,7 @@ import pytest
 from corrupted import as_bytes
 
 from exactsel import Problem, solve
-from exactsel.proof_file import instance_of
+from exactsel.proofs.writer import instance_of
 from exactsel_certificates.__main__ import main
 from exactsel_certificates.archive import read_archive
 from exactsel_certificates.checking import problem_hash, verify

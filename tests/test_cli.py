@@ -19,7 +19,7 @@ from exactsel.cli import main as main_module
 from exactsel.cli.main import COMMANDS
 from exactsel.cli.main import main as run_command_line
 from exactsel.cli.options import progress_log
-from exactsel.result import Termination
+from exactsel.solving.result import Termination
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 TWINS = str(INSTANCES / "twins.npz")
@@ -458,7 +458,7 @@ class TestInternalErrors:
         def fail(*_args, **_options):
             raise RuntimeError("out of luck\nand more lines")
 
-        monkeypatch.setattr("exactsel.solving.solve", fail)
+        monkeypatch.setattr("exactsel.solving.solver.solve", fail)
         shown = run("solve", TWINS, "--quiet", "--json")
         assert (shown.code, shown.out) == (70, "")
         assert shown.err == (
@@ -469,7 +469,7 @@ class TestInternalErrors:
         def fail(*_args, **_options):
             raise RuntimeError("out of luck")
 
-        monkeypatch.setattr("exactsel.solving.solve", fail)
+        monkeypatch.setattr("exactsel.solving.solver.solve", fail)
         monkeypatch.setenv("EXACTSEL_DEBUG", "1")
         with pytest.raises(RuntimeError, match="out of luck"):
             run_command_line(["solve", TWINS, "--quiet"])
@@ -586,7 +586,7 @@ class TestTree:
             result = solve(*arguments, **options)
             return replace(result, termination=Termination.INTERRUPTED)
 
-        monkeypatch.setattr("exactsel.solving.solve", interrupted)
+        monkeypatch.setattr("exactsel.solving.solver.solve", interrupted)
         shown = run("tree", TWINS)
         assert (shown.code, shown.out[:14]) == (130, "digraph search")
 

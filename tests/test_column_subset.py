@@ -20,7 +20,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.eigenvalue import EigenvalueBound
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, SOLVED
-from exactsel.solving import Search
+from exactsel.solving.solver import Search
 from exactsel_certificates.columns import ColumnInstance, eigenvalue_bound, selection_objective
 
 TINY = 1e-9

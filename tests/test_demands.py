@@ -13,13 +13,13 @@ from samples import sample
 
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, certify, near_optimal, solve, solve_path, verify
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.incumbents import admissible
 from exactsel.report.comparison import comparison_table
 from exactsel.report.path import path_table
-from exactsel.search import subtrees
+from exactsel.start.models import admissible
 from exactsel.studies.compare import compare
 from exactsel.studies.criteria import Compared
 from exactsel.studies.heuristics import names, run
+from exactsel.walks import effort as subtrees
 
 
 def demanding(seed, loss=None):

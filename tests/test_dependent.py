@@ -14,12 +14,12 @@ from recorded import columns_of, instance_of, replayed
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.relations import basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.dependent import DependentWalker
 from exactsel.kernels.dependent_basis import NOTHING, exchange, first_level, leave_out, substitute, swap_in_basis
 from exactsel.kernels.dependent_value import best_addition, certified
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search.events import Explored
-from exactsel.solving import Search
+from exactsel.solving.solver import Search
+from exactsel.walks.dependent import DependentWalker
 from exactsel_certificates.subtree import retrace
 
 

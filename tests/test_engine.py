@@ -24,11 +24,10 @@ from recorded import replayed
 
 from exactsel import registry
 from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.witness import InfimumPoint
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, empty_answers
 from exactsel.problem.fit import Fit
-from exactsel.proof import InfimumPoint
-from exactsel.result import Claim, Termination, claim_of
 from exactsel.search.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
 from exactsel.search.frontier import BestFirst, DepthFirst
 from exactsel.search.memory import MEBIBYTE, MemoryGuard
@@ -37,8 +36,9 @@ from exactsel.search.state import SearchState
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import BinaryTree, StateSpaceTree
 from exactsel.search.watch import Watch
-from exactsel.settings import Settings
-from exactsel.solving import Search, solve
+from exactsel.solving.result import Claim, Termination, claim_of
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search, solve
 
 
 def node(number, bound, depth=0):
@@ -567,7 +567,7 @@ INTERRUPTED = """
     import sys, time
     import numpy as np
     from exactsel import Problem, Settings
-    from exactsel.solving import Search
+    from exactsel.solving.solver import Search
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 120))
     problem = Problem(A, A[:, :30] @ rng.standard_normal(30) + 5 * rng.standard_normal(60), 20, lam=0.01)

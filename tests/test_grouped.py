@@ -20,13 +20,13 @@ from recorded import second_opinion
 from exactsel import Problem, UnsupportedError, solve, verify
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.grouped import GroupedBound
-from exactsel.checkable import instance_of
 from exactsel.kernels.grouped import prox_units, unit_sums
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.grouped import GroupedProblem
+from exactsel.proofs.instance import instance_of
 from exactsel.search.events import Finished
-from exactsel.settings import DEFAULT_HEURISTICS, Settings
-from exactsel.solving import Search
+from exactsel.solving.settings import DEFAULT_HEURISTICS, Settings
+from exactsel.solving.solver import Search
 from exactsel_certificates import container, standalone
 from exactsel_certificates.checking import verify as check
 from exactsel_certificates.formula import bound_at_model, curved_bound

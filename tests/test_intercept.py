@@ -23,8 +23,8 @@ from exactsel.kernels.levels import adjusted_dual, find_level
 from exactsel.kernels.node import FREE
 from exactsel.losses import Huber, Logistic
 from exactsel.losses.adjusted import adjusted
-from exactsel.settings import Settings
-from exactsel.solving import Search
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
 from exactsel_certificates import formula
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective

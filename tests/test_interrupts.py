@@ -104,7 +104,7 @@ sys.meta_path.insert(0, Waiting())
 @posix
 class TestProcesses:
     @pytest.mark.parametrize(
-        "module", ["exactsel.cli.output", "exactsel.cli.solve", "numpy", "numba", "exactsel.solving"]
+        "module", ["exactsel.cli.output", "exactsel.cli.solve", "numpy", "numba", "exactsel.solving.solver"]
     )
     @pytest.mark.parametrize("stay", ["stay_in_python", "stay_in_c"])
     def test_while_a_module_is_imported(self, module, stay):
@@ -139,7 +139,7 @@ class TestProcesses:
         assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.npz", b"old")]
 
     WAITING_SEARCH = """
-import exactsel.search.engine as engine, exactsel.solving as solving
+import exactsel.search.engine as engine, exactsel.solving.solver as solving
 from exactsel.search.events import Bounded
 def search(state, expander, limits, watch):
     told = False
@@ -402,7 +402,7 @@ class TestCompiling:
         if where == "prepare":
             monkeypatch.setattr("exactsel.bounds.apg.AcceleratedGradientBound.prepare", stop)
         else:
-            monkeypatch.setattr("exactsel.solving.starting_models", stop)
+            monkeypatch.setattr("exactsel.solving.solver.starting_models", stop)
         result = solve(problem(), proof=tmp_path / "run.exsel")
         assert (result.termination, result.nodes) == ("interrupted", 0)
         assert verify(problem(), tmp_path / "run.exsel").verified

@@ -18,10 +18,10 @@ from clocks import HANG, Clock, JumpAt
 
 from exactsel import Claim, Huber, Problem, Search, Settings, Termination, load, solve
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.data.generate import generate
 from exactsel.data.instance import Instance, write_instance
 from exactsel.search.rounds import Rounds
+from exactsel.walks.closed_form import SubtreeWalker
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -180,7 +180,7 @@ class TestNodeLimit:
 WATCHED = """
     import runpy, sys, time
     from pathlib import Path
-    from exactsel.history import History
+    from exactsel.observers.history import History
     from exactsel_heuristics.forward import ForwardSelection
 
     moment, flag = sys.argv[1], Path(sys.argv[2])

@@ -22,9 +22,9 @@ from exactsel.cli.main import main
 from exactsel.cli.output import UNWRITTEN, Stdout
 from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.files import check_target, own_descriptor, replacing, write_bytes
-from exactsel.proof_file import ProofWriter
+from exactsel.observers.trace import Trace
+from exactsel.proofs.writer import ProofWriter
 from exactsel.report.log import ProgressLog
-from exactsel.tracing import Trace
 
 DIABETES = Path(__file__).parents[1] / "instances" / "diabetes.npz"
 TRAP = Path(__file__).parents[1] / "instances" / "greedy-trap.npz"
@@ -86,7 +86,7 @@ def disk(monkeypatch):
     def make(room: int) -> Disk:
         made = Disk(room)
         monkeypatch.setattr(files, "open", made.open, raising=False)
-        monkeypatch.setattr("exactsel.proof_file.spool", lambda file: made.limited(spool(file)))
+        monkeypatch.setattr("exactsel.proofs.writer.spool", lambda file: made.limited(spool(file)))
         return made
 
     return make
@@ -351,7 +351,7 @@ class TestObservers:
                 written.append(text)
                 return super().write(text)
 
-        monkeypatch.setattr("exactsel.tracing.io.TextIOWrapper", Failing)
+        monkeypatch.setattr("exactsel.observers.trace.io.TextIOWrapper", Failing)
         with pytest.warns(OutputWarning, match=r"the rest of the trace .* \(Disk quota exceeded\); make room"):
             result = solve(problem(), trace=tmp_path / "run.jsonl")
         assert result.reached

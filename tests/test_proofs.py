@@ -22,10 +22,10 @@ from recorded import second_opinion
 
 import exactsel
 from exactsel import Problem, certify, solve, verify
-from exactsel.checkable import instance_of
 from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.solving import Search
+from exactsel.proofs.instance import instance_of
+from exactsel.solving.solver import Search
 from exactsel_certificates import container, standalone, standalone_cli
 from exactsel_certificates.__main__ import main as check_by_command
 
@@ -69,7 +69,7 @@ def test_malformed_files_are_refused(file):
 
 
 def raise_if_malformed(data):
-    exactsel_verdict = exactsel.verifying.check(container.parse_proof(data), instance_of(small_problem()))
+    exactsel_verdict = exactsel.proofs.verify.check(container.parse_proof(data), instance_of(small_problem()))
     assert exactsel_verdict is None
 
 
@@ -184,7 +184,7 @@ def test_every_kind_of_search_writes_a_proof(tmp_path, options, loss):
 def test_points_that_were_forgotten_are_written_again(tmp_path, monkeypatch):
     problem = exactsel.load(ROOT / "instances" / "diabetes.npz")
     plain = solve(problem, proof=tmp_path / "a.exsel", subtrees=False, heuristics=())
-    monkeypatch.setattr(exactsel.proof_file, "REMEMBERED_BYTES", 0)
+    monkeypatch.setattr(exactsel.proofs.writer, "REMEMBERED_BYTES", 0)
     again = solve(problem, proof=tmp_path / "b.exsel", subtrees=False, heuristics=())
     assert plain.tree_hash == again.tree_hash
     a, b = (container.read_proof(tmp_path / name) for name in ("a.exsel", "b.exsel"))
@@ -220,7 +220,7 @@ def test_a_search_that_goes_on_has_no_proof(tmp_path):
     problem = exactsel.load(ROOT / "instances" / "diabetes.npz")
     search = Search(problem, exactsel.Settings(node_limit=4, subtrees=False), signals=())
     search.run()
-    writer = exactsel.proof_file.ProofWriter(problem, tmp_path / "run.exsel")
+    writer = exactsel.proofs.writer.ProofWriter(problem, tmp_path / "run.exsel")
     started = next(iter(Search(problem, exactsel.Settings(node_limit=9), state=search.state, signals=())))
     with pytest.raises(InputError, match="from its root"):
         writer(started, search.state)

@@ -16,8 +16,8 @@ from scipy.optimize import minimize
 import exactsel
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.supergradient import SupergradientBound
-from exactsel.settings import Settings
-from exactsel.solving import Search
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
 from exactsel_certificates import formula
 from exactsel_certificates import replay as rp
 

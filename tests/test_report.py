@@ -14,12 +14,12 @@ from pages import checked_page
 
 from exactsel import ColumnSubsetProblem, InputError, Problem, Search, load, solve, write_report
 from exactsel.cli.main import main as run_command_line
-from exactsel.history import MOST_POINTS, History
+from exactsel.observers.history import MOST_POINTS, History
 from exactsel.report.page import embedded_json
 from exactsel.report.run import headline, run_page
 from exactsel.report.svg import Series, line_chart
-from exactsel.result import Claim
 from exactsel.search.events import Discarded, Divided, Fixed, IncumbentFound, LowerBoundRaised
+from exactsel.solving.result import Claim
 from exactsel.studies.close import close_models
 from exactsel.studies.exchange import NEAR, neighbourhood
 
@@ -305,7 +305,7 @@ class TestCommand:
     def test_a_place_that_cannot_be_written_is_refused_at_once(
         self, tmp_path, capsys, monkeypatch, command, place, words
     ):
-        monkeypatch.setattr("exactsel.solving.solve", lambda *_, **__: pytest.fail("solved first"))
+        monkeypatch.setattr("exactsel.solving.solver.solve", lambda *_, **__: pytest.fail("solved first"))
         with pytest.raises(SystemExit) as ended:
             run_command_line([command[0], str(INSTANCES / "twins.npz"), command[1], str(tmp_path / place)])
         assert ended.value.code == 2

@@ -17,10 +17,10 @@ from exactsel.plain import finite
 from exactsel.problem.model import Model
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
-from exactsel.result import Result, claim_of
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.tolerance import Tolerance
-from exactsel.settings import Settings
+from exactsel.solving.result import Result, claim_of
+from exactsel.solving.settings import Settings
 
 MODES = ({"tree": "binary", "subtrees": False}, {"tree": "state-space", "bound": "pdal"}, {"bound": "fit"})
 each_mode = pytest.mark.parametrize("options", MODES, ids=str)

@@ -11,10 +11,10 @@ from instances_for_tests import optimum_of, random_case
 from recorded import replayed
 from test_engine import Stopping
 
-from exactsel.result import Termination
 from exactsel.search import engine
-from exactsel.settings import Settings
-from exactsel.solving import Search
+from exactsel.solving.result import Termination
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
 
 OPTIONS = {"heuristics": (), "subtrees": False, "rel_eps": 1e-9, "frontier": "best-first"}
 

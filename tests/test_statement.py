@@ -15,8 +15,8 @@ from recorded import second_opinion
 from samples import sample
 
 from exactsel import Claim, ColumnSubsetProblem, Problem, certify, near_optimal, solve, solve_path, verify
-from exactsel.checkable import instance_of
-from exactsel.statement import statement_of
+from exactsel.proofs.instance import instance_of
+from exactsel.proofs.statement import statement_of
 from exactsel.studies.compare import compare
 from exactsel.studies.heuristics import run
 from exactsel_certificates.given import exactly_above

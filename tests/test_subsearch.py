@@ -18,19 +18,19 @@ from exactsel import Problem, Settings, solve, verify
 from exactsel._jit import loss_session
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.subsearch import Subsearcher
+from exactsel.bounds.witness import InfimumPoint
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_derivative, point_value
 from exactsel.kernels.node import FREE
 from exactsel.kernels.rows import row_values, total_value
 from exactsel.losses import Huber, Logistic, Quadratic
-from exactsel.proof import InfimumPoint
-from exactsel.search import subtrees
 from exactsel.search.details import events_of
 from exactsel.search.events import Bounded, Discarded, Fixed, SearchedBelow
 from exactsel.search.node import Node
-from exactsel.search.subtrees import Effort
-from exactsel.solving import Search
+from exactsel.solving.solver import Search
+from exactsel.walks import effort as subtrees
+from exactsel.walks.effort import Effort
+from exactsel.walks.relaxation import Subsearcher
 from exactsel_certificates import replay
 
 UNIT = 2.0**-53

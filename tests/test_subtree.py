@@ -14,7 +14,6 @@ from recorded import columns_of, instance_of, replayed
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_fit import (
     QuadraticData,
@@ -26,8 +25,9 @@ from exactsel.kernels.subtree_fit import (
     swap_columns,
 )
 from exactsel.search.events import Explored
-from exactsel.search.subtrees import FEW_PLACES, LOOK_AGAIN, PATIENCE, SubtreeRecord, supports, walk_budget
-from exactsel.solving import Search
+from exactsel.solving.solver import Search
+from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.effort import FEW_PLACES, LOOK_AGAIN, PATIENCE, SubtreeRecord, supports, walk_budget
 from exactsel_certificates.subtree import retrace
 
 
@@ -365,7 +365,7 @@ class TestOddData:
         assert solve(problem, heuristics="none").upper == pytest.approx(problem.fit([0, 1]).value)
 
     def test_many_subtrees_are_walked_in_slices(self, monkeypatch):
-        monkeypatch.setattr("exactsel.bounds.subtree.MOST_MEMORY", 1.0)
+        monkeypatch.setattr("exactsel.walks.closed_form.MOST_MEMORY", 1.0)
         problem = random_problem(4)
         states = np.stack([random_state(np.random.default_rng(seed), problem) for seed in range(7)])
         walker = SubtreeWalker(problem, None, BoundOptions())

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, Search, Settings, load, solve
 from exactsel.cli.main import cli
 from exactsel.errors import InputError
-from exactsel.tracing import SCHEMA
+from exactsel.observers.trace import SCHEMA
 
 DIABETES = Path(__file__).resolve().parents[1] / "instances" / "diabetes.npz"
 

@@ -88,7 +88,7 @@ def forged(seed: int) -> Outcome:
     """One trial: every forgery of one problem."""
     from exactsel import solve
     from exactsel.errors import InputError
-    from exactsel.proof_file import instance_of
+    from exactsel.proofs.writer import instance_of
     from exactsel_certificates.container import read_proof
 
     case, outcome = plain_case(seed), Outcome(seed)

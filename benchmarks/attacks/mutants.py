@@ -48,7 +48,7 @@ def damaged_proofs(seed: int) -> Outcome:
 
     from exactsel import solve
     from exactsel.errors import InputError
-    from exactsel.proof_file import instance_of
+    from exactsel.proofs.writer import instance_of
 
     case, outcome = awkward_case(seed), Outcome(seed)
     with tempfile.TemporaryDirectory() as folder:

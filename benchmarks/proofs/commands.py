@@ -56,7 +56,7 @@ def brute(count: int, first: int, both: bool) -> None:
 
 def _exactly(problem: Any, optimum: Any) -> float:
     """The optimum where doubles do not tell: the best objective on the best support, in exact arithmetic."""
-    from exactsel.proof_file import instance_of
+    from exactsel.proofs.writer import instance_of
     from exactsel_certificates import standalone
     from exactsel_certificates.exact import ExactBounds, float_above
 

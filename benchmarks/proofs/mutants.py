@@ -200,7 +200,7 @@ def _trial(data: bytes, instance: Any) -> Trial:
 def _kept() -> Iterator[Trial]:
     from make_proofs import FOLDER, problem
 
-    from exactsel.proof_file import instance_of
+    from exactsel.proofs.writer import instance_of
 
     for file in sorted(FOLDER.rglob("*.exsel")):
         yield _trial(file.read_bytes(), instance_of(problem()))
@@ -211,7 +211,7 @@ def _solved(problem: Any, **options: Any) -> Iterator[Trial]:
     from corrupted import as_bytes
 
     from exactsel import solve
-    from exactsel.proof_file import instance_of
+    from exactsel.proofs.writer import instance_of
     from exactsel_certificates.container import parse_proof
 
     with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ from benchmarks.speed.instances import small
 from exactsel import solve
 from exactsel.data.instance import Instance, read_instance
 from exactsel.plain import finite
-from exactsel.result import Result
+from exactsel.solving.result import Result
 
 MODES: Mapping[str, Mapping[str, Any]] = {
     "exactsel": {},

@@ -16,7 +16,7 @@ PARTS: Mapping[str, str] = {
     "subtrees": "subtree walks",
     "refit": "refits",
 }
-"""The parts that :attr:`exactsel.result.Result.times` knows, and their columns; the rest is queue and Python."""
+"""The parts that :attr:`exactsel.Result.times` knows, and their columns; the rest is queue and Python."""
 
 
 def rows(files: Sequence[Path], demands: Demands) -> Iterator[Row]:

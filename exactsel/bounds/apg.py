@@ -22,12 +22,12 @@ from exactsel._jit import loss_session, parallel_section
 from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
-from exactsel.bounds.subsearch import KernelForm
+from exactsel.bounds.kernel_form import KernelForm
+from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
 from exactsel.kernels.node import empty_answers
 from exactsel.problem.regression import Problem
-from exactsel.proof import CurvedPoint, ModelPoint
 from exactsel.types import FloatArray, StateArray
 
 WORTHWHILE = 1.5
@@ -138,11 +138,11 @@ class PreparedCurved:
 
     @property
     def kernel_form(self) -> KernelForm:
-        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
         return KernelForm(self.problem.loss, self._data, 1.0, self.rules, self._root)
 
     def as_point(self, x: FloatArray) -> CurvedPoint:
-        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
         point = ModelPoint.from_dense(x)
         return CurvedPoint(point.index, point.value, self.curvature)
 
@@ -175,13 +175,13 @@ class PreparedAcceleratedGradient:
 
     @property
     def kernel_form(self) -> KernelForm:
-        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
         problem = self.problem
         data = problem.gram if problem.is_quadratic else problem.raw
         return KernelForm(problem.row_loss, data, problem.lam, self.rules, np.ones(problem.d))
 
     def as_point(self, x: FloatArray) -> ModelPoint:
-        """See :class:`exactsel.bounds.subsearch.Relaxation`."""
+        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
         return ModelPoint.from_dense(x)
 
     def tighten(

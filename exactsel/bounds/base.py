@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from exactsel.bounds.witness import ModelPoint, Proof
 from exactsel.kernels.node import Answers
-from exactsel.proof import ModelPoint, Proof
 from exactsel.types import BoolArray, FloatArray, StateArray
 
 

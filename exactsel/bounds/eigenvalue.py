@@ -27,10 +27,10 @@ import numpy as np
 
 from exactsel.algebra.projection import Span, span_of
 from exactsel.bounds.base import BoundOptions, Tightened
+from exactsel.bounds.witness import EigenvaluePoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
 from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.proof import EigenvaluePoint, Proof
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions, Tightened, sparse_points
+from exactsel.bounds.witness import FitPoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.dual import dual_at_point
 from exactsel.kernels.fit import fit_gram
@@ -25,7 +26,6 @@ from exactsel.kernels.node import (
     write_solved,
 )
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
-from exactsel.proof import FitPoint, Proof
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, StateArray
 

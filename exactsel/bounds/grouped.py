@@ -12,12 +12,12 @@ from exactsel._jit import loss_session, parallel_section
 from exactsel.algebra.curvature import affordable
 from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, stack_points
+from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.grouped import apg_grouped
 from exactsel.kernels.node import empty_answers
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.proof import CurvedPoint, ModelPoint
 from exactsel.types import FloatArray, StateArray
 
 

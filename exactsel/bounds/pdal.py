@@ -11,11 +11,11 @@ import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, Tightened
+from exactsel.bounds.witness import DualPoint, ModelPoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import SOLVED, Answers, empty_answers
 from exactsel.kernels.pdal import DualOutputs, DualRules, pdal_data
 from exactsel.problem.regression import Problem
-from exactsel.proof import DualPoint, ModelPoint, Proof
 from exactsel.types import FloatArray, StateArray
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel._jit import loss_session
+from exactsel.bounds.witness import ModelPoint
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.node import IN, OUT, node_columns
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.proof import ModelPoint
 from exactsel.types import FloatArray, IntArray, StateArray
 
 

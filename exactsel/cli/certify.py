@@ -37,8 +37,8 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """
     from exactsel.data.arrays import read_vector
     from exactsel.errors import InputError
-    from exactsel.incumbents import given_support
     from exactsel.report.model import result_table
+    from exactsel.start.models import given_support
     from exactsel.studies.certify import certify, checked_coef, column_numbers
 
     if (support is None) == (coef is None):

@@ -240,8 +240,8 @@ def _listed(text: str | None) -> list[str]:
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments of exactsel.solve from the search options among ``arguments``, checked."""
     from exactsel import registry
-    from exactsel.incumbents import resolve
-    from exactsel.settings import Settings
+    from exactsel.solving.settings import Settings
+    from exactsel.start.models import resolve
 
     names = (
         "eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "seed", "threads",

@@ -29,7 +29,7 @@ def command(page_file: str, **arguments: Any) -> int:
     """
     from exactsel.files import check_target, write_bytes
     from exactsel.report.player import GREEDY, player_page
-    from exactsel.solving import solve
+    from exactsel.solving.solver import solve
 
     check_target(page_file)
     problem = read_problem(arguments)

@@ -40,7 +40,7 @@ def command(report: str | None, **arguments: Any) -> int:
     from exactsel.cli.output import attempted
     from exactsel.files import check_target
     from exactsel.report.model import result_table
-    from exactsel.solving import solve
+    from exactsel.solving.solver import solve
 
     check_target(report)
     problem = read_problem(arguments)

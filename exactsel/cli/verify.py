@@ -24,7 +24,7 @@ def command(proof: str, as_json: bool, most_bytes: int | None, **arguments: Any)
     What is checked is a claim about INSTANCE and the options given here, never about what the file says of itself.
     Exit code 0 means verified, 3 rejected, 2 that the file is no proof.
     """
-    from exactsel.verifying import verify
+    from exactsel.proofs.verify import verify
 
     limit = {} if most_bytes is None else {"most_bytes": most_bytes}
     verdict = verify(read_problem(arguments), proof, **limit)

@@ -57,3 +57,26 @@ class SubsetProblem(Protocol):
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
         ...
+
+
+class Statement(Protocol):
+    """How to say things about one problem."""
+
+    def upper(self, fit: Fit) -> float:
+        """No smaller than the objective of the model as it is shown."""
+        ...
+
+    def upper_of(self, coef: FloatArray) -> float:
+        """The same for coefficients (d,) of the columns as given."""
+        ...
+
+    def lower(self, bound: float, upper: float, scope: str) -> float:
+        """No larger than the objective of any model, where ``bound`` is that for the numbers searched.
+
+        At most ``upper``, which a model is known to reach. With a ``scope`` both speak of the models in it.
+        """
+        ...
+
+    def needed(self, value: float, scope: str) -> float:
+        """The bound for the numbers searched that shows a model to cost no less than ``value``; inf where none does."""
+        ...

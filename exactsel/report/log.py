@@ -18,10 +18,10 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.problem.regression import Problem
 from exactsel.report.terminal import fitting, terminal_width
-from exactsel.result import Result
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
 from exactsel.search.tolerance import relative_gap
+from exactsel.solving.result import Result
 from exactsel.studies.facts import log10_supports
 
 WIDTHS = {"source": 13, "nodes": 9, "open": 9, "depth": 6, "lower": 14, "upper": 14, "gap": 9, "time": 8}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactsel.result import Result
+from exactsel.solving.result import Result
 
 FORCED = "forced in"
 """Said of a column of must_have whose coefficient came out as zero."""

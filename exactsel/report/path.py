@@ -8,7 +8,7 @@ from typing import Any
 from exactsel.errors import UnsupportedError
 from exactsel.problem.model import demands_text
 from exactsel.report.terminal import fitting
-from exactsel.result import Result
+from exactsel.solving.result import Result
 from exactsel.studies.criteria import NAMES, Compared
 from exactsel.studies.path import SolutionPath
 

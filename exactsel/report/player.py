@@ -17,7 +17,6 @@ from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
-from exactsel.result import Result
 from exactsel.search.events import (
     Bounded,
     Discarded,
@@ -29,6 +28,7 @@ from exactsel.search.events import (
     LowerBoundRaised,
     Started,
 )
+from exactsel.solving.result import Result
 from exactsel.studies.exchange import demands
 from exactsel.types import StateArray
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from exactsel._version import __version__
 from exactsel.files import write_bytes
-from exactsel.history import History, Incumbent
+from exactsel.observers.history import History, Incumbent
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text, label
 from exactsel.report.close import close_section
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
-from exactsel.result import Claim, Result, Termination
+from exactsel.solving.result import Claim, Result, Termination
 from exactsel.studies.close import close_models
 from exactsel.studies.exchange import neighbourhood
 

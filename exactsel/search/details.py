@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from exactsel.bounds.subsearch import Below, Note
 from exactsel.kernels.node import IN, OUT
 from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, PUT_IN
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.search.node import Node, is_convex
 from exactsel.types import StateArray
+from exactsel.walks.relaxation import Below, Note
 
 
 def events_of(below: Below, node: Node, name: Callable[[int], int], k: int) -> Iterator[Event]:

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactsel.bounds.subsearch import Below
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN
 from exactsel.problem.fit import Fit
@@ -50,8 +49,9 @@ from exactsel.search.node import Node
 from exactsel.search.regions import Expansion, Region
 from exactsel.search.rounds import Begun, Rounds
 from exactsel.search.state import SearchState
-from exactsel.search.subtrees import HORIZON, HORIZON_PART, Effort
 from exactsel.search.watch import Watch
+from exactsel.walks.effort import HORIZON, HORIZON_PART, Effort
+from exactsel.walks.relaxation import Below
 
 AHEAD = 4
 """Open nodes, in rounds, from which on a round is begun before the one before is committed: what that one brings could

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from exactsel.bounds.subsearch import Below
-from exactsel.proof import Proof
+from exactsel.bounds.witness import Proof
 from exactsel.search.node import Node
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.walks.relaxation import Below
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,21 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound, Tightened
-from exactsel.bounds.dependent import DependentWalker
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
-from exactsel.bounds.subsearch import Below, Subsearcher
-from exactsel.bounds.subtree import Subtree, SubtreeWalker
+from exactsel.bounds.witness import FitPoint, Proof
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proof import FitPoint, Proof
 from exactsel.search.branching import Branching
 from exactsel.search.node import Node, is_convex
 from exactsel.search.regions import Answer, Expansion, Fixing, Region, Round, Visit, as_region, inherit
-from exactsel.search.subtrees import WORTH_KEEPING, Effort, supports, walk_budget
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.walks.closed_form import Subtree, SubtreeWalker
+from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.effort import WORTH_KEEPING, Effort, supports, walk_budget
+from exactsel.walks.relaxation import Below, Subsearcher
 
 REMEMBERED = 200_000
 """Supports whose objectives are kept in mind so as not to refit them again."""

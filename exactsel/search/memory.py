@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exactsel.proof import DualPoint, ModelPoint
+from exactsel.bounds.witness import DualPoint, ModelPoint
 from exactsel.search.frontier import DepthFirst, Frontier
 from exactsel.search.node import Node
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.bounds.witness import InfimumPoint, Proof
 from exactsel.kernels.node import FREE, IN
-from exactsel.proof import InfimumPoint, Proof
 from exactsel.types import IntArray, StateArray
 
 ROOT_ID = 0

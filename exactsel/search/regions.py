@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.bounds.base import Tightened
-from exactsel.bounds.subsearch import Below
-from exactsel.bounds.subtree import Subtree
+from exactsel.bounds.witness import Proof
 from exactsel.kernels.node import FREE
 from exactsel.problem.fit import Fit
-from exactsel.proof import Proof
 from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node
 from exactsel.search.trees import Split
 from exactsel.types import StateArray
+from exactsel.walks.closed_form import Subtree
+from exactsel.walks.relaxation import Below
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from exactsel import interrupts
 from exactsel.search.expand import Expander
 from exactsel.search.node import Node
 from exactsel.search.regions import Round
-from exactsel.search.subtrees import Effort
+from exactsel.walks.effort import Effort
 
 Begun = Callable[[], Round]
 """A round that has been begun; called, it waits for the outcome."""

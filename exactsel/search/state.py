@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from exactsel.problem.fit import Fit
+from exactsel.problem.interface import Statement
 from exactsel.search.frontier import Frontier
 from exactsel.search.memory import node_bytes
 from exactsel.search.node import Node
-from exactsel.search.subtrees import Prospects, SubtreeRecord
-from exactsel.statement import Statement
+from exactsel.walks.effort import Prospects, SubtreeRecord
 
 
 class Stated(NamedTuple):

@@ -14,8 +14,8 @@ from exactsel.problem.checks import default_delta
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
-from exactsel.result import Result
-from exactsel.solving import solve
+from exactsel.solving.result import Result
+from exactsel.solving.solver import solve
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 DEFAULT_LAM = {"quadratic": 0.0}

@@ -16,17 +16,17 @@ from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name
-from exactsel.incumbents import given_support
 from exactsel.interrupts import half_written
 from exactsel.plain import finite
 from exactsel.problem.grouped import GroupedProblem, units_called
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
 from exactsel.problem.regression import Problem
-from exactsel.result import Claim, Readable, Result, claim_of
+from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Tolerance, relative_gap, resolution
-from exactsel.solving import solve
-from exactsel.statement import statement_of
+from exactsel.solving.result import Claim, Readable, Result, claim_of
+from exactsel.solving.solver import solve
+from exactsel.start.models import given_support
 from exactsel.types import FloatArray
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from exactsel import clock
 from exactsel.problem.interface import SubsetProblem
-from exactsel.result import Result, Termination
+from exactsel.solving.result import Result, Termination
 from exactsel.studies.exchange import NEAR
 from exactsel.studies.near import NearOptimal, list_near
 

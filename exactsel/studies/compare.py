@@ -10,19 +10,19 @@ from typing import Any
 
 from exactsel import registry
 from exactsel.errors import UnsupportedError, WrongFamilyError
-from exactsel.incumbents import admissible, checked_support
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.plain import Json, finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.result import Result
+from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import relative_gap
 from exactsel.search.watch import Watch
-from exactsel.settings import Settings
-from exactsel.solving import Search
-from exactsel.statement import statement_of
+from exactsel.solving.result import Result
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
+from exactsel.start.heuristic import Context, Heuristic, Proposal
+from exactsel.start.models import admissible, checked_support
 from exactsel.studies.heuristics import make
-from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods left out unless asked for: their answer may differ from run to run."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.plain import Json, finite
-from exactsel.result import Result
+from exactsel.solving.result import Result
 from exactsel.studies.crossval import ValidationErrors
 from exactsel.studies.path import SolutionPath
 

@@ -17,7 +17,7 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.solving import solve
+from exactsel.solving.solver import solve
 from exactsel.types import FloatArray
 
 

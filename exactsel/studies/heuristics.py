@@ -20,19 +20,19 @@ from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
 from exactsel.errors import InputError
-from exactsel.incumbents import admissible, checked_support, given_support
 from exactsel.interrupts import dispensable
 from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
-from exactsel.result import Result, claim_of
+from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Tolerance, resolution
 from exactsel.search.watch import Watch
-from exactsel.settings import Settings
-from exactsel.solving import Search
-from exactsel.statement import statement_of
-from exactsel_heuristics.base import Context, Heuristic, Proposal
+from exactsel.solving.result import Result, claim_of
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
+from exactsel.start.heuristic import Context, Heuristic, Proposal
+from exactsel.start.models import admissible, checked_support, given_support
 
 
 @dataclass(frozen=True)

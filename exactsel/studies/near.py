@@ -18,20 +18,20 @@ from threadpoolctl import threadpool_limits
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.choosing import methods_for
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
-from exactsel.result import Readable, Result
+from exactsel.proofs.statement import statement_of
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
 from exactsel.search.watch import Watch
-from exactsel.settings import Settings
-from exactsel.solving import solve
-from exactsel.statement import statement_of
+from exactsel.solving.choose import methods_for
+from exactsel.solving.result import Readable, Result
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import solve
 from exactsel.types import IntArray, StateArray
 
 BATCH = 64

@@ -13,9 +13,9 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.result import Result, Termination
-from exactsel.settings import Settings
-from exactsel.solving import solve
+from exactsel.solving.result import Result, Termination
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import solve
 from exactsel.studies.near import NearOptimal, check_near, list_near
 
 QUICK_HEURISTICS = {

@@ -12,9 +12,9 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.studies.heuristics import run
 from exactsel.testing.cases import awkward_problems
-from exactsel_heuristics.base import Context, Heuristic, Proposal
 
 ROUNDING = 1e-7
 """Relative: how far a value a method reports may be from the exact refit."""

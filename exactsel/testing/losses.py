@@ -10,7 +10,7 @@ from exactsel.errors import InputError
 from exactsel.losses.base import DUAL_FUNCTIONS, Loss
 from exactsel.problem.checks import make_loss
 from exactsel.problem.regression import Problem
-from exactsel.solving import solve
+from exactsel.solving.solver import solve
 from exactsel.testing.cases import Truth, above
 from exactsel.types import FloatArray
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
+from exactsel.bounds.witness import InfimumPoint
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.proof import InfimumPoint
 from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node, is_convex
-from exactsel.solving import solve
+from exactsel.solving.solver import solve
 from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray
 

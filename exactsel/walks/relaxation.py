@@ -5,46 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
-from exactsel.kernels.apg import GramData, RawData, Rules
+from exactsel.bounds.kernel_form import Relaxation
+from exactsel.bounds.witness import ModelPoint
+from exactsel.kernels.apg import GramData
 from exactsel.kernels.node import empty_answers
 from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, DONE, Subsearch, empty_subsearch, search_below
-from exactsel.problem.regression import Problem
-from exactsel.proof import ModelPoint
 from exactsel.types import FloatArray, IntArray, StateArray
 
 THOROUGH = 0.1
 """The ``polish`` of a long search (see bounds/apg.py): half the bound calls, and a lower gap when it is broken off."""
-
-
-class KernelForm(NamedTuple):
-    """A problem as the relaxation's kernels take it: in the variables ``scale`` * x."""
-
-    loss: Any
-    data: GramData | RawData
-    lam: float
-    rules: Rules
-    scale: FloatArray
-
-
-class Relaxation(Protocol):
-    """A prepared bound whose kernel can search by itself."""
-
-    problem: Problem
-
-    @property
-    def kernel_form(self) -> KernelForm:
-        """What its kernel works on."""
-        ...
-
-    def as_point(self, x: FloatArray) -> ModelPoint:
-        """The proof point of a model (d,) of the problem."""
-        ...
 
 
 class OpenRegion(NamedTuple):

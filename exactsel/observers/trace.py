@@ -30,6 +30,7 @@ import json
 import os
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -39,7 +40,6 @@ from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, open_special, unwritten
 from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
-from exactsel.result import Result
 from exactsel.search.events import (
     Bounded,
     Discarded,
@@ -54,7 +54,6 @@ from exactsel.search.events import (
     Started,
 )
 from exactsel.search.state import SearchState
-from exactsel.settings import Settings
 
 SCHEMA = "exactsel-trace-1"
 
@@ -85,11 +84,11 @@ class Trace:
         self._began = time.perf_counter()
         self._names: tuple[str, ...] | None = None
 
-    def begin(self, problem: SubsetProblem, settings: Settings) -> None:
+    def begin(self, problem: SubsetProblem, settings: Mapping[str, Any]) -> None:
         """Write the first line."""
         described = problem.describe()
         self._names = described["feature_names"]
-        known = {key: writable(value) for key, value in settings.as_dict().items()}
+        known = {key: writable(value) for key, value in settings.items()}
         self._write(
             "run", None, None, schema=SCHEMA, version=__version__, problem=described,
             objective=problem.objective_text, settings=known,
@@ -100,9 +99,9 @@ class Trace:
         kind, fields = self._described(event)
         self._write(kind, state.lower, state.upper, **fields)
 
-    def end(self, result: Result) -> None:
+    def end(self, lower: float, upper: float, result: Mapping[str, Any]) -> None:
         """Write the last line."""
-        self._write("result", result.lower, result.upper, result=result.as_dict())
+        self._write("result", lower, upper, result=result)
 
     def __enter__(self) -> Trace:
         return self

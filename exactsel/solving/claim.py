@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.checkable import instance_of
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import replacing
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proof_file import ProofWriter
-from exactsel.result import Result
+from exactsel.proofs.instance import instance_of
+from exactsel.proofs.writer import ProofWriter
+from exactsel.solving.result import Result
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import ARRAYS, FLAGS, Proof, header_bytes, read_proof
 

@@ -9,7 +9,7 @@ from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.settings import Settings
+from exactsel.solving.settings import Settings
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:

@@ -20,31 +20,32 @@ from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.bounds.dependent import DependentWalker
-from exactsel.bounds.subsearch import Relaxation, Subsearcher
-from exactsel.bounds.subtree import SubtreeWalker
-from exactsel.choosing import make, methods_for
+from exactsel.bounds.kernel_form import Relaxation
 from exactsel.errors import InputError
-from exactsel.history import History
-from exactsel.incumbents import given_support, resolve, starting_models
 from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
+from exactsel.observers.history import History
+from exactsel.observers.trace import Trace
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
-from exactsel.proof_claim import with_proof
-from exactsel.proof_file import ProofWriter
-from exactsel.result import Result, claim_of, termination_of
+from exactsel.proofs.statement import statement_of
+from exactsel.proofs.writer import ProofWriter
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
-from exactsel.search.subtrees import MOST_COLUMNS
 from exactsel.search.watch import Watch
-from exactsel.settings import Settings
-from exactsel.statement import statement_of
-from exactsel.tracing import Trace
+from exactsel.solving.choose import make, methods_for
+from exactsel.solving.claim import with_proof
+from exactsel.solving.result import Result, claim_of, termination_of
+from exactsel.solving.settings import Settings
+from exactsel.start.models import given_support, resolve, starting_models
+from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.effort import MOST_COLUMNS
+from exactsel.walks.relaxation import Subsearcher
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -312,7 +313,7 @@ def solve(
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
         search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
     trace : path, optional
-        File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.tracing`.
+        File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.observers.trace`.
     on_incumbent : callable, optional
         Called with (event, state) for every better model: ``event.upper``, ``event.support``, ``event.coef``.
     on_bound : callable, optional
@@ -339,7 +340,7 @@ def solve(
         writer = None if proof is None else files.enter_context(closing(ProofWriter(problem, proof)))
         tracer = None if trace is None else files.enter_context(Trace(trace))
         if tracer is not None:
-            tracer.begin(problem, run.settings)
+            tracer.begin(problem, run.settings.as_dict())
         observers = [observer for observer in (writer, tracer, callback) if observer is not None]
         for event in run:
             if events is not None:
@@ -354,5 +355,5 @@ def solve(
         if writer is not None:
             result = with_proof(result, writer)
         if tracer is not None:
-            tracer.end(result)
+            tracer.end(result.lower, result.upper, result.as_dict())
     return result

@@ -10,9 +10,7 @@ from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.search.tolerance import Tolerance
-
-DEFAULT_HEURISTICS = ("forward", "omp", "htp", "dual-iht", "swap", "greedy-css", "iterative-css")
-"""Those that cannot serve a problem's family are passed over."""
+from exactsel.start.portfolio import DEFAULT_HEURISTICS
 
 
 @dataclass(frozen=True)

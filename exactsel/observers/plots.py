@@ -13,7 +13,7 @@ from exactsel.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from exactsel.history import History
+    from exactsel.observers.history import History
 
 UPPER, LOWER, NEGATIVE = "#0b6e99", "#b3541e", "#b3541e"
 

@@ -19,16 +19,16 @@ from typing import IO, Any
 
 import numpy as np
 
-from exactsel.checkable import instance_of
+from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
+from exactsel.bounds.witness import Proof as Point
 from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, spool, unwritten
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
 from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proof import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
-from exactsel.proof import Proof as Point
-from exactsel.proof_records import Records
+from exactsel.proofs.instance import instance_of
+from exactsel.proofs.pieces import Records
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID

@@ -12,7 +12,6 @@ import numpy as np
 
 from exactsel.algebra.relations import Relations, basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.subtree import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
 from exactsel.kernels.dependent_basis import Start
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree import STOPPED, empty_walk
@@ -20,6 +19,7 @@ from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.types import FloatArray, StateArray
+from exactsel.walks.closed_form import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
 
 LARGEST = 400
 """With more columns than this a node takes too long for this method to pay."""
@@ -75,7 +75,7 @@ class DependentWalker:
         return DependentWalker(problem, relations, options)
 
     def explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
-        """As :meth:`exactsel.bounds.subtree.SubtreeWalker.explore`, one node after the other."""
+        """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
         walk = empty_walk(len(states), self.problem.d, self.problem.k, budget)
         found: list[Subtree | None] = []
         for row, state in enumerate(states):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from exactsel.checkable import instance_of
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
+from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import EXACT_LIMIT, Verdict
 from exactsel_certificates.checking import verify as check
 from exactsel_certificates.container import MOST_BYTES, MalformedError, read_proof

@@ -12,8 +12,8 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.settings import DEFAULT_HEURISTICS
-from exactsel_heuristics.base import Context, Heuristic
+from exactsel.start.heuristic import Context, Heuristic
+from exactsel.start.portfolio import DEFAULT_HEURISTICS
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.figure import Figure
 
-    from exactsel.history import History
+    from exactsel.observers.history import History
     from exactsel.search.events import Event
 
 OPTIMAL_GAP = 1e-9
@@ -245,7 +245,7 @@ class Result(Readable):
 
     def tree(self) -> networkx.DiGraph:
         """The explored tree; needs ``solve(..., record=True)``."""
-        from exactsel.search.graph import explored_tree
+        from exactsel.observers.tree import explored_tree
 
         if self.events is None:
             raise ValueError("the tree was not recorded; call solve(problem, record=True).")
@@ -253,13 +253,13 @@ class Result(Readable):
 
     def plot_bounds(self, axes: Any = None) -> Figure:
         """A matplotlib figure of best objective and lower bound over time, on ``axes`` if given."""
-        from exactsel.plotting import plot_bounds
+        from exactsel.observers.plots import plot_bounds
 
         return plot_bounds(self.history, axes)
 
     def plot_coefficients(self, axes: Any = None) -> Figure:
         """A matplotlib figure of the coefficients, for the data as they were given, on ``axes`` if given."""
-        from exactsel.plotting import plot_coefficients
+        from exactsel.observers.plots import plot_coefficients
 
         coef = self.coef if self.model is None else self.model.coef
         return plot_coefficients(self.shown, coef, self.column_names, axes)

@@ -9,47 +9,24 @@ preparation did, and what rounding does to the objective of a model.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from exactsel._jit import loss_session
-from exactsel.checkable import instance_of
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.problem.fit import Fit
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.proofs.instance import instance_of
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
-
-
-class Statement(Protocol):
-    """How to say things about one problem."""
-
-    def upper(self, fit: Fit) -> float:
-        """No smaller than the objective of the model as it is shown."""
-        ...
-
-    def upper_of(self, coef: FloatArray) -> float:
-        """The same for coefficients (d,) of the columns as given."""
-        ...
-
-    def lower(self, bound: float, upper: float, scope: str) -> float:
-        """No larger than the objective of any model, where ``bound`` is that for the numbers searched.
-
-        At most ``upper``, which a model is known to reach. With a ``scope`` both speak of the models in it.
-        """
-        ...
-
-    def needed(self, value: float, scope: str) -> float:
-        """The bound for the numbers searched that shows a model to cost no less than ``value``; inf where none does."""
-        ...
 
 
 def statement_of(problem: SubsetProblem) -> Statement:

@@ -1,0 +1,35 @@
+"""A relaxation in the form its kernels take, so that they can also search by themselves (:mod:`exactsel.walks`)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from exactsel.bounds.witness import ModelPoint
+from exactsel.kernels.apg import GramData, RawData, Rules
+from exactsel.problem.regression import Problem
+from exactsel.types import FloatArray
+
+
+class KernelForm(NamedTuple):
+    """A problem as the relaxation's kernels take it: in the variables ``scale`` * x."""
+
+    loss: Any
+    data: GramData | RawData
+    lam: float
+    rules: Rules
+    scale: FloatArray
+
+
+class Relaxation(Protocol):
+    """A prepared bound whose kernel can search by itself."""
+
+    problem: Problem
+
+    @property
+    def kernel_form(self) -> KernelForm:
+        """What its kernel works on."""
+        ...
+
+    def as_point(self, x: FloatArray) -> ModelPoint:
+        """The proof point of a model (d,) of the problem."""
+        ...

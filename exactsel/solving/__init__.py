@@ -1,0 +1,20 @@
+"""One solve: settings, what suits the problem, starting models, the search, and the result.
+
+The names below are imported when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from exactsel.solving.solver import Search, solve
+
+__all__ = ["Search", "solve"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'exactsel.solving' has no attribute '{name}'")
+    return getattr(import_module("exactsel.solving.solver"), name)

@@ -1,0 +1,170 @@
+"""What a heuristic is: a small object that proposes a support for a problem.
+
+A heuristic promises nothing about optimality. Its support is refitted exactly by whoever asked for it, so a proposal
+carries no coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options,
+give it a ``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
+
+    @dataclass(frozen=True)
+    class LargestCorrelations:
+        name: ClassVar[str] = "largest-correlations"
+
+        def run(self, problem: Problem, context: Context) -> Proposal:
+            scores = np.abs(problem.gradient(np.zeros(problem.d)))
+            return Proposal.of(np.argsort(-scores, kind="stable")[: problem.k], evaluations=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from exactsel.errors import InputError, WrongFamilyError
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.grouped import GroupedProblem
+    from exactsel.problem.regression import Problem
+
+    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | GroupedProblem
+
+
+def never() -> bool:
+    """Return False: the default of :attr:`Context.should_stop`."""
+    return False
+
+
+@dataclass(frozen=True)
+class Context:
+    """The circumstances of one run.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of every random choice; equal seeds give equal proposals.
+    start : tuple of int, optional
+        A support to improve, for a local search; other heuristics ignore it.
+    should_stop : callable
+        Asked between steps; once it returns True the heuristic returns the best support it has.
+    """
+
+    seed: int = 0
+    start: tuple[int, ...] | None = None
+    should_stop: Callable[[], bool] = never
+
+    def rng(self) -> np.random.Generator:
+        """A new random generator at :attr:`seed`; ask once per run and keep it."""
+        return np.random.default_rng(self.seed)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The answer of a heuristic.
+
+    Parameters
+    ----------
+    support : tuple of int
+        At most k distinct columns, ascending.
+    evaluations : int
+        Number of supports whose objective was computed, by a refit or in closed form.
+    path : tuple of int
+        The columns in the order in which a stepwise method took them; empty for other methods.
+    criterion : tuple of float
+        The method's own criterion after each step of ``path``, where that is not the objective (for example a
+        leave-one-out error).
+    curve : tuple of (int, float)
+        The anytime curve: (evaluations, best objective so far) at each improvement, for methods that keep one.
+    """
+
+    support: tuple[int, ...]
+    evaluations: int
+    path: tuple[int, ...] = ()
+    criterion: tuple[float, ...] = ()
+    curve: tuple[tuple[int, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        columns: Iterable[int],
+        evaluations: int,
+        *,
+        path: Iterable[int] = (),
+        criterion: Iterable[float] = (),
+        curve: Iterable[tuple[int, float]] = (),
+    ) -> Proposal:
+        """A proposal of ``columns``, given in any order."""
+        return cls(
+            tuple(sorted({int(j) for j in columns})),
+            int(evaluations),
+            tuple(int(j) for j in path),
+            tuple(float(value) for value in criterion),
+            tuple((int(count), float(value)) for count, value in curve),
+        )
+
+
+@runtime_checkable
+class Heuristic(Protocol):
+    """An incumbent generator; equal problem, options and context give an equal proposal."""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under; a plain class attribute will do."""
+        ...
+
+    def run(self, problem: Any, context: Context) -> Proposal:
+        """Propose a support of at most k columns.
+
+        Parameters
+        ----------
+        problem : Problem, ColumnSubsetProblem or GroupedProblem
+            The instance; read, never changed. Call :func:`regression` or :func:`column_subset` first when only one
+            of the families is served.
+        context : Context
+            Seed, start and stopping signal.
+
+        Returns
+        -------
+        Proposal
+
+        Raises
+        ------
+        UnsupportedError
+            When the method does not apply to this problem, in one sentence that says why.
+        """
+        ...
+
+
+def at_least(method: str, option: str, value: float, least: int) -> None:
+    """:class:`InputError` unless an option of a method is a number of at least ``least``."""
+    if not (isinstance(value, Real) and value >= least):
+        raise InputError(f"{option} of the method '{method}' is {value!r}, but it must be at least {least}; raise it.")
+
+
+def regression(problem: AnyProblem, method: str) -> Problem:
+    """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
+    if problem.family == "grouped":
+        raise WrongFamilyError(
+            f"the method '{method}' chooses single columns, but the columns of this problem are in groups; use forward "
+            f"or swap."
+        )
+    if problem.family != "regression":
+        raise WrongFamilyError(
+            f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "
+            f"it, such as pocss or greedy-css."
+        )
+    return problem  # type: ignore[return-value]
+
+
+def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
+    """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
+    if problem.family != "css":
+        raise WrongFamilyError(
+            f"the method '{method}' selects columns of a matrix without a target; give --problem css, or use another "
+            f"method, such as forward or poss."
+        )
+    return problem  # type: ignore[return-value]
