@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from exactsel._moved import answer_to_earlier_names
 from exactsel._version import __version__
 
 _HOMES = {
@@ -92,6 +93,9 @@ if TYPE_CHECKING:
     from exactsel.studies.certify import Certified, certify
     from exactsel.studies.near import NearOptimal, near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
+
+
+answer_to_earlier_names()
 
 
 def __getattr__(name: str) -> Any:

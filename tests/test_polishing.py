@@ -52,7 +52,7 @@ def test_a_claim_its_own_proof_does_not_show_comes_down(tmp_path, monkeypatch):
 
     problem, options = honest_case("wide rows", 1201)
     before = solve(problem, signals=(), **options)
-    monkeypatch.setattr(proof_claim, "EXACT_WORK", 0.0)
+    monkeypatch.setattr(claim, "EXACT_WORK", 0.0)
     result = solve(problem, proof=tmp_path / "run.exsel", signals=(), **options)
     proof = read_proof(tmp_path / "run.exsel")
     assert result.lower == proof.lower < before.lower
