@@ -1,4 +1,4 @@
-"""Module names of earlier versions: a plug-in that imports one gets the module under its name of today, and a warning."""
+"""Module names of earlier versions: who imports one gets the module under its name of today, and a warning."""
 
 from __future__ import annotations
 
