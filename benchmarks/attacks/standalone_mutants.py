@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-TESTS = str(Path(__file__).resolve().parents[2] / "tests")
+TESTS = str(Path(__file__).resolve().parents[2] / "tests" / "fixtures")
 
 HARD = (0.0, -0.0, 5e-324, 1e-300, 1e16, 1e160, 1.7e308, -1.7e308, float("inf"), float("nan"))
 

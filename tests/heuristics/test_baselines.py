@@ -532,7 +532,7 @@ def test_the_end_of_a_path_is_closed_in_on(path):
 @pytest.fixture
 def poss_commands(monkeypatch):
     """The command line of benchmarks.poss; ``benchmarks`` is not an installed package."""
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
     from benchmarks.poss import commands
 
     return commands

@@ -27,7 +27,7 @@ from exactsel_heuristics.greedy_css import GreedyColumnSelection
 from exactsel_heuristics.iterative_css import IterativeColumnSelection
 from exactsel_heuristics.two_stage import TwoStageColumnSelection, _pivots, _sampled, sampling_distribution
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 HEURISTICS = (
     GreedyColumnSelection(),

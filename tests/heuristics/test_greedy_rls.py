@@ -22,7 +22,7 @@ from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
 from exactsel_heuristics.base import Context, Heuristic
 from exactsel_heuristics.greedy_rls import GreedyRegularizedLeastSquares, select_path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CRITERIA = ("squared", "zero-one")
 each_criterion = pytest.mark.parametrize("criterion", CRITERIA)
 

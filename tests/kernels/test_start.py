@@ -16,7 +16,7 @@ from clocks import HANG
 
 from exactsel import _jit
 
-TWINS = Path(__file__).resolve().parents[1] / "instances" / "twins.npz"
+TWINS = Path(__file__).resolve().parents[2] / "instances" / "twins.npz"
 
 COMPILED = """
 import json, sys

@@ -297,7 +297,7 @@ def test_exit_codes(tmp_path, given, expected, capsys):
 
 
 def test_forged_problems_are_not_accepted(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
     from benchmarks.attacks.forged import campaign
 
     counts = campaign(0, 60, tmp_path, main)

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from corrupted import as_bytes, campaign, subject
 from corrupted import check as checked
 from instances_for_tests import optimum_of, random_case
+from make_proofs import FOLDER as PROOFS
 from own_loss import PseudoHuber
 from recorded import second_opinion
 
@@ -29,8 +30,7 @@ from exactsel.solving import Search
 from exactsel_certificates import container, standalone, standalone_cli
 from exactsel_certificates.__main__ import main as check_by_command
 
-PROOFS = Path(__file__).resolve().parent / "proofs"
-ROOT = PROOFS.parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def files(kind):

@@ -41,7 +41,7 @@ from exactsel_certificates.standalone import Beyond, Malformed, Regression, chec
 from exactsel_certificates.standalone_algebra import as_float, inverse_root, near, positives, root
 from exactsel_certificates.standalone_rows import entropy, logistic
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LOSSES = ("quadratic", "huber", "logistic", "")
 HUGE = 1e300
 

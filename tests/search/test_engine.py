@@ -16,17 +16,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_result, drive
-from clocks import HANG, Clock
+from clocks import HANG, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import optimum_of, random_case
 from recorded import replayed
+from stopping import Stopping
 
 from exactsel import registry
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.errors import InputError
 from exactsel.fit import Fit
-from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, empty_answers
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.proof import InfimumPoint
 from exactsel.result import Claim, Termination, claim_of
 from exactsel.search.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
@@ -408,34 +409,6 @@ def test_a_bound_that_fails_only_weakens_the_proof(value, tree):
         replayed(problem, result, events)
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """The default bound, in whose n-th call time runs out: it gives up, as a long kernel does."""
-
-    calls: int
-    clock: Clock
-    name: str = "stopping"
-
-    def prepare(self, problem, options):
-        return PreparedStopping(self.calls, self.clock, AcceleratedGradientBound().prepare(problem, options))
-
-
-class PreparedStopping:
-    def __init__(self, calls, clock, inner):
-        self.left, self.clock, self.inner = calls, clock, inner
-
-    def tighten(self, states, *arguments):
-        self.left -= 1
-        if self.left > 0:
-            return self.inner.tighten(states, *arguments)
-        self.clock.jump()
-        assert wait_for(lambda: self.inner.options.stop[0])
-        result = self.inner.tighten(states, *arguments)
-        answers = empty_answers(len(states), self.inner.problem.d, self.inner.problem.k)
-        assert np.all(answers.status == UNFINISHED)
-        return replace(result, answers=answers)
-
-
 @pytest.mark.parametrize("tree", ["binary", "state-space"])
 def test_a_round_that_is_stopped_leaves_no_trace(tree, clock):
     stopped = 0
@@ -482,13 +455,6 @@ def test_a_memory_limit_loses_nothing():
 
 
 # --- the watch ---
-
-
-def wait_for(condition):
-    end = time.monotonic() + HANG
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.001)
-    return condition()
 
 
 def send_to_self(number):

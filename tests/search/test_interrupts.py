@@ -28,8 +28,8 @@ from exactsel.search.events import Finished, Started
 from exactsel.search.expand import Expander
 from exactsel.search.watch import Watch
 
-TRAP = Path(__file__).parents[1] / "instances" / "greedy-trap.npz"
-DIABETES = Path(__file__).parents[1] / "instances" / "diabetes.npz"
+TRAP = Path(__file__).parents[2] / "instances" / "greedy-trap.npz"
+DIABETES = Path(__file__).parents[2] / "instances" / "diabetes.npz"
 
 HANGS = 600
 """Seconds after which a test is given up."""

@@ -23,7 +23,7 @@ from exactsel.generate import generate
 from exactsel.instance import Instance, write_instance
 from exactsel.search.rounds import Rounds
 
-INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 

@@ -9,7 +9,7 @@ import pytest
 from checked_solve import ceiling, check_result, checked_solve, drive
 from instances_for_tests import optimum_of, random_case
 from recorded import replayed
-from test_engine import Stopping
+from stopping import Stopping
 
 from exactsel.result import Termination
 from exactsel.search import engine

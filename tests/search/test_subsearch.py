@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import optimum_of, random_case
 from recorded import instance_of, plain, replayed, steps_of, witness_of
+from regions import random_state, region_values
 from samples import sample
-from test_subtree import random_state, region_values
 
 from exactsel import Problem, Settings, solve, verify
 from exactsel._jit import loss_session

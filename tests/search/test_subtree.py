@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import random_case
 from recorded import columns_of, instance_of, replayed
+from regions import random_state, region_values
 
 from exactsel import Problem, Settings, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.subtree import SubtreeWalker
 from exactsel.curvature import balanced_curvature
-from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.node import FREE, OUT
 from exactsel.kernels.subtree_fit import (
     QuadraticData,
     Stack,
@@ -40,18 +41,6 @@ def random_problem(seed):
     return case.problem()
 
 
-def region_values(problem, state):
-    """The objective of every support of the region."""
-    inside, free = (set(columns.tolist()) for columns in (np.flatnonzero(state == IN), np.flatnonzero(state == FREE)))
-    places = problem.k - len(inside)
-    return {
-        chosen: problem.fit(chosen).value
-        for size in range(places + 1)
-        for extra in combinations(sorted(free), size)
-        for chosen in [tuple(sorted({*inside, *extra}))]
-    }
-
-
 def long_double_fit(problem, columns):
     """The least-squares objective on the columns by normal equations in long double, with refinement."""
     A, y = problem.A[:, columns].astype(np.longdouble), problem.y.astype(np.longdouble)
@@ -61,14 +50,6 @@ def long_double_fit(problem, columns):
         x = x + (inverse @ (b - H @ x).astype(float)).astype(np.longdouble)
     r = y - A @ x
     return float(r @ r / 2 + np.longdouble(problem.lam) / 2 * (x @ x))
-
-
-def random_state(rng, problem):
-    state = np.full(problem.d, FREE, dtype=np.int8)
-    state[rng.permutation(problem.d)[: rng.integers(0, problem.k + 1)]] = IN
-    free = np.flatnonzero(state == FREE)
-    state[free[rng.random(free.size) < 0.2]] = OUT
-    return state
 
 
 def walked(problem, state, upper=np.inf, tolerance=0.0, budget=10_000, curved=True, threads=1):

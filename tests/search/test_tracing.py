@@ -15,7 +15,7 @@ from exactsel.cli.main import cli
 from exactsel.errors import InputError
 from exactsel.tracing import SCHEMA
 
-DIABETES = Path(__file__).resolve().parents[1] / "instances" / "diabetes.npz"
+DIABETES = Path(__file__).resolve().parents[2] / "instances" / "diabetes.npz"
 
 FIELDS = {
     "run": {"schema", "version", "problem", "objective", "settings"}, "started": {"open"},

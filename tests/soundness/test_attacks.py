@@ -22,7 +22,7 @@ import exactsel
 from exactsel import solve
 from exactsel.result import Claim, Termination
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 MODULES = ("cases", "commands", "doors", "enclosures", "exact", "forgeries", "honest", "judging", "mutants", "oracle",
            "rational", "running", "solves", "units")  # fmt: skip

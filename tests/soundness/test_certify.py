@@ -13,7 +13,7 @@ from exactsel import Claim, Huber, InputError, Problem, Search, certify, load, s
 from exactsel.checkable import instance_of
 from exactsel_certificates.given import exactly_above
 
-INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2")
 LOSSES = ("quadratic", "huber", "logistic")
 

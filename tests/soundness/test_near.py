@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from instances_for_tests import LOSSES, random_case
-from test_proofs import PROOFS
+from make_proofs import FOLDER as PROOFS
 
 import exactsel
 from exactsel import Problem, certify, near_optimal

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from fractions_of_doubles import dot, exact_objective, exact_optimum, gauss
 from honest_cases import KINDS, honest_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_soundness import dot, exact_objective, exact_optimum, gauss
 
 from exactsel import solve, verify
 from exactsel.errors import UnsupportedError

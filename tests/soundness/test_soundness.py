@@ -12,12 +12,12 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_replay, check_result, checked_solve, drive, random_options
+from fractions_of_doubles import exact_objective, exact_optimum
 from instances_for_tests import LOSSES, Case, optimum_of, random_case
 from recorded import plain
 from samples import sample
@@ -143,51 +143,6 @@ def test_the_upper_bound_is_the_objective_of_the_model_shown():
         result = solve(case.problem(), threads=1, rel_eps=0.0, signals=())
         exact = exact_objective(case, result.coef)
         assert 0 <= Fraction(result.upper) - exact <= 1e-9 * max(1.0, result.upper)
-
-
-def exact_objective(case, x):
-    """P(x) of a quadratic problem as a fraction."""
-    x = [Fraction(float(v)) for v in x]
-    residual = [
-        dot([Fraction(float(v)) for v in row], x) - Fraction(float(t)) for row, t in zip(case.A, case.y, strict=True)
-    ]
-    return dot(residual, residual) / 2 + Fraction(case.lam) * dot(x, x) / 2
-
-
-def exact_optimum(case):
-    """The optimum of a quadratic problem as a fraction."""
-    A = [[Fraction(float(v)) for v in row] for row in case.A]
-    y = [Fraction(float(v)) for v in case.y]
-    lam = Fraction(case.lam)
-    d = len(A[0])
-    best = sum(v * v for v in y) / 2
-    for support in combinations(range(d), min(case.k, d)):
-        columns = [[row[j] for row in A] for j in support]
-        gram = [[dot(a, b) for b in columns] for a in columns]
-        for i in range(len(support)):
-            gram[i][i] += lam
-        target = [dot(a, y) for a in columns]
-        x = gauss(gram, list(target))
-        best = min(best, sum(v * v for v in y) / 2 - dot(x, target) / 2)
-    return best
-
-
-def dot(a, b):
-    return sum((p * q for p, q in zip(a, b, strict=True)), Fraction(0))
-
-
-def gauss(matrix, right):
-    """Solve a positive semidefinite system exactly; a dependent column gets 0."""
-    m = len(right)
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for i in range(m):
-        if rows[i][i] == 0:
-            continue
-        for j in range(m):
-            if j != i and rows[j][i] != 0:
-                factor = rows[j][i] / rows[i][i]
-                rows[j] = [p - factor * q for p, q in zip(rows[j], rows[i], strict=True)]
-    return [rows[i][m] / rows[i][i] if rows[i][i] != 0 else Fraction(0) for i in range(m)]
 
 
 # --- stopping and going on ---
@@ -317,7 +272,7 @@ def test_the_same_tree_in_another_process_with_four_threads():
 
 
 def search_path():
-    return os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return os.pathsep.join([str(Path(__file__).parents[1] / "fixtures"), os.environ.get("PYTHONPATH", "")])
 
 
 def test_heuristics_do_not_move_the_optimum():

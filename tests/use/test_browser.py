@@ -19,7 +19,7 @@ from exactsel.report.player import player_page
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 CHROMIUM = os.environ.get("EXACTSEL_CHROMIUM")
 AXE = os.environ.get("EXACTSEL_AXE")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-zygote", "--single-process"]

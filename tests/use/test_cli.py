@@ -21,7 +21,7 @@ from exactsel.cli.main import main as run_command_line
 from exactsel.cli.options import progress_log
 from exactsel.result import Termination
 
-INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 TWINS = str(INSTANCES / "twins.npz")
 LABELS = str(INSTANCES / "labels.npz")
 OUTLIER = str(INSTANCES / "outlier.npz")

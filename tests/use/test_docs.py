@@ -16,7 +16,7 @@ import pytest
 import exactsel
 from exactsel.cli.main import main as run_command_line
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
     "docs/tutorial.md",

@@ -15,7 +15,7 @@ from clocks import HANG
 from exactsel import load, registry, solve
 from exactsel.testing import check_bound, check_heuristic, check_loss
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "docs" / "example_plugin"
 TWINS = ROOT / "instances" / "twins.npz"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     ROOT / "exactsel",
     ROOT / "heuristics" / "exactsel_heuristics",

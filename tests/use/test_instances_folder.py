@@ -18,7 +18,7 @@ from exactsel_heuristics.base import Context
 
 tomllib = pytest.importorskip("tomllib")
 
-FOLDER = Path(__file__).resolve().parents[1] / "instances"
+FOLDER = Path(__file__).resolve().parents[2] / "instances"
 MANIFEST = tomllib.loads((FOLDER / "MANIFEST.toml").read_text(encoding="utf-8"))["instance"]
 TINY = [entry for entry in MANIFEST if entry["known_by"] == "brute force over all supports"]
 

@@ -26,8 +26,8 @@ from exactsel.proof_file import ProofWriter
 from exactsel.report.log import ProgressLog
 from exactsel.tracing import Trace
 
-DIABETES = Path(__file__).parents[1] / "instances" / "diabetes.npz"
-TRAP = Path(__file__).parents[1] / "instances" / "greedy-trap.npz"
+DIABETES = Path(__file__).parents[2] / "instances" / "diabetes.npz"
+TRAP = Path(__file__).parents[2] / "instances" / "greedy-trap.npz"
 FULL = Path("/dev/full")
 
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="there are no such files on Windows")

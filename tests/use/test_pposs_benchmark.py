@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_quick_run_writes_its_tables(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from exactsel.report.svg import Series, line_chart
 from exactsel.result import Claim
 from exactsel.search.events import Discarded, Divided, Fixed, IncumbentFound, LowerBoundRaised
 
-INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 
 
 def random_problem(seed: int, d: int, k: int, loss: str = "quadratic") -> Problem:

@@ -20,7 +20,7 @@ from exactsel.generate import hard, quadratic
 from exactsel.instance import read_instance, write_instance
 from exactsel.problem import Problem
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 PATIENT = ("--time-limit", str(HANG))
 

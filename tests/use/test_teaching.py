@@ -16,7 +16,7 @@ from exactsel.report.comparison_page import comparison_page
 from exactsel.report.player import player_page
 from exactsel.search.events import Discarded, Divided, Fixed
 
-INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SMALL = ["greedy-trap", "twins", "outlier", "labels", "exponential-decay", "cancelling-pair", "three-parts"]
 
 
