@@ -122,7 +122,8 @@ class Subject:
     """A tiny problem, its proof, which claims what it proves, and the optimum."""
 
     def __init__(self, seed: int) -> None:
-        from hand_written import optimum, random_case, random_file, within_scope
+        from hand_written import random_file
+        from tiny_problems import optimum, random_case, within_scope
 
         rng = random.Random(seed)
         self.case = random_case(rng)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances_for_pareto import StopAfter, exponential_decay, make_problem
+from instances_for_heuristics import StopAfter, exponential_decay, make_problem
 from own_loss import PseudoHuber
 
 from exactsel import registry

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances_for_pareto import make_problem
+from instances_for_heuristics import make_problem
 
 from exactsel.column_subset import ColumnSubsetProblem
 from exactsel_heuristics import _pareto_css, _pareto_loss, _pareto_quadratic

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hand_written import CLOSE, Case, optimum, strong_file, written
+from hand_written import CLOSE, strong_file, written
+from tiny_problems import Case, optimum
 
 from exactsel_certificates import standalone_arrays
 from exactsel_certificates.standalone_arrays import Unreadable, numbers_of, read_instance

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 
 import exactly
-import hand_written
 import numpy as np
 import pytest
+import tiny_problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import random_case
@@ -57,7 +57,7 @@ def checked(seed, **options):
     found = problem.fit(result.support).value
     assert found - 1e-15 * scale <= result.upper <= found + 1e-12 * scale + 1e-290
     told = exactly.stated(problem.A, np.zeros(problem.n), loss="")
-    assert result.upper >= hand_written.columns_left(told, [*result.support]).value
+    assert result.upper >= tiny_problems.columns_left(told, [*result.support]).value
     assert len(result.support) <= problem.k
     report = replayed(problem, result, events, search.state)
     assert report.proven <= optimum + TINY * scale

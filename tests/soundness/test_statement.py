@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import exactly
-import hand_written
 import numpy as np
 import pytest
+import tiny_problems
 from instances_for_tests import LOSSES, random_case
 from own_loss import PseudoHuber
 from recorded import second_opinion
@@ -52,7 +52,7 @@ def test_bounds_against_exact_optima(loss, chunk):
     for seed in range(20 * chunk, 20 * (chunk + 1)):
         problem, told = far_problem(seed, loss)
         result = solve(problem, signals=(), threads=1)
-        best = hand_written.optimum(told)
+        best = tiny_problems.optimum(told)
         assert result.lower <= best.value, seed
         if loss == "quadratic":
             assert result.upper >= best.value, seed
@@ -63,7 +63,7 @@ def test_bounds_against_exact_optima(loss, chunk):
 def test_every_door_says_no_less_than_its_models_cost(loss):
     for seed in range(100, 104):
         problem, told = far_problem(seed, loss)
-        best = hand_written.optimum(told).value
+        best = tiny_problems.optimum(told).value
         result = solve(problem, signals=(), threads=1)
         certified = certify(problem, [0], signals=())
         assert holds(certified.value, told, problem.as_given(certified.coef)[0])
@@ -88,7 +88,7 @@ def test_an_offset_of_two_to_the_52(tmp_path):
     y = 2.0**52 + np.array([1.0, 2.0, 1.0, 2.0, 3.0])
     problem = Problem.prepared(A, y, 1, lam=0.001, intercept=True)
     told = exactly.stated(A, y, 1, lam=0.001, level=True)
-    best = hand_written.optimum(told).value
+    best = tiny_problems.optimum(told).value
     assert float(best) == pytest.approx(0.00049982149232)
     result = solve(problem, proof=tmp_path / "run.exsel", signals=())
     assert result.lower <= best <= result.upper <= best * KEPT
@@ -106,7 +106,7 @@ def test_small_and_large_targets(size):
         A = rng.standard_normal((12, 6))
         y = size * (A @ rng.standard_normal(6) + rng.standard_normal(12))
         told = exactly.stated(A, y, 3, lam=0.01)
-        best = hand_written.optimum(told).value
+        best = tiny_problems.optimum(told).value
         for options in ({}, {"heuristics": "none", "subtrees": False}, {"heuristics": "none", "bound": "apg"}):
             result = solve(Problem(A, y, 3, lam=0.01), signals=(), threads=1, **options)
             assert result.reached
@@ -212,7 +212,7 @@ def test_what_is_said_of_a_selection():
     problem = ColumnSubsetProblem(A, 2)
     statement, told = statement_of(problem), exactly.stated(A, np.zeros(6), loss="")
     for columns in ([0], [1, 3], [0, 2]):
-        exact = hand_written.columns_left(told, columns).value
+        exact = tiny_problems.columns_left(told, columns).value
         assert exact <= statement.upper(problem.fit(columns)) <= exact * KEPT
         chosen = np.zeros(4)
         chosen[columns] = 1.0

@@ -6,9 +6,9 @@ import math
 from fractions import Fraction
 
 import exactly
-import hand_written
 import numpy as np
 import pytest
+import tiny_problems
 from samples import sample
 
 from exactsel_certificates.given import GivenInstance
@@ -65,10 +65,10 @@ def test_lower_bounds(chunk):
     for seed in range(250 * chunk, 250 * (chunk + 1)):
         rng = np.random.default_rng([42, seed])
         instance = random_given(rng, "quadratic")
-        best = hand_written.optimum(given_case(instance))
-        bound = below(hand_written.optimum(prepared_case(instance)).value)
+        best = tiny_problems.optimum(given_case(instance))
+        bound = below(tiny_problems.optimum(prepared_case(instance)).value)
         upper = exactly.above(best.value * Fraction(rng.choice([1.0, 1.0, 2.0])))
-        scopes = (False, True) if hand_written.within_scope(given_case(instance), best) else (False,)
+        scopes = (False, True) if tiny_problems.within_scope(given_case(instance), best) else (False,)
         for bounded in scopes:
             lower = instance.transfer.lower(bound, upper, bounded)
             assert lower <= best.value, (seed, bounded)
