@@ -1,22 +1,13 @@
-"""The parts of the engine one by one: frontiers, trees, branching, tolerance, state, watch, claims, fail-closed."""
+"""The parts of the engine one by one: frontiers, tolerance, claims, state, fail-closed, names."""
 
 from __future__ import annotations
 
 import math
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import threading
-import time
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_result, drive
-from clocks import HANG, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import optimum_of, random_case
@@ -27,17 +18,14 @@ from exactsel import registry
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.errors import InputError
 from exactsel.fit import Fit
-from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.node import FREE
 from exactsel.proof import InfimumPoint
 from exactsel.result import Claim, Termination, claim_of
-from exactsel.search.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
 from exactsel.search.frontier import BestFirst, DepthFirst
 from exactsel.search.memory import MEBIBYTE, MemoryGuard
-from exactsel.search.node import Node, is_convex, root_node
+from exactsel.search.node import Node, root_node
 from exactsel.search.state import SearchState
 from exactsel.search.tolerance import Tolerance
-from exactsel.search.trees import BinaryTree, StateSpaceTree
-from exactsel.search.watch import Watch
 from exactsel.settings import Settings
 from exactsel.solving import Search, solve
 
@@ -128,113 +116,6 @@ def test_the_memory_guard_moves_every_node_and_moves_it_back():
     assert guard.choose(relief, MEBIBYTE // 2) is usual
     assert [one.id for one in usual] == [0, 1, 2, 3]
     assert len(relief) == 0
-
-
-# --- trees ---
-
-
-def random_state(data):
-    """A region that is not convex."""
-    d = data.draw(st.integers(2, 7))
-    state = np.array(data.draw(st.lists(st.sampled_from([OUT, FREE, FREE, IN]), min_size=d, max_size=d)), dtype=np.int8)
-    fixed, free = int(np.sum(state == IN)), int(np.sum(state == FREE))
-    k = fixed + data.draw(st.integers(1, max(1, free - 1)))
-    return state, k
-
-
-def supports_in(state, k):
-    """Every support a region holds."""
-    columns = np.flatnonzero(state != OUT)
-    return {
-        chosen
-        for size in range(len(columns) + 1)
-        for chosen in combinations(columns.tolist(), size)
-        if sum(state[j] == FREE for j in chosen) <= k - int(np.sum(state == IN))
-    }
-
-
-@pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
-@settings(max_examples=200, deadline=None)
-@given(data=st.data())
-def test_a_split_covers_its_node(tree, data):
-    state, k = random_state(data)
-    if is_convex(state, k):
-        return
-    before = state.copy()
-    column = int(data.draw(st.sampled_from(np.flatnonzero(state == FREE).tolist())))
-    split = tree.split(state, column, k)
-    np.testing.assert_array_equal(state, before)
-    pieces = [*split.children, split.rest]
-    assert len({id(piece) for piece in (state, *pieces)}) == len(pieces) + 1
-    assert not any(np.shares_memory(a, b) for a, b in combinations([state, *pieces], 2))
-
-    whole = supports_in(state, k)
-    parts = [supports_in(piece, k) for piece in pieces]
-    assert set().union(*parts) == whole
-    if split.rest_is_contained:
-        assert parts[-1] <= parts[-2]
-        assert set().union(*parts[:-1]) == whole
-    # Full supports that use all of S are counted once.
-    fixed = set(np.flatnonzero(state == IN).tolist())
-    for support in whole:
-        if len(support) == k and fixed <= set(support):
-            assert sum(support in part for part in parts) == 1
-
-
-@pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_a_split_is_the_chain_it_says(tree, data):
-    state, k = random_state(data)
-    if is_convex(state, k):
-        return
-    column = int(np.flatnonzero(state == FREE)[0])
-    split, expected = tree.split(state, column, k), state.copy()
-    assert len(split.columns) == len(split.children) >= 1
-    for j, child in zip(split.columns, split.children, strict=True):
-        inside = expected.copy()
-        inside[j] = IN
-        np.testing.assert_array_equal(child, inside)
-        expected[j] = OUT
-    np.testing.assert_array_equal(split.rest, expected)
-
-
-def test_convexity_of_a_region():
-    assert is_convex(np.array([IN, FREE, FREE], dtype=np.int8), 1)
-    assert is_convex(np.array([IN, FREE, OUT], dtype=np.int8), 2)
-    assert not is_convex(np.array([IN, FREE, FREE], dtype=np.int8), 2)
-    assert is_convex(np.array([FREE, FREE], dtype=np.int8), 0)
-
-
-# --- branching ---
-
-
-def view(x, indicator=None, bound_out=None):
-    x = np.array(x, dtype=float)
-    zeros = np.zeros(x.size)
-    return BranchingView(
-        candidates=np.arange(x.size) + 3,
-        x=x,
-        indicator=zeros if indicator is None else np.array(indicator),
-        bound_in=zeros,
-        bound_out=zeros if bound_out is None else np.array(bound_out),
-    )
-
-
-@pytest.mark.parametrize("rule", [ClosestToHalf(), LargestCoefficient(), CostliestToLeaveOut()])
-def test_among_equals_the_first_column_is_taken(rule):
-    assert rule.select(view([1.0, -1.0, 1.0])) == 0
-    assert rule.select(view([0.0, 0.0])) == 0
-    assert rule.select(view([0.5])) == 0
-
-
-def test_each_rule_takes_what_its_name_says():
-    assert LargestCoefficient().select(view([1.0, -3.0, 2.0])) == 1
-    assert ClosestToHalf().select(view([9.0, 1.0, 2.0], indicator=[1.0, 0.4, 0.3])) == 1
-    assert ClosestToHalf().select(view([9.0, 1.0, -2.0], indicator=[1.0, 0.25, 0.75])) == 2
-    assert CostliestToLeaveOut().select(view([9.0, 1.0, 2.0], bound_out=[0.0, 5.0, 4.0])) == 1
-    assert CostliestToLeaveOut().select(view([9.0, 1.0, -2.0], bound_out=[0.0, 5.0, 5.0])) == 2
-    assert CostliestToLeaveOut().select(view([1.0, 2.0], bound_out=[-math.inf, -math.inf])) == 1
 
 
 # --- tolerance and claims ---
@@ -452,113 +333,6 @@ def test_a_memory_limit_loses_nothing():
             check_result(case, optimum, drive(again, optimum, events), events)
             replayed(problem, again.result(), events)
     assert Termination.MEMORY_LIMIT in seen
-
-
-# --- the watch ---
-
-
-def send_to_self(number):
-    os.kill(os.getpid(), number)
-    time.sleep(HANG)
-
-
-def test_nothing_happens_without_a_reason():
-    with Watch() as watch:
-        time.sleep(0.05)
-        assert not watch.stopped
-        assert watch.reason is None
-        assert not watch.flag[0]
-
-
-def test_the_deadline_raises_the_flag_by_itself(real_time):
-    """Nobody asks: a kernel that polls the flag must learn of the deadline."""
-    with Watch(0.05) as watch:
-        assert wait_for(lambda: watch.flag[0])
-        assert watch.reason == "time_limit"
-        assert watch.stopped
-
-
-def test_a_deadline_of_zero_has_passed():
-    with Watch(0.0) as watch:
-        assert watch.stopped
-        assert watch.reason == "time_limit"
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
-def test_a_signal_raises_the_flag_and_a_second_one_the_interrupt():
-    before = signal.getsignal(signal.SIGUSR1)
-    with Watch(signals=[signal.SIGUSR1]) as watch:
-        os.kill(os.getpid(), signal.SIGUSR1)
-        assert wait_for(lambda: watch.stopped)
-        assert watch.reason == "interrupted"
-        with pytest.raises(KeyboardInterrupt):
-            send_to_self(signal.SIGUSR1)
-    assert signal.getsignal(signal.SIGUSR1) is before
-
-
-def test_a_flag_is_not_raised_before_its_time(clock):
-    with Watch(0.01) as watch:
-        time.sleep(0.05)
-        assert not watch.flag[0]
-        clock.jump(0.009)
-        time.sleep(0.05)
-        assert not watch.stopped
-        clock.jump(0.002)
-        assert wait_for(lambda: watch.flag[0])
-
-
-def test_outside_the_main_thread_only_the_deadline_is_watched(real_time):
-    seen = {}
-
-    def watched():
-        handler = signal.getsignal(signal.SIGINT)
-        with Watch(0.02, [signal.SIGINT]) as watch:
-            seen["handler"] = signal.getsignal(signal.SIGINT) is handler
-            seen["stopped"] = wait_for(lambda: watch.flag[0])
-
-    thread = threading.Thread(target=watched)
-    thread.start()
-    thread.join()
-    assert seen == {"handler": True, "stopped": True}
-
-
-def test_watches_leave_no_thread_behind():
-    for _ in range(20):
-        with Watch(10.0, [signal.SIGINT]):
-            pass
-        assert "exactsel-watch" not in [thread.name for thread in threading.enumerate()]
-
-
-INTERRUPTED = """
-    import sys, time
-    import numpy as np
-    from exactsel import Problem, Settings
-    from exactsel.solving import Search
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((60, 120))
-    problem = Problem(A, A[:, :30] @ rng.standard_normal(30) + 5 * rng.standard_normal(60), 20, lam=0.01)
-    search = Search(problem, Settings(bound=sys.argv[1], heuristics=(), threads=1, rel_eps=0.0))
-    ready = False
-    for event in search:
-        if search.state.nodes > 20 and not ready:
-            ready = True
-            print("ready", flush=True)
-    result = search.result()
-    print(result.termination.value, result.claim.value, result.lower <= result.upper, result.open_nodes > 0, flush=True)
-"""
-
-
-@pytest.mark.parametrize("bound", ["apg", "fit"])
-def test_control_c_ends_a_search_with_a_result(bound):
-    script = textwrap.dedent(INTERRUPTED)
-    with subprocess.Popen(
-        [sys.executable, "-c", script, bound], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=HANG)
-    assert output == "interrupted bounded True True\n", errors
-    assert process.returncode == 0
 
 
 # --- names ---

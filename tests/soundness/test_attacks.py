@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from instances_for_tests import best_values, random_case, supports_of
+from judged import Right, made, next_above, next_below
 
 import exactsel
 from exactsel import solve
@@ -33,14 +34,6 @@ def attacks(monkeypatch):
     """The modules; ``benchmarks`` is not an installed package."""
     monkeypatch.syspath_prepend(str(ROOT))
     return SimpleNamespace(**{name: import_module(f"benchmarks.attacks.{name}") for name in MODULES})
-
-
-def made(attacks, **changes):
-    """A plain problem of three columns with an offset, whose best pair is unique."""
-    rng = np.random.default_rng(5)
-    A = rng.integers(-3, 4, (8, 3)).astype(float)
-    entries = {"A": A, "y": A @ [1.0, 0.0, 2.0] + rng.integers(-1, 2, 8), "k": 2, "loss": "quadratic", "lam": 0.5}
-    return attacks.cases.Case(**(entries | changes))
 
 
 # The problems
@@ -176,41 +169,6 @@ def test_other_units_change_nothing_but_units(attacks, seed):
 
 
 # The judge
-
-
-class Right:
-    """A case, its result with bounds that hold for certain, its oracle and the truth."""
-
-    def __init__(self, attacks, **changes):
-        self.attacks = attacks
-        self.case = made(attacks, **changes)
-        self.oracle = attacks.oracle.Oracle(self.case, 1.0)
-        self.truth = self.oracle.truth()
-        result = solve(self.case.problem(), threads=1, signals=())
-        best = [
-            support
-            for support in self.oracle.supports(2)
-            if self.oracle.values([support])[support][0] == self.truth.low
-        ]
-        assert best == [result.support]
-        value = self.oracle.values([result.support])[result.support][1] if self.case.loss == "css" else None
-        value = self.oracle.objective(result.model.coef)[1] if value is None else value
-        upper = next_above(value)
-        self.result = dataclasses.replace(result, upper=upper, lower=next_below(self.truth.low), claim=Claim.OPTIMAL)
-
-    def findings(self, **changes):
-        result = dataclasses.replace(self.result, **changes)
-        return [finding.what for finding in self.attacks.judging.judged(result, self.oracle, self.truth)]
-
-
-def next_above(value):
-    rounded = float(value)
-    return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
-
-
-def next_below(value):
-    rounded = float(value)
-    return rounded if Fraction(rounded) <= value else math.nextafter(rounded, -math.inf)
 
 
 @pytest.fixture(params=["quadratic", "huber", "logistic", "intercept", "css"])

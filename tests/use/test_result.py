@@ -19,7 +19,6 @@ from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.result import Result, claim_of, finite
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.tolerance import Tolerance
-from exactsel.settings import Settings
 
 MODES = ({"tree": "binary", "subtrees": False}, {"tree": "state-space", "bound": "pdal"}, {"bound": "fit"})
 each_mode = pytest.mark.parametrize("options", MODES, ids=str)
@@ -237,47 +236,6 @@ class TestJson:
         assert plain["loss"] == loss
         assert plain["loss_parameters"].keys() == ({"delta"} if loss == "huber" else set())
         assert plain["feature_names"] is None
-
-
-class TestSettings:
-    @pytest.mark.parametrize("value", ["x", 1.5, math.nan, math.inf, [1], 1j, True])
-    @pytest.mark.parametrize("name", ["seed", "node_limit", "threads", "batch"])
-    def test_whole_numbers(self, name, value):
-        with pytest.raises(InputError, match=rf"^{name} is .*, but it must be a whole number; set --"):
-            Settings(**{name: value})
-
-    @pytest.mark.parametrize("value", ["x", [1], 1j, 10**400])
-    @pytest.mark.parametrize("name", ["time_limit", "memory_limit", "eps", "rel_eps"])
-    def test_numbers(self, name, value):
-        with pytest.raises(InputError, match=rf"^{name} is .*, but it must be a number; set --"):
-            Settings(**{name: value})
-
-    def test_what_must_be_given(self):
-        for name in ("seed", "memory_limit", "eps"):
-            with pytest.raises(InputError, match=rf"^{name} is None, but it must be a"):
-                Settings(**{name: None})
-
-    @pytest.mark.parametrize("name", ["seed", "node_limit"])
-    def test_not_negative(self, name):
-        with pytest.raises(InputError, match=rf"^{name} is -1, but it cannot be negative; set --"):
-            Settings(**{name: -1})
-
-    @pytest.mark.parametrize("name", ["eps", "rel_eps"])
-    @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
-    def test_tolerances(self, name, value):
-        with pytest.raises(InputError, match=rf"^{name} is .*, but a tolerance must be a finite number that is not"):
-            Settings(**{name: value})
-
-    @pytest.mark.parametrize(
-        ("given", "names"),
-        [("omp", ("omp",)), ("omp, swap,", ("omp", "swap")), ("none", ()), ("", ()), (["omp"], ("omp",)), ((), ())],
-    )
-    def test_heuristics(self, given, names):
-        assert Settings(heuristics=given).heuristics == names
-
-    def test_heuristics_are_a_list(self):
-        with pytest.raises(InputError, match=r"^heuristics is 5, but a list of names or objects was expected"):
-            Settings(heuristics=5)
 
 
 class TestHonesty:
