@@ -17,7 +17,8 @@ PACKAGES = (
     ROOT / "certificates" / "exactsel_certificates",
 )
 SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
-EVERYTHING = sorted({*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")})
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+EVERYTHING = sorted({*SOURCES, *TESTS, *(ROOT / "benchmarks").rglob("*.py")})
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 120
@@ -86,7 +87,7 @@ def test_public_names_have_docstrings(path):
     assert not undocumented
 
 
-@in_sources
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=name_of)
 def test_files_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
 
@@ -122,6 +123,14 @@ def test_only_cli_and_report_print(path):
         return
     calls = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Call)]
     assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+
+
+@pytest.mark.smoke
+def test_the_smoke_tier_touches_every_room():
+    rooms = {path.parent for path in TESTS if path.name.startswith("test_")}
+    marked = {path.parent for path in TESTS if "@pytest.mark.smoke\n" in path.read_text(encoding="utf-8")}
+    assert not {room.name for room in rooms - marked}
+    assert {room.name for room in rooms} >= {"kernels", "heuristics", "search", "soundness", "proofs", "use"}
 
 
 @in_sources
