@@ -33,7 +33,7 @@ demo: $(RUNTIME)  ## solve a small instance, with a proof of how good the answer
 # Only files that hold a test of this tier are collected: the others would take most of its time.
 smoke: $(TESTING)  ## a minute's tests, some from each folder: before each commit
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "smoke and not slow and not long" $(ARGS) \
-	  $$(grep -rl --include='test_*.py' 'mark\.smoke' tests)
+	  $$(grep -rlE --include='test_*.py' 'mark\.smoke$$|smoke=' tests)
 
 test: lint  ## all checks: style, types, import rules, tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)

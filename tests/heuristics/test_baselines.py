@@ -86,6 +86,7 @@ def test_proposals_without_a_ridge(heuristic, n, d, k):
     assert_valid(problem, heuristic.run(problem, Context()))
 
 
+@pytest.mark.smoke
 @each_heuristic
 @pytest.mark.parametrize("lam", [0.0, 0.1])
 @pytest.mark.parametrize("A", [np.zeros((5, 3)), np.ones((5, 3))], ids=["zero", "constant"])

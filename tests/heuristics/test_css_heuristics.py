@@ -100,6 +100,7 @@ def test_proposals_are_valid_and_reproducible(heuristic, n, d, k):
         assert proposal.support or k == 0
 
 
+@pytest.mark.smoke
 @each_heuristic
 @settings(max_examples=40, deadline=None)
 @given(A=small_matrices, k=st.integers(0, 6), seed=st.integers(0, 3))

@@ -42,6 +42,7 @@ def assert_each_step_is_the_best_one(problem, tolerance):
         previous = support
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("lam", [0.0, 1e-6, 0.5])
 @pytest.mark.parametrize(("n", "d"), [(30, 8), (6, 10)])
 def test_forward_equals_its_slow_twin(n, d, lam):

@@ -54,6 +54,7 @@ def assert_each_step_is_the_best_one(A, y, lam, criterion):
 # The three algorithms of the paper
 
 
+@pytest.mark.smoke
 @each_criterion
 @settings(max_examples=25, deadline=None)
 @given(

@@ -86,6 +86,7 @@ def test_a_proposal_sorts_its_columns():
 # Every heuristic, on data as it comes
 
 
+@pytest.mark.smoke
 @each_heuristic
 @each_loss
 @pytest.mark.parametrize(

@@ -179,6 +179,7 @@ def test_poss_finds_the_optimum_of_the_example():
 # Every method, on data as it comes
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "method",
     [

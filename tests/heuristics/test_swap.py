@@ -28,6 +28,7 @@ def one_move_away(problem, support):
         yield from ((*stay, j) for j in outside)
 
 
+@pytest.mark.smoke
 @each_loss
 @pytest.mark.parametrize(("n", "d", "k"), [(30, 9, 3), (6, 9, 4), (20, 8, 1)])
 def test_no_single_swap_improves_the_answer_of_swap(loss, n, d, k):

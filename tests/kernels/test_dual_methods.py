@@ -60,6 +60,7 @@ def twin_pdal(problem, iterations):
     return best, beta, x, (tau, theta, rho)
 
 
+@pytest.mark.smoke
 @each_loss
 def test_pdal_follows_the_paper(loss):
     problem = make_problem(7, loss)
@@ -102,6 +103,7 @@ def twin_supergradient(problem, iterations):
     raise AssertionError
 
 
+@pytest.mark.smoke
 @each_loss
 def test_supergradient_ascent_follows_its_description(loss):
     problem = make_problem(8, loss)

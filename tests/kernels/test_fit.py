@@ -71,6 +71,7 @@ def independent_minimum(problem: Problem, support) -> float:
     return float(found.fun)
 
 
+@pytest.mark.smoke
 class TestValues:
     @each_loss
     @pytest.mark.parametrize("kind", ["plain", "duplicates", "scales"])

@@ -80,6 +80,7 @@ def test_a_damaged_file_is_thrown_away_and_built_anew(kernel, tmp_path, ending, 
     assert (third(3), hits(third)) == (6, 1)
 
 
+@pytest.mark.smoke
 def test_an_intact_cache_is_used(kernel):
     first, second = kernel(), kernel()
     assert (first(3), hits(first), second(4), hits(second)) == (6, 0, 8, 1)
@@ -136,6 +137,7 @@ def test_a_file_that_cannot_be_read(kernel, tmp_path, ending):
     assert kernel()(3) == 6
 
 
+@pytest.mark.smoke
 def test_a_full_disk_costs_the_cache_alone(kernel, tmp_path, monkeypatch):
     def full(self, data):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -88,6 +88,7 @@ def test_the_spectral_norm_from_products(estimates, loss, shape):
         assert problem.spectral_norm_squared == pytest.approx(exact, rel=0.01)
 
 
+@pytest.mark.smoke
 def test_the_same_optimum_with_estimates(estimates, monkeypatch):
     expected = [solve(problem_of(seed)).upper for seed in range(5)]
     monkeypatch.setattr(curvature, "BALANCED_UP_TO", 0)

@@ -76,6 +76,7 @@ def test_it_is_a_loss(loss):
     assert loss.infimum == 0.0
 
 
+@pytest.mark.smoke
 @each_loss
 def test_values_equal_the_formula(loss):
     for z, y in cases(loss):
@@ -83,6 +84,7 @@ def test_values_equal_the_formula(loss):
         assert loss.point_value(loss, z, y) >= loss.infimum
 
 
+@pytest.mark.smoke
 @each_loss
 def test_derivatives_equal_the_formula_and_differences(loss):
     h = 1e-5
@@ -158,6 +160,7 @@ def test_prox_satisfies_its_optimality_condition_anywhere(loss, exponent, share,
         assert_is_prox(loss, loss.point_prox(loss, u, step, y), u, step, y)
 
 
+@pytest.mark.smoke
 @each_loss
 def test_prox_beats_its_neighbours(loss):
     for u, y in cases(loss):
@@ -179,6 +182,7 @@ def test_conjugates_equal_the_formula(loss):
             assert loss.point_conjugate(loss, float(b), y) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.smoke
 @each_loss
 def test_conjugates_are_the_supremum(loss):
     grid = np.linspace(-60.0, 60.0, 240001)
@@ -188,6 +192,7 @@ def test_conjugates_are_the_supremum(loss):
             assert loss.point_conjugate(loss, float(b), y) == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.smoke
 @each_loss
 def test_fenchel_equality_at_the_derivative(loss):
     for z, y in cases(loss):

@@ -31,6 +31,7 @@ def direct_css(A, support):
 # Random flips
 
 
+@pytest.mark.smoke
 @settings(max_examples=200, deadline=None)
 @given(key=st.integers(0, 2**63 - 1), iteration=counters, stream=st.integers(0, 100), number=st.integers(0, 100))
 def test_compiled_and_plain_random_numbers_are_the_same(key, iteration, stream, number):
@@ -44,6 +45,7 @@ def test_every_counter_matters():
     assert len(drawn) == 6**4
 
 
+@pytest.mark.smoke
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), key=st.integers(0, 2**63 - 1), iteration=counters, d=st.integers(1, 12))
 def test_planned_flips_are_those_of_the_plain_twin(data, key, iteration, d):

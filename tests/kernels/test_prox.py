@@ -108,6 +108,7 @@ def assert_close(actual, expected, scale, rel=1e-9):
 # The squared top-r norm
 
 
+@pytest.mark.smoke
 def test_prox_top_k_equals_its_slow_twin():
     for u, places, weight in random_cases(400):
         assert_close(run_top_k(u, places, weight), slow_prox_top_k(u, places, weight), 1.0 + np.abs(u).max(), 1e-7)

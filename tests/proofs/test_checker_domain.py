@@ -128,6 +128,7 @@ def test_a_proof_about_integers_is_about_the_doubles_they_are(tmp_path):
     assert verify(read_proof(tmp_path / "run.exsel"), whole).verified
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("value", [1e300, -1e308, 5e-324])
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
 @pytest.mark.parametrize("adjusted", [False, True])
@@ -278,6 +279,7 @@ def test_a_damaged_archive_is_exit_2(tmp_path, capsys):
     capsys.readouterr()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

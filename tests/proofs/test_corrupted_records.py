@@ -25,7 +25,7 @@ from exactsel.solving import Search
 from exactsel_certificates import replay as rp
 
 
-@pytest.mark.parametrize("chunk", sample(3, 8))
+@pytest.mark.parametrize("chunk", sample(3, 8, smoke=1))
 def test_an_accepted_record_is_true(chunk):
     total = corrupt_many(range(chunk * 40, (chunk + 1) * 40), 3)
     # Each kind of corruption must have been tried, and each does real harm often enough to be rejected.

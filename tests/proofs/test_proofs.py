@@ -44,12 +44,14 @@ def small_problem():
 # --- the files kept ---
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("file", files("valid"), ids=lambda file: file.stem)
 def test_valid_files_verify(file):
     assert verify(small_problem(), file).verified
     assert second_opinion(small_problem(), file.read_bytes()) == ""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("file", files("must_fail"), ids=lambda file: file.stem)
 def test_files_that_must_fail_are_rejected(file):
     verdict = verify(small_problem(), file)
@@ -58,6 +60,7 @@ def test_files_that_must_fail_are_rejected(file):
     assert second_opinion(small_problem(), file.read_bytes()) != ""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("file", files("malformed"), ids=lambda file: file.stem)
 def test_malformed_files_are_refused(file):
     with pytest.raises(container.MalformedError, match=r"\.$"):
@@ -264,6 +267,7 @@ def test_commands_and_their_exit_codes(tmp_path):
         assert command([str(instance), str(instance)]) == 2
 
 
+@pytest.mark.smoke
 def test_the_checker_runs_without_the_solver(tmp_path):
     """In a Python that cannot import exactsel or numba; the second one without numpy."""
     code = (

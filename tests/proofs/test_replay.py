@@ -72,6 +72,7 @@ def test_fenchel_equality_at_a_gradient(loss):
         assert a == pytest.approx(b, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_witness_bounds_every_model_of_its_region(loss):
     """Random regions and random witnesses: no support of the region costs less than any bound."""
@@ -146,6 +147,7 @@ def small_record():
     return instance, rp.Record(steps, (), 2.75, 2.75, outside)
 
 
+@pytest.mark.smoke
 def test_the_smallest_record():
     instance, record = small_record()
     report = rp.replay(instance, record)
@@ -193,6 +195,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("change", "sentence"), WRONG)
 def test_what_is_wrong_is_said_in_one_sentence(change, sentence):
     instance, record = small_record()

@@ -41,6 +41,7 @@ def random_region(instance, rng):
     return state, np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist()
 
 
+@pytest.mark.smoke
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["quadratic", "huber", "logistic"]))
 def test_bounds_in_doubles_are_below_the_exact_ones(seed, loss):

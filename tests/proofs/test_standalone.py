@@ -58,6 +58,7 @@ def test_what_is_verified_is_true_thousands_of_times():
         soundness(seed)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("loss", ["quadratic", ""])
 def test_the_last_bit_counts(loss):
     """Fits are exact, so the largest double below the optimum is verified and the next one is not."""
@@ -230,6 +231,7 @@ def test_scaling_is_that_of_the_rows_that_count():
 # --- it stands alone ---
 
 
+@pytest.mark.smoke
 def test_it_imports_the_standard_library_and_itself():
     folder = ROOT / "certificates" / "exactsel_certificates"
     files = sorted(folder.glob("standalone*.py"))

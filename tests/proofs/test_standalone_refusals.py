@@ -95,6 +95,7 @@ def test_models_that_are_none_of_the_problem():
 # --- what is refused ---
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("loss", LOSSES)
 def test_problems_outside_the_domain_are_refused(loss):
     """Each file proves what it claims, which is nothing; so only the problem itself can be the reason."""
@@ -195,6 +196,7 @@ def sound_file():
     return case, written(case, [CLOSE], {0: 1.0, 1: 0.0}, 0, HUGE, [{0: 1.0, 1: 2.0}, {1: 1.0}], duals, [1.0] * 3)
 
 
+@pytest.mark.smoke
 def test_each_rule_of_the_format():
     """One entry at a time; the file itself is in order."""
     case, file = sound_file()

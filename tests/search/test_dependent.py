@@ -110,6 +110,7 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     assert whole > 25
 
 
+@pytest.mark.smoke
 def test_every_move_can_be_retraced_with_plain_numpy():
     for seed in range(200):
         problem, rng = random_problem(seed), np.random.default_rng(seed)

@@ -86,6 +86,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("make", "key"), [(BestFirst, by_bound), (DepthFirst, by_depth)])
 @settings(max_examples=300, deadline=None)
 @given(steps=STEPS)
@@ -141,6 +142,7 @@ def test_a_tolerance_must_be_a_number_that_is_not_negative(name, value):
 ASKED = Tolerance(0.5, 0.0, null=1.0)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("upper", "lower", "claim"),
     [
@@ -204,6 +206,7 @@ def a_state(upper=10.0):
     return SearchState(BestFirst(), Fit(np.zeros(0, dtype=np.int64), np.zeros(1), upper, 0.0), "nobody", "")
 
 
+@pytest.mark.smoke
 def test_the_lower_bound_is_the_smallest_of_everything_not_settled():
     state = a_state()
     assert state.lower == 10.0
@@ -219,6 +222,7 @@ def test_the_lower_bound_is_the_smallest_of_everything_not_settled():
     assert state.gap == 5.0
 
 
+@pytest.mark.smoke
 def test_what_is_put_back_is_open_again():
     state = a_state()
     for number in range(4):
@@ -278,6 +282,7 @@ class PreparedSpoiled:
         return result
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("tree", ["binary", "state-space"])
 @pytest.mark.parametrize("value", [math.nan, -math.inf, -1e300])
 def test_a_bound_that_fails_only_weakens_the_proof(value, tree):

@@ -30,6 +30,7 @@ def problem(seed: int = 3, n: int = 20, d: int = 9, k: int = 3) -> Problem:
     return Problem(rng.standard_normal((n, d)), rng.standard_normal(n), k, lam=0.1)
 
 
+@pytest.mark.smoke
 class TestWatches:
     """Signals are simulated by calling the handler, as the interpreter would."""
 

@@ -81,6 +81,7 @@ def rounds(monkeypatch, clock):
     return seen
 
 
+@pytest.mark.smoke
 class TestTimeLimit:
     """Time stands still, and then the limit is passed; from there on, what a search still does is counted.
 
@@ -151,6 +152,7 @@ class TestTimeLimit:
         assert walker.explore(long.root_state[None], np.inf, 0.0, 100_000) is None
 
 
+@pytest.mark.smoke
 class TestNodeLimit:
     @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
     def test_zero(self, loss):

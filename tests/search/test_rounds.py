@@ -44,6 +44,7 @@ def test_rounds_begun_early_are_as_sound_and_the_same_for_any_number_of_threads(
     assert sum(ahead) > 30, "the case to be tested"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_search_left_in_the_middle_of_a_round_goes_on(ahead, threads):
     two_rounds = 0

@@ -88,7 +88,7 @@ def searcher_of(problem, threads=1):
     return Subsearcher(prepared, BoundOptions(threads=threads))
 
 
-@pytest.mark.parametrize("block", sample(3, 6))
+@pytest.mark.parametrize("block", sample(3, 6, smoke=1))
 def test_what_is_below_a_node_is_found_closed_or_left_open(block):
     for seed in range(700_000 + 60 * block, 700_060 + 60 * block):
         rng = np.random.default_rng(seed)

@@ -90,6 +90,7 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     assert trusted > 40
 
 
+@pytest.mark.smoke
 def test_every_move_can_be_retraced_with_plain_numpy():
     for seed in range(150):
         problem, rng = random_problem(seed), np.random.default_rng(seed)
@@ -111,6 +112,7 @@ def test_every_move_can_be_retraced_with_plain_numpy():
             assert min(closed) >= subtree.dropped - 1e-8 * (1.0 + abs(subtree.dropped))
 
 
+@pytest.mark.smoke
 def test_moves_that_are_no_walk_are_refused():
     problem = random_problem(3)
     instance, everything = instance_of(problem), frozenset(range(problem.d))

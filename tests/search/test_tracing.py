@@ -44,6 +44,7 @@ def lines_of(path: Path) -> list[dict]:
     return [json.loads(line, parse_constant=refuse) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("problem", [*problems()], ids=str)
 @pytest.mark.parametrize("options", [{}, {"subtrees": False}, {"details": True}, {"tree": "state-space"}], ids=str)
 class TestTrace:

@@ -36,6 +36,7 @@ def supports_in(state, k):
     }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())

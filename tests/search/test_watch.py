@@ -29,6 +29,7 @@ def test_nothing_happens_without_a_reason():
         assert not watch.flag[0]
 
 
+@pytest.mark.smoke
 def test_the_deadline_raises_the_flag_by_itself(real_time):
     """Nobody asks: a kernel that polls the flag must learn of the deadline."""
     with Watch(0.05) as watch:
@@ -43,6 +44,7 @@ def test_a_deadline_of_zero_has_passed():
         assert watch.reason == "time_limit"
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
 def test_a_signal_raises_the_flag_and_a_second_one_the_interrupt():
     before = signal.getsignal(signal.SIGUSR1)

@@ -185,6 +185,7 @@ def test_what_is_right_is_not_held_against_anybody(right):
     assert right.findings() == []
 
 
+@pytest.mark.smoke
 def test_a_lower_bound_above_the_truth_is_noticed_down_to_the_last_bit(right):
     above = math.nextafter(next_above(right.truth.high), math.inf)
     assert "lower above the truth" in right.findings(lower=above)
@@ -199,6 +200,7 @@ def test_an_upper_bound_below_is_noticed_down_to_the_last_bit(right):
     assert "upper is no number" in right.findings(upper=math.nan)
 
 
+@pytest.mark.smoke
 def test_a_worse_model_is_noticed(right):
     if right.case.loss == "css":
         other = next(s for s in right.oracle.supports(2) if s != right.result.support)

@@ -77,6 +77,7 @@ def assert_same(a, b):
         assert a is None or isinstance(a, FitPoint)
 
 
+@pytest.mark.smoke
 @each_dual
 @each_loss
 def test_inputs_are_not_modified(bound, loss):

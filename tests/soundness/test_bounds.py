@@ -79,6 +79,7 @@ def test_what_children_inherit_holds(bound, loss):
                     assert inherited[row, j] >= answers.bound[row]
 
 
+@pytest.mark.smoke
 @each_bound
 @each_loss
 def test_proofs_reproduce_the_bound(bound, loss):

@@ -137,6 +137,7 @@ class TestMessages:
             certify(named, [0], speed=3)
 
 
+@pytest.mark.smoke
 class TestWhatIsSaid:
     @pytest.mark.parametrize("loss", LOSSES)
     @pytest.mark.parametrize("seed", range(6))

@@ -106,6 +106,7 @@ def values_of_region(values, inside, free, k):
     }
 
 
+@pytest.mark.smoke
 def test_node_and_child_bounds_hold_for_every_selection_of_the_node():
     for seed in range(250):
         problem, kind = random_problem(seed)

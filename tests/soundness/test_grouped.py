@@ -277,6 +277,7 @@ def test_prox_of_groups_minimises():
         assert 0.5 * weight * norm + 0.5 * np.sum((x - u) ** 2) == pytest.approx(best, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_bound_lies_above_its_region(loss):
     """At random points and nodes: the formulas in long doubles, and the kernels' own bounds, children's included."""

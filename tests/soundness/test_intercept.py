@@ -49,7 +49,7 @@ def searched(case, **options):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", sample(60, 160))
+@pytest.mark.parametrize("seed", sample(60, 160, smoke=8))
 def test_against_brute_force(seed, loss):
     case = free_case(seed, loss)
     rng = np.random.default_rng(seed)

@@ -47,6 +47,7 @@ def test_the_list_is_what_trying_every_support_gives(loss):
         assert set(near.in_none) == set(range(problem.d)) - set().union(*listed)
 
 
+@pytest.mark.smoke
 def test_a_list_that_is_too_long_says_so():
     problem = Problem(np.eye(8), np.ones(8), 3, lam=1.0)
     near = near_optimal(problem, 0.0, cap=10)
@@ -84,6 +85,7 @@ def test_the_command():
     assert CliRunner().invoke(cli, cut, standalone_mode=False).return_value == 1
 
 
+@pytest.mark.smoke
 def test_candidates_from_elsewhere():
     problem = exactsel.load(PROOFS / "instance.npz")
     best = exactsel.solve(problem)

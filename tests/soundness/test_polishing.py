@@ -61,6 +61,7 @@ def test_a_claim_its_own_proof_does_not_show_comes_down(tmp_path, monkeypatch):
     assert verify(problem, tmp_path / "run.exsel", exact_limit=0.0).verified
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("kind", "seed"), FOUND)
 def test_those_that_were_rejected(kind, seed, tmp_path):
     problem, options = honest_case(kind, seed)

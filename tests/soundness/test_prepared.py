@@ -100,6 +100,7 @@ def test_stated_errors_are_upper_estimates(loss, seed, intercept, scale):
         assert along <= exact(made.target_rest)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_errors_are_small(loss):
     """However far the data are from zero, what is left has nearly all its digits."""

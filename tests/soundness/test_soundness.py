@@ -48,7 +48,7 @@ def solve_chunk(first, count):
     return words
 
 
-@pytest.mark.parametrize("chunk", sample(18, CHUNKS))
+@pytest.mark.parametrize("chunk", sample(18, CHUNKS, smoke=2))
 def test_random_problems(chunk):
     solve_chunk(chunk * CHUNK, CHUNK)
 
@@ -86,6 +86,7 @@ def test_a_bound_cut_short_is_still_a_bound(solver, loss):
         checked_solve(random_case(seed, loss=loss, lam=0.1), {"bound": solver, "heuristics": (), "threads": 1})
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("loss", LOSSES)
 def test_k_0_is_the_empty_model(loss):
     for seed in range(420_000, 420_010):
@@ -148,6 +149,7 @@ def test_the_upper_bound_is_the_objective_of_the_model_shown():
 # --- stopping and going on ---
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("chunk", sample(3, 8))
 def test_stopped_and_resumed(chunk):
     for seed in range(500_000 + 25 * chunk, 500_000 + 25 * (chunk + 1)):

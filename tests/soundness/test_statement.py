@@ -47,7 +47,7 @@ def holds(upper, told, coef):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("chunk", sample(1, 8))
+@pytest.mark.parametrize("chunk", sample(1, 8, smoke=1))
 def test_bounds_against_exact_optima(loss, chunk):
     for seed in range(20 * chunk, 20 * (chunk + 1)):
         problem, told = far_problem(seed, loss)

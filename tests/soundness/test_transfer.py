@@ -58,7 +58,7 @@ def below(value):
     return -exactly.above(-value)
 
 
-@pytest.mark.parametrize("chunk", sample(4, 40))
+@pytest.mark.parametrize("chunk", sample(4, 40, smoke=1))
 def test_lower_bounds(chunk):
     """The exact optimum of the prepared numbers becomes a bound that the exact optimum as given is not below."""
     kept = 0

@@ -81,6 +81,7 @@ class TestHelp:
 
 
 class TestSolve:
+    @pytest.mark.smoke
     def test_json_is_one_object_on_stdout(self, run):
         shown = run("solve", TWINS, "--json")
         assert shown.code == 0
@@ -99,12 +100,14 @@ class TestSolve:
         assert result["time"] == result["times"]["total"] > 0
         assert "gap = upper - lower" in result["gap_formula"]
 
+    @pytest.mark.smoke
     def test_flags_arguments_and_keys_are_the_same_words(self, run):
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
         talk = {"instance", "target", "drop", "one_hot", "trace", "report", "as_json", "quiet", "log_interval"}
         assert {p.name for p in main_module.cli.get_command(None, "solve").params} - talk <= known
 
+    @pytest.mark.smoke
     def test_table_on_stdout_and_talk_on_stderr(self, run):
         shown = run("solve", TWINS)
         assert shown.code == 0
@@ -133,6 +136,7 @@ class TestSolve:
         assert silent.err == ""
         assert silent.json["claim"] == "optimal"
 
+    @pytest.mark.smoke
     def test_a_gap_that_is_left_is_exit_code_1(self, run):
         shown = run("solve", TWINS, "--node-limit", 0, "--json")
         assert shown.code == 1
@@ -152,6 +156,7 @@ class TestSolve:
         assert shown.json["lower"] <= shown.json["upper"]
         assert shown.json["termination"] == limit[2:].replace("-", "_")
 
+    @pytest.mark.smoke
     def test_flags_override_the_file(self, run):
         result = run("solve", OUTLIER, "--json", "-k", 1, "--lam", 0.25, "--delta", 3, "--quiet").json
         assert (result["k"], result["lam"], result["loss_parameters"]) == (1, 0.25, {"delta": 3.0})
@@ -164,6 +169,7 @@ class TestSolve:
         assert shown.err.splitlines()[0] == "Warning: k = 77 is more than the 5 columns of A; using k = 5."
         assert (shown.code, shown.json["k"]) == (0, 5)
 
+    @pytest.mark.smoke
     @pytest.mark.parametrize(
         ("option", "values"),
         [
@@ -186,6 +192,7 @@ class TestSolve:
             assert shown.code == 0
             assert shown.json["upper"] == pytest.approx(0.872779491543, rel=1e-6)
 
+    @pytest.mark.smoke
     def test_settings_are_reported(self, run):
         settings = run("solve", TWINS, "--heuristic", "omp,swap", "--batch", 3, "--json").json["settings"]
         assert (settings["heuristics"], settings["batch"]) == (["omp", "swap"], 3)
@@ -259,6 +266,7 @@ class TestInternalErrors:
         assert (shown.code, shown.out, shown.err.splitlines()[-1]) == (130, "", "interrupted.")
 
 
+@pytest.mark.smoke
 class TestCertify:
     def test_the_optimum_is_certified(self, run):
         for support in ("0,1", "signal, twin", "1,0", "0,twin_again"):

@@ -57,6 +57,7 @@ SEARCHING = ["solve", "tree", "certify"]
 SUPPORT = {"certify": ["--support", "0"]}
 
 
+@pytest.mark.smoke
 class TestBadInput:
     def refuse(self, shown: Outcome, sentence: str) -> None:
         """Exit code 2, nothing on stdout, one sentence on stderr."""

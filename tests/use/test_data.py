@@ -72,6 +72,7 @@ FILES = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke
 class TestEveryKindHoldsTheSameProblem:
     @pytest.mark.parametrize("name", FILES)
     def test_same_hash(self, tmp_path, name):
@@ -191,6 +192,7 @@ def refused(path: Path, match: str, **options) -> None:
     assert "\n" not in text
 
 
+@pytest.mark.smoke
 class TestTrouble:
     @pytest.fixture
     def table(self, tmp_path):

@@ -107,6 +107,7 @@ def test_stored_outputs_are_complete(path):
     assert not [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"]
 
 
+@pytest.mark.smoke
 def test_every_key_of_the_json_object_is_explained():
     page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
     for problem in (exactsel.Problem(np.eye(3), np.ones(3), 1, lam=1.0), exactsel.ColumnSubsetProblem(np.eye(3), 1)):
@@ -124,6 +125,7 @@ def test_pictures_are_there():
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
 
 
+@pytest.mark.smoke
 def test_links_between_pages_are_good():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):

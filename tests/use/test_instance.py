@@ -51,6 +51,7 @@ def npy(shape: tuple[int, ...], descr: str = "<f8", content: bytes = b"\0" * 16)
     return stream.getvalue() + content
 
 
+@pytest.mark.smoke
 class TestRoundTrip:
     def test_every_field_comes_back(self, path):
         write_instance(path, Instance(A, Y, **FULL))
@@ -208,6 +209,7 @@ class TestProblem:
             load(stored(path, loss="absolute"), k=1, lam=1.0)
 
 
+@pytest.mark.smoke
 class TestRefused:
     def refuse(self, path, match):
         with pytest.raises(InputError, match=match) as caught:

@@ -117,6 +117,7 @@ class TestRun:
             heuristics.run("pocss", problem)
 
 
+@pytest.mark.smoke
 class TestCompare:
     def test_every_gap_refers_to_the_proven_optimum(self, problem):
         comparison = compare(problem)

@@ -81,6 +81,7 @@ def disk(monkeypatch):
     return make
 
 
+@pytest.mark.smoke
 @pytest.mark.untrue  # the proofs that the other tests want of every search would fill the disk
 class TestProofs:
     def size_of(self, disk, tmp_path) -> int:

@@ -127,6 +127,7 @@ class TestData:
         assert result.upper == pytest.approx(brute_force(problem), rel=1e-5)
 
 
+@pytest.mark.smoke
 class TestParameters:
     def test_k_and_lam_must_be_given(self):
         refuse("^k, the largest number of columns in the model, is missing; give -k or store k", k=None)
@@ -259,6 +260,7 @@ class TestFrozen:
         assert repr(make(loss="huber", delta=2.0)) == "Problem(huber(delta=2), n=4, d=3, k=2, lam=0.5)"
 
 
+@pytest.mark.smoke
 class TestHash:
     def test_every_ingredient_counts(self):
         flipped, y = A.copy(), Y.copy()

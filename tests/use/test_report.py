@@ -72,6 +72,7 @@ class TestHistory:
         assert MOST_POINTS / 2 <= len(history.moments) <= MOST_POINTS + 1
 
 
+@pytest.mark.smoke
 class TestReport:
     @pytest.mark.parametrize("file", ["outlier", "labels", "twins", "greedy-trap"])
     def test_it_stands_alone_and_tells_the_result(self, file):

@@ -53,6 +53,7 @@ def result_with(upper, lower, **changes) -> Result:
     return Result(**{**arguments, **changes})
 
 
+@pytest.mark.smoke
 class TestClaims:
     @pytest.mark.parametrize(
         ("upper", "lower", "claim"),
@@ -148,6 +149,7 @@ class TestText:
         assert len(model_table(result_with(1.0, 1.0)).splitlines()) == 1
 
 
+@pytest.mark.smoke
 class TestJson:
     def test_values_are_those_of_the_result(self, result, problem):
         plain = json.loads(result.to_json())

@@ -67,7 +67,7 @@ def best_least_squares(X, y, k):
 
 
 class TestBruteForce:
-    @pytest.mark.parametrize("seed", sample(4, 12))
+    @pytest.mark.parametrize("seed", sample(4, 12, smoke=1))
     @pytest.mark.parametrize("standardize", [False, True])
     def test_least_squares_with_an_intercept(self, seed, standardize):
         X, y = data(seed)
