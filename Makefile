@@ -22,13 +22,18 @@ TESTING := $(VENV)/.installed-testing
 WRITING := $(VENV)/.installed-writing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all setup lint format bench docs notebooks clean
+.PHONY: help demo smoke test test-all setup lint format bench docs notebooks clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUNTIME)  ## solve a small instance, with a proof of how good the answer is
 	$(BIN)/exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
+
+# Only files that hold a test of this tier are collected: the others would take most of its time.
+smoke: $(TESTING)  ## a minute's tests, some from each folder: before each commit
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "smoke and not slow and not long" $(ARGS) \
+	  $$(grep -rlE --include='test_*.py' 'mark\.smoke$$|smoke=' tests)
 
 test: lint  ## all checks: style, types, import rules, tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)

@@ -17,7 +17,7 @@ extensions = [
 exclude_patterns = ["_build", "jupyter_execute", "example_plugin"]
 suppress_warnings = [
     "myst.header",  # the pages of experiments have tables under small headings
-    "myst.xref_missing",  # links to files of the repository outside docs/; tests/test_docs.py follows all of them
+    "myst.xref_missing",  # links to files of the repository outside docs/; tests/use/test_docs.py follows all of them
 ]
 
 # Docstrings mean the absolute value, not a substitution.

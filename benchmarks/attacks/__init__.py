@@ -6,4 +6,4 @@ The problems of some campaigns are those of the tests.
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "fixtures"))

@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-TESTS = str(Path(__file__).resolve().parents[2] / "tests")
+TESTS = str(Path(__file__).resolve().parents[2] / "tests" / "fixtures")
 
 HARD = (0.0, -0.0, 5e-324, 1e-300, 1e16, 1e160, 1.7e308, -1.7e308, float("inf"), float("nan"))
 
@@ -122,7 +122,8 @@ class Subject:
     """A tiny problem, its proof, which claims what it proves, and the optimum."""
 
     def __init__(self, seed: int) -> None:
-        from hand_written import optimum, random_case, random_file, within_scope
+        from hand_written import random_file
+        from tiny_problems import optimum, random_case, within_scope
 
         rng = random.Random(seed)
         self.case = random_case(rng)

@@ -1,0 +1,97 @@
+"""Rounds begun before the one before is committed: same tree for any number of threads, nothing lost on the way out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from checked_solve import ceiling, check_result, checked_solve, drive
+from instances_for_tests import optimum_of, random_case
+from recorded import replayed
+from stopping import Stopping
+
+from exactsel.search import engine
+from exactsel.solving.result import Termination
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
+
+OPTIONS = {"heuristics": (), "subtrees": False, "rel_eps": 1e-9, "frontier": "best-first"}
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Rounds of two begun as early as can be; yields the answers to whether to go ahead."""
+    asked, decide = [], engine._goes_ahead
+
+    def note(*arguments):
+        asked.append(decide(*arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(engine, "AHEAD", 1)
+    monkeypatch.setattr(engine, "_goes_ahead", note)
+    return asked
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+def test_rounds_begun_early_are_as_sound_and_the_same_for_any_number_of_threads(ahead, loss):
+    for seed in range(850_000, 850_020):
+        case = random_case(seed, loss=loss, lam=0.02 if loss == "quadratic" else 0.1, d=8, n=9)
+        options = OPTIONS | {"bound": "apg", "batch": 2 + seed % 2}
+        solved = [checked_solve(case, options | {"threads": threads}) for threads in (1, 2, 3)]
+        assert len({one.result.tree_hash for one in solved}) == 1
+        assert len({len(one.events) for one in solved}) == 1
+    assert sum(ahead) > 30, "the case to be tested"
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_search_left_in_the_middle_of_a_round_goes_on(ahead, threads):
+    two_rounds = 0
+    for seed in range(851_000, 851_040):
+        case = random_case(seed, lam=0.05, d=8, n=9)
+        optimum, problem = optimum_of(case), case.problem()
+        settings = Settings(**OPTIONS, bound="apg", batch=2, threads=threads)
+        search = Search(problem, settings, signals=())
+        rng, running = np.random.default_rng(seed), iter(search)
+        for _ in range(int(rng.integers(5, 60))):
+            event = next(running, None)
+            if event is None:
+                break
+            assert search.state.lower <= ceiling(optimum)
+        running.close()
+        two_rounds += len(search.state.in_flight) > 2
+        # What was begun and not committed is open again; the node in the middle of its commit is told of twice.
+        again, events = Search(problem, settings, state=search.state, signals=()), []
+        check_result(case, optimum, drive(again, optimum, events), events)
+    assert sum(ahead) > 40
+    assert two_rounds > 3, "the case to be tested"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads, clock):
+    stopped_ahead = 0
+    for seed in range(853_000, 853_036):
+        case = random_case(seed, loss="huber", lam=0.01, d=9, n=8)
+        optimum, problem, events = optimum_of(case), case.problem(), []
+        settings = Settings(**OPTIONS, batch=2, threads=threads)
+        asked = len(ahead)
+        stopping = replace(settings, bound=Stopping(5 + seed % 5, clock), time_limit=0.05)
+        search = Search(problem, stopping, signals=())
+        result = drive(search, optimum, events)
+        assert search.state.in_flight == []
+        replayed(problem, result, events)
+        if result.termination is Termination.TIME_LIMIT:
+            stopped_ahead += ahead[asked:][-1:] == [True]
+            again = Search(problem, replace(settings, bound="apg"), state=search.state, signals=())
+            check_result(case, optimum, drive(again, optimum, events), events)
+            replayed(problem, again.result(), events)
+    assert stopped_ahead > 2, "the case to be tested"
+
+
+def test_who_asks_for_an_order_gets_it(ahead):
+    case = random_case(852_000, loss="quadratic", lam=0.02, d=9, n=9)
+    for options in ({"batch": 1}, {"tree": "state-space", "batch": 3}, {"batch": 2, "node_limit": 10_000}):
+        checked_solve(case, OPTIONS | {"bound": "apg", "threads": 2} | options)
+    assert ahead
+    assert not any(ahead)

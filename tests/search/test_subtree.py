@@ -1,0 +1,361 @@
+"""Subtrees walked depth first in closed form: against brute force, against a slow twin, and retraced move by move."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances_for_tests import random_case
+from recorded import columns_of, instance_of, replayed
+from regions import random_state, region_values
+
+from exactsel import Problem, Settings, solve
+from exactsel.algebra.curvature import balanced_curvature
+from exactsel.bounds.base import BoundOptions
+from exactsel.kernels.node import FREE, OUT
+from exactsel.kernels.subtree_fit import (
+    QuadraticData,
+    Stack,
+    best_addition,
+    coefficients_without_last,
+    inverse_without_last,
+    start_fit,
+    swap_columns,
+)
+from exactsel.search.events import Explored
+from exactsel.solving.solver import Search
+from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.effort import FEW_PLACES, LOOK_AGAIN, PATIENCE, SubtreeRecord, supports, walk_budget
+from exactsel_certificates.subtree import retrace
+
+
+def curvature_of(problem):
+    return balanced_curvature(problem.gram.G + problem.lam * np.eye(problem.d), problem.n)
+
+
+def random_problem(seed):
+    case = random_case(seed, loss="quadratic")
+    return case.problem()
+
+
+def long_double_fit(problem, columns):
+    """The least-squares objective on the columns by normal equations in long double, with refinement."""
+    A, y = problem.A[:, columns].astype(np.longdouble), problem.y.astype(np.longdouble)
+    H = A.T @ A + np.longdouble(problem.lam) * np.eye(columns.size, dtype=np.longdouble)
+    inverse, b, x = np.linalg.inv(H.astype(float)), A.T @ y, np.zeros(columns.size, dtype=np.longdouble)
+    for _ in range(60):
+        x = x + (inverse @ (b - H @ x).astype(float)).astype(np.longdouble)
+    r = y - A @ x
+    return float(r @ r / 2 + np.longdouble(problem.lam) / 2 * (x @ x))
+
+
+def walked(problem, state, upper=np.inf, tolerance=0.0, budget=10_000, curved=True, threads=1):
+    walker = SubtreeWalker(problem, curvature_of(problem) if curved else None, BoundOptions(threads=threads))
+    return walker, walker.explore(state[None], upper, tolerance, budget)[0]
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
+    trusted = 0
+    for seed in range(block * 100, block * 100 + 100):
+        problem, rng = random_problem(seed), np.random.default_rng(seed)
+        if problem.k == 0:
+            continue
+        state = random_state(rng, problem)
+        values = region_values(problem, state)
+        best = min(values.values())
+        scale = 1e-9 * (1.0 + problem.gram.constant)
+        upper = [np.inf, best + scale, best * 1.5 + 1.0][rng.integers(3)]
+        tolerance = float(rng.choice([1e-11, 1e-6, 0.1])) * max(1.0, abs(min(upper, best)))
+        budget = int(rng.choice([0, 1, 3, 10_000]))
+        _, subtree = walked(problem, state, upper, tolerance, budget, curved=bool(rng.random() < 0.7))
+        if subtree is None:
+            continue
+        trusted += 1
+        found = min(upper, values[subtree.support] if subtree.support is not None else np.inf)
+        reached = min([found, *subtree.open_bounds])
+        assert reached <= best + tolerance + scale, seed
+        assert subtree.dropped >= min(found, best) - tolerance - scale
+        # No bound above what its region holds.
+        for piece, bound in zip(subtree.open_states, subtree.open_bounds, strict=True):
+            assert bound <= min(region_values(problem, piece).values()) + 1e-12 * (1.0 + problem.gram.constant), seed
+        open_best = min((min(region_values(problem, p).values()) for p in subtree.open_states), default=np.inf)
+        if best < open_best - scale:
+            assert subtree.dropped <= best + 1e-12 * (1.0 + problem.gram.constant), seed
+        assert subtree.finished == (len(subtree.open_states) == 0)
+        assert subtree.nodes <= budget + problem.d
+    assert trusted > 40
+
+
+@pytest.mark.smoke
+def test_every_move_can_be_retraced_with_plain_numpy():
+    for seed in range(150):
+        problem, rng = random_problem(seed), np.random.default_rng(seed)
+        if problem.k == 0:
+            continue
+        state = random_state(rng, problem)
+        walker, subtree = walked(problem, state, budget=int(rng.choice([2, 10_000])), curved=seed % 2 == 0)
+        if subtree is None:
+            continue
+        pieces = list(
+            retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, walker.curvature)
+        )
+        left = [piece for piece in pieces if piece.bound is None]
+        assert [(piece.inside, piece.candidates) for piece in left] == [
+            tuple(map(frozenset, columns_of(piece))) for piece in subtree.open_states
+        ]
+        closed = [piece.bound for piece in pieces if piece.bound is not None]
+        if closed:
+            assert min(closed) >= subtree.dropped - 1e-8 * (1.0 + abs(subtree.dropped))
+
+
+@pytest.mark.smoke
+def test_moves_that_are_no_walk_are_refused():
+    problem = random_problem(3)
+    instance, everything = instance_of(problem), frozenset(range(problem.d))
+    for moves, said in (
+        ([3, 3], "goes on after its last region"),
+        ([8 * 0 + 0, 3], "regions undecided"),
+        ([8 * problem.d + 1], "is no candidate"),
+        ([8 * 0 + 0, 8 * 0 + 1], "is no candidate"),
+        ([7], "is no kind of move"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            list(retrace(instance, frozenset(), everything, moves, None))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6))
+def test_downdates_are_the_fit_without_the_column(seed):
+    """Downdates against inverting anew, down to the last column."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 9))
+    A = rng.standard_normal((d + 3, d))
+    H, b = A.T @ A + 0.1 * np.eye(d), rng.standard_normal(d)
+    data = QuadraticData(H, b, 1.0, np.zeros(d))
+    stack = Stack(
+        np.empty((2, d, d)), np.empty((2, d)), np.empty((2, d), dtype=np.int64),
+        np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.empty(2),
+    )  # fmt: skip
+    assert start_fit(data, np.full(d, FREE, dtype=np.int8), stack) >= 1.0 - 1e-9
+    K, x = stack.K[0], stack.x[0]
+    for m in range(d, 0, -1):
+        np.testing.assert_allclose(np.tril(K[:m, :m]), np.tril(np.linalg.inv(H[:m, :m])), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(x[:m], np.linalg.solve(H[:m, :m], b[:m]), rtol=1e-8, atol=1e-10)
+        coefficients_without_last(K, x, m, x)
+        inverse_without_last(K, m, K)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6))
+def test_exchanging_two_columns_of_a_triangle(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 9))
+    i, j = rng.integers(0, m, 2)
+    full = rng.standard_normal((m, m))
+    full = full + full.T
+    K, x, columns = np.tril(full), rng.standard_normal(m), np.arange(m)
+    order = np.arange(m)
+    order[[i, j]] = order[[j, i]]
+    expected = x[order]
+    swap_columns(K, x, columns, m, i, j)
+    np.testing.assert_array_equal(np.tril(K), np.tril(full[np.ix_(order, order)]))
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(columns, order)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_best_addition_is_the_best_of_all_refits(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 8))
+    problem = Problem(rng.standard_normal((d + 2, d)), rng.standard_normal(d + 2), d, lam=0.1)
+    data = QuadraticData(problem.gram.G + 0.1 * np.eye(d), problem.gram.b, problem.gram.constant, np.zeros(d))
+    order, fixed = rng.permutation(d), int(rng.integers(0, d))
+    value, at = best_addition(data, order, fixed, d, np.zeros((d, d)), np.zeros(d), np.zeros(d))
+    refits = [problem.fit([*order[:fixed], j]).value for j in order[fixed:]]
+    assert value == pytest.approx(min(refits), rel=1e-9)
+    assert problem.fit([*order[:fixed], order[at]]).value == pytest.approx(value, rel=1e-9)
+
+
+def test_dependent_columns_are_left_to_others():
+    A = np.random.default_rng(0).standard_normal((10, 4))
+    A[:, 3] = A[:, 0]
+    problem = Problem(A, np.arange(10.0), 2, lam=0.0)
+    assert walked(problem, np.full(4, FREE, dtype=np.int8), curved=False)[1] is None
+    result = solve(problem)
+    assert result.reached
+    assert result.upper == pytest.approx(min(problem.fit(c).value for c in combinations(range(4), 2)))
+
+
+class TestInTheSearch:
+    @pytest.fixture
+    def problem(self):
+        rng = np.random.default_rng(1)
+        A = rng.standard_normal((60, 26)) + 1.5 * rng.standard_normal((60, 1))
+        return Problem(A, A @ rng.standard_normal(26) + rng.standard_normal(60), 6, lam=0.1)
+
+    def run(self, problem, **options):
+        search, events = Search(problem, Settings(**options), signals=()), []
+        for event in search:
+            events.append(event)
+        return search.result(), events
+
+    def test_it_agrees_with_the_search_without(self, problem):
+        result, events = self.run(problem)
+        plain, _ = self.run(problem, subtrees=False)
+        assert any(isinstance(event, Explored) for event in events)
+        assert result.upper == pytest.approx(plain.upper, rel=1e-9)
+        assert result.reached
+        assert replayed(problem, result, events).lower == result.lower
+
+    def test_the_tree_does_not_depend_on_threads(self, problem):
+        assert self.run(problem, threads=1)[0].tree_hash == self.run(problem, threads=2)[0].tree_hash
+
+    def test_unfinished_walks_are_taken_up_again(self, problem, monkeypatch):
+        monkeypatch.setattr("exactsel.search.expand.walk_budget", lambda columns, first: 40)
+        result, events = self.run(problem, heuristics="none")
+        explored = [event for event in events if isinstance(event, Explored)]
+        assert any(event.open_ids for event in explored)
+        assert len(explored) > 3
+        assert result.reached
+        assert result.upper == pytest.approx(self.run(problem)[0].upper, rel=1e-9)
+        assert replayed(problem, result, events).proven <= result.upper + 1e-9
+
+    def test_other_settings_do_without(self, problem):
+        for options in ({"bound": "apg"}, {"tree": "state-space", "node_limit": 50}, {"subtrees": False}):
+            _, events = self.run(problem, **options)
+            assert not any(isinstance(event, Explored) for event in events)
+
+    def test_the_tree_can_be_drawn(self, problem):
+        graph = solve(problem, record=True).tree()
+        assert "walked" in {status for _, status in graph.nodes(data="status")}
+
+
+class TestRecord:
+    def test_what_fails_at_few_places_is_not_tried_with_more(self):
+        record = SubtreeRecord()
+        assert record.wants(5, 50)
+        record.note_walk(5, 50, 1000, finished=False)
+        assert not record.wants(5, 50)
+        assert not record.wants(9, 50)
+        assert record.wants(4, 50)
+
+    def test_success_with_one_place_less_earns_another_try(self):
+        record = SubtreeRecord()
+        record.note_walk(5, 50, 1000, finished=False)
+        for _ in range(PATIENCE):
+            record.note_walk(4, 50, 1000, finished=True)
+        assert record.wants(5, 50)
+        record.note_walk(5, 50, 1000, finished=False)
+        for _ in range(PATIENCE):
+            record.note_walk(4, 50, 1000, finished=True)
+        assert not record.wants(5, 50)
+
+    def test_waste_is_limited_by_what_was_useful(self):
+        record = SubtreeRecord()
+        record.note_walk(9, 300, 10**6, finished=False)
+        assert not record.wants(1, 300)
+        for _ in range(10**3):
+            record.note_bound(300, 10**3)
+        assert record.wants(1, 300)
+        assert not record.wants(1, 3000)
+
+    def test_long_walks_with_many_places_are_left_alone_for_a_while(self):
+        record = SubtreeRecord()
+        for places in (FEW_PLACES, FEW_PLACES + 1):
+            for _ in range(20):
+                record.note_walk(places, 60, 2000, finished=True)
+        assert record.wants(FEW_PLACES, 60)
+        again = []
+        for _ in range(2 * LOOK_AGAIN):
+            again.append(record.wants(FEW_PLACES + 1, 60))
+            record.note_no_walk(FEW_PLACES + 1)
+        assert sum(again) == 2
+        record.note_walk(FEW_PLACES + 1, 60, 10, finished=True)
+        assert not record.wants(FEW_PLACES + 1, 60)
+        for _ in range(40):
+            record.note_walk(FEW_PLACES + 1, 60, 10, finished=True)
+        assert record.wants(FEW_PLACES + 1, 60)
+
+    @given(st.integers(0, 6), st.integers(0, 12))
+    def test_supports_are_counted(self, places, columns):
+        listed = sum(1 for size in range(places + 1) for _ in combinations(range(columns), size))
+        assert supports(places, columns) == listed
+
+    def test_budgets_shrink_with_the_columns(self):
+        assert walk_budget(10) >= walk_budget(60) > walk_budget(200) > 0
+
+
+class TestOddData:
+    def nearly_dependent(self, seed, d=30, n=40, noise=4e-3):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((n, d))
+        for j in range(d // 2, d):
+            A[:, j] = A[:, j - d // 2] + noise * rng.standard_normal(n)
+        return Problem(A, A[:, :4].sum(axis=1) + rng.standard_normal(n), 4, lam=1e-6)
+
+    def test_refused_walks_are_remembered(self):
+        """Columns too nearly dependent for downdates: found out once, not at every node."""
+        problem = self.nearly_dependent(0, noise=1e-7)
+        search = Search(problem, Settings(node_limit=300, rel_eps=1e-9, heuristics="none"), signals=())
+        assert not any(isinstance(event, Explored) for event in search)
+        assert sum(search.state.walks.failures.values()) <= 2 * problem.k
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_walks_do_not_drift(self, seed):
+        """What is handed back after many downdates is no better than the fit, computed afresh in long double."""
+        problem = self.nearly_dependent(seed)
+        state = np.full(problem.d, FREE, dtype=np.int8)
+        walker = SubtreeWalker(problem, None, BoundOptions())
+        for budget in (50, 500, 3000):
+            subtree = walker.explore(state[None], np.inf, 1e-3 * problem.gram.constant, budget)[0]
+            assert subtree is not None
+            for piece, bound in zip(subtree.open_states, subtree.open_bounds, strict=True):
+                columns = np.flatnonzero(piece != OUT)
+                assert bound <= long_double_fit(problem, columns)
+
+    def test_more_decisions_than_nodes(self):
+        """Orthogonal columns of equal weight: whole cascades of columns are put in at one node."""
+        y = np.ones(24) + 1e-4 * np.random.default_rng(0).standard_normal(24)
+        problem = Problem(np.eye(24), y, 20, lam=0.0)
+        state = np.full(24, FREE, dtype=np.int8)
+        upper = problem.fit(np.argsort(-np.abs(y))[:20]).value
+        for budget in (0, 1, 10, 100, 1000):
+            _, subtree = walked(problem, state, upper * (1 + 1e-9), 1e-6 * upper, budget)
+            assert len(subtree.moves) <= 4 * budget + 4 * 24 + 16
+            pieces = list(retrace(instance_of(problem), frozenset(), frozenset(range(24)), subtree.moves, None))
+            assert sum(piece.bound is None for piece in pieces) == len(subtree.open_states)
+        assert solve(problem, heuristics="forward").upper == pytest.approx(upper)
+
+    def test_a_copied_column_and_a_tiny_ridge(self):
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            A = rng.standard_normal((30, 6))
+            A[:, 5] = A[:, 0]
+            problem = Problem(A, rng.standard_normal(30), 3, lam=10.0 ** -rng.integers(3, 10))
+            best = min(problem.fit(c).value for c in combinations(range(6), 3))
+            result = solve(problem, heuristics="none")
+            assert result.upper == pytest.approx(best, rel=1e-6)
+            assert result.lower <= best + 1e-12
+
+    def test_a_region_too_ill_conditioned_to_bound_still_yields_its_model(self):
+        a = np.array([[1.0], [2.0], [3.0]])
+        problem = Problem(1e6 * np.hstack([a, -a]), np.array([1.0, 2.0, 2.0]), 2, lam=1e-12)
+        assert solve(problem, heuristics="none").upper == pytest.approx(problem.fit([0, 1]).value)
+
+    def test_many_subtrees_are_walked_in_slices(self, monkeypatch):
+        monkeypatch.setattr("exactsel.walks.closed_form.MOST_MEMORY", 1.0)
+        problem = random_problem(4)
+        states = np.stack([random_state(np.random.default_rng(seed), problem) for seed in range(7)])
+        walker = SubtreeWalker(problem, None, BoundOptions())
+        together = walker.explore(states, np.inf, 1e-6, 50)
+        alone = [walker.explore(state[None], np.inf, 1e-6, 50)[0] for state in states]
+        for a, b in zip(together, alone, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert a.nodes == b.nodes
+                np.testing.assert_array_equal(a.moves, b.moves)

@@ -1,0 +1,133 @@
+"""Every command and every line of Python the documentation shows is run, in order, page by page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import exactsel
+from exactsel.cli.main import main as run_command_line
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    "README.md",
+    "docs/tutorial.md",
+    "docs/reference/json.md",
+    *(f"docs/howto/{p.name}" for p in sorted((ROOT / "docs/howto").glob("*.md"))),
+]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+# A block after the comment <!-- not run --> is left out.
+FENCE = re.compile(
+    r"(?P<mark><!-- not run -->\n)?^```(?P<kind>bash|python)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+INDENTED = re.compile(r"(?:^    exactsel [^\n]*\n)+", re.MULTILINE)
+
+
+def blocks(text: str):
+    """(kind, body) of the blocks to run, in the order of the page; README's commands are indented, not fenced."""
+    found = [(m.start(), m["kind"], m["body"]) for m in FENCE.finditer(text) if not m["mark"]]
+    found += [(m.start(), "bash", m.group()) for m in INDENTED.finditer(text)]
+    return [(kind, body) for _, kind, body in sorted(found)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder as the pages expect it: with instances/, and the reader's own files."""
+    (tmp_path / "instances").symlink_to(ROOT / "instances")
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(40, 12))
+    np.savez(tmp_path / "mydata.npz", A=A, y=A @ rng.normal(size=12))
+    np.savez(tmp_path / "matrix.npz", A=A)
+    rows = [
+        f"{i},{'oak' if i % 2 else 'elm'},{','.join(f'{v:.4f}' for v in A[i, :6])},{A[i, 0]:.4f}" for i in range(40)
+    ]
+    heading = "id,street,rooms,area,floor,age,light,noise,price"
+    (tmp_path / "houses.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_commands(body: str) -> None:
+    """Each line of a block; a command that finishes with a gap left is fine, a wrong one is not."""
+    for line in body.strip().splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "exactsel", line
+        with pytest.raises(SystemExit) as ended:
+            run_command_line(words[1:])
+        assert ended.value.code in (0, 1), line
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_can_be_followed(page, folder, capsys):
+    if "plot_" in (text := (ROOT / page).read_text(encoding="utf-8")):
+        pytest.importorskip("matplotlib")
+    names: dict[str, object] = {"__name__": "page"}
+    shown = blocks(text)
+    assert shown
+    for kind, body in shown:
+        if kind == "bash":
+            run_commands(body)
+        else:
+            exec(compile(body, page, "exec"), names)  # the page's own code, in one namespace
+
+
+def test_the_pages_of_the_readme_exist(folder, capsys):
+    """The three commands of the README that write a page do so."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for kind, body in blocks(text):
+        if kind == "bash" and "--report" in body:
+            run_commands(body)
+    assert {path.name for path in folder.glob("*.html")} == {"houses.html", "run.html", "compare.html", "play.html"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(ROOT)
+    module = ModuleType("notebook_shown")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), f"{path.name}[{number}]", "exec"), module.__dict__)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_stored_outputs_are_complete(path):
+    """Every cell was run once, from top to bottom, without an error."""
+    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"]
+
+
+@pytest.mark.smoke
+def test_every_key_of_the_json_object_is_explained():
+    page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+    for problem in (exactsel.Problem(np.eye(3), np.ones(3), 1, lam=1.0), exactsel.ColumnSubsetProblem(np.eye(3), 1)):
+        plain = exactsel.solve(problem).as_dict()
+        near = exactsel.near_optimal(problem, 0.1).as_dict()
+        row = exactsel.heuristics.run("greedy-css" if problem.family == "css" else "forward", problem).as_dict()
+        for key in {*plain, *near, *row}:
+            assert f"`{key}`" in page, key
+
+
+def test_pictures_are_there():
+    """Every picture a page shows exists."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).is_file(), f"{page.name}: {target}"
+
+
+@pytest.mark.smoke
+def test_links_between_pages_are_good():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if not target.startswith("http"):
+                assert os.path.exists(page.parent / target), f"{page.name}: {target}"

@@ -1,0 +1,142 @@
+"""The house rules of CONTRIBUTING.md that can be read off the source text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    ROOT / "exactsel",
+    ROOT / "heuristics" / "exactsel_heuristics",
+    ROOT / "certificates" / "exactsel_certificates",
+)
+SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+EVERYTHING = sorted({*SOURCES, *TESTS, *(ROOT / "benchmarks").rglob("*.py")})
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 120
+MARKERS = re.compile("|".join(rf"\b{word}\b" for word in ("TO" + "DO", "FIX" + "ME", "X" * 3)))
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+in_sources = pytest.mark.parametrize("path", SOURCES, ids=name_of)
+everywhere = pytest.mark.parametrize("path", EVERYTHING, ids=name_of)
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def is_protocol(node: ast.ClassDef) -> bool:
+    bases = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+    return any(getattr(base, "id", getattr(base, "attr", "")) == "Protocol" for base in bases)
+
+
+def public_definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Functions, classes and methods a user can name; what is inside a function is not public."""
+    for node in body:
+        if isinstance(node, Definition):
+            if node.name.startswith("_"):
+                continue
+            yield prefix + node.name, node
+            if isinstance(node, ast.ClassDef) and not is_protocol(node):
+                yield from public_definitions(node.body, f"{prefix}{node.name}.")
+        else:
+            for field in ("body", "orelse", "finalbody"):
+                yield from public_definitions(getattr(node, field, []), prefix)
+            for handler in getattr(node, "handlers", []):
+                yield from public_definitions(handler.body, prefix)
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def test_the_packages_are_found():
+    assert all(package.is_dir() for package in PACKAGES)
+    assert len(SOURCES) > len(PACKAGES)
+
+
+@pytest.mark.smoke
+@in_sources
+def test_public_names_have_docstrings(path):
+    tree = parse(path)
+    undocumented = [
+        f"{name} (line {node.lineno})"
+        for name, node in public_definitions(tree.body)
+        if not ast.get_docstring(node) and not node.name.startswith("point_")
+    ]
+    if tree.body and not ast.get_docstring(tree):
+        undocumented.insert(0, "the module itself")
+    assert not undocumented
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=name_of)
+def test_files_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+
+
+@in_sources
+def test_functions_are_short(path):
+    lengths = {
+        node.name: (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES}
+
+
+@everywhere
+def test_nothing_is_left_for_later(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert not [f"line {number}: {line}" for number, line in enumerate(lines, 1) if MARKERS.search(line)]
+
+
+@everywhere
+def test_no_pickle(path):
+    tree = parse(path)
+    assert not [name for name in imported_names(tree) if name.partition(".")[0] in ("pickle", "cloudpickle", "dill")]
+    switches = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "allow_pickle"]
+    lines = [value.lineno for value in switches if not (isinstance(value, ast.Constant) and value.value is False)]
+    assert not lines, f"allow_pickle is not plainly False in lines {lines}"
+
+
+@in_sources
+def test_only_cli_and_report_print(path):
+    if name_of(path).startswith(("exactsel/cli/", "exactsel/report/")):
+        return
+    calls = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+
+
+@pytest.mark.smoke
+def test_the_smoke_tier_touches_every_room():
+    rooms = {path.parent for path in TESTS if path.name.startswith("test_")}
+    texts = {path: path.read_text(encoding="utf-8") for path in TESTS}
+    marked = {path.parent for path, text in texts.items() if re.search(r"^ *@pytest\.mark\.smoke$", text, re.MULTILINE)}
+    assert not {room.name for room in rooms - marked}
+    assert {room.name for room in rooms} >= {"kernels", "heuristics", "search", "soundness", "proofs", "use"}
+
+
+@in_sources
+def test_only_jit_imports_numba(path):
+    if name_of(path) == "exactsel/_jit.py":
+        return
+    assert not [name for name in imported_names(parse(path)) if name.partition(".")[0] == "numba"]

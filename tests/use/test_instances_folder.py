@@ -1,0 +1,144 @@
+"""The folder ``instances/``: the manifest tells the truth, the script makes the files, each file makes its point."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from exactsel.data import load
+from exactsel.data.instance import read_instance
+from exactsel.studies.heuristics import make
+from exactsel_heuristics.base import Context
+
+tomllib = pytest.importorskip("tomllib")
+
+FOLDER = Path(__file__).resolve().parents[2] / "instances"
+MANIFEST = tomllib.loads((FOLDER / "MANIFEST.toml").read_text(encoding="utf-8"))["instance"]
+TINY = [entry for entry in MANIFEST if entry["known_by"] == "brute force over all supports"]
+
+every = pytest.mark.parametrize("entry", MANIFEST, ids=lambda entry: entry["file"])
+tiny = pytest.mark.parametrize("entry", TINY, ids=lambda entry: entry["file"])
+
+
+def best_supports(problem) -> tuple[float, list[list[int]]]:
+    """The optimum and all optimal supports with at most k columns, none of which could be left out."""
+    supports = [s for size in range(problem.k + 1) for s in combinations(range(problem.d), size)]
+    values = [problem.fit(support).value for support in supports]
+    optimum = min(values)
+    return optimum, [list(s) for s, value in zip(supports, values, strict=True) if value <= optimum + 1e-12]
+
+
+def forward(problem) -> list[int]:
+    chosen: list[int] = []
+    for _ in range(problem.k):
+        others = [j for j in range(problem.d) if j not in chosen]
+        chosen.append(min(others, key=lambda j: problem.fit([*chosen, j]).value))
+    return chosen
+
+
+def test_every_file_is_listed():
+    assert sorted(entry["file"] for entry in MANIFEST) == sorted(path.name for path in FOLDER.glob("*.npz"))
+    assert len(TINY) == 8
+
+
+@every
+def test_manifest_agrees_with_the_file(entry):
+    path = FOLDER / entry["file"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"]
+    instance = read_instance(path)
+    assert instance.A.shape == (entry["n"], entry["d"])
+    facts = (instance.k, instance.lam, instance.loss, instance.delta)
+    assert facts == (entry["k"], entry["lam"], entry["loss"], entry.get("delta"))
+    assert len(instance.feature_names) == entry["d"]
+    assert all(entry[key] for key in ("point", "origin", "licence"))
+
+
+@every
+def test_the_listed_supports_reach_the_optimum(entry):
+    problem = load(FOLDER / entry["file"])
+    for support in entry["supports"]:
+        assert len(support) <= problem.k
+        assert problem.fit(support).value == pytest.approx(entry["optimum"], rel=1e-11)
+
+
+@tiny
+def test_brute_force_agrees(entry):
+    problem = load(FOLDER / entry["file"])
+    assert problem.n <= 16
+    assert problem.d <= 10
+    optimum, supports = best_supports(problem)
+    assert optimum == pytest.approx(entry["optimum"], rel=1e-11)
+    assert supports == entry["supports"]
+
+
+@pytest.mark.parametrize(
+    ("file", "method"), [(entry["file"], method) for entry in TINY for method in entry.get("fails", ())]
+)
+def test_methods_said_to_fail_do_fail(file, method):
+    """Their own answer, refitted exactly, is clearly worse than the best of all supports."""
+    problem = load(FOLDER / file)
+    optimum, supports = best_supports(problem)
+    proposal = make(method).run(problem, Context())
+    assert list(proposal.support) not in supports
+    assert problem.fit(proposal.support).value > 1.01 * optimum
+
+
+def test_each_basic_method_fails_somewhere():
+    failing = {method for entry in TINY for method in entry.get("fails", ())}
+    assert {"forward", "omp", "lasso"} <= failing
+
+
+def test_the_script_makes_the_folder(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    spec = importlib.util.spec_from_file_location("make_instances", FOLDER / "make_instances.py")
+    script = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, script)
+    spec.loader.exec_module(script)
+    script.main(tmp_path)
+    remade = tomllib.loads((tmp_path / "MANIFEST.toml").read_text(encoding="utf-8"))["instance"]
+    assert [entry["file"] for entry in remade] == [entry["file"] for entry in MANIFEST]
+    for new, old in zip(remade, MANIFEST, strict=True):
+        if old in TINY:
+            assert new == old
+        else:
+            # The last digits depend on the version of scikit-learn.
+            assert {**new, "sha256": ""} == {**old, "sha256": ""}
+        ours, theirs = read_instance(tmp_path / new["file"]), read_instance(FOLDER / old["file"])
+        np.testing.assert_allclose(ours.A, theirs.A, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(ours.y, theirs.y, rtol=0, atol=1e-13)
+
+
+def test_greedy_falls_into_the_trap():
+    problem = load(FOLDER / "greedy-trap.npz")
+    best = problem.fit([0, 1]).value
+    chosen = forward(problem)
+    assert chosen[0] == 2
+    assert problem.fit(chosen).value > 100 * best
+    correlation = np.abs(problem.A.T @ problem.y) / np.linalg.norm(problem.A, axis=0)
+    assert np.argmax(correlation) == 2
+
+
+def test_greedy_takes_the_middle_of_the_exponential_decay():
+    problem = load(FOLDER / "exponential-decay.npz")
+    assert forward(problem) == [1, 0]
+    assert best_supports(problem)[1] == [[0, 2]]
+
+
+def test_twins_are_twins():
+    problem = load(FOLDER / "twins.npz")
+    np.testing.assert_array_equal(problem.A[:, 1], problem.A[:, 3])
+    assert best_supports(problem)[1] == [[0, 1], [0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("file", "own", "quadratic"), [("outlier.npz", [0, 2], [0, 1]), ("labels.npz", [0, 1], [1, 3])]
+)
+def test_the_loss_decides_the_columns(file, own, quadratic):
+    assert best_supports(load(FOLDER / file))[1] == [own]
+    assert best_supports(load(FOLDER / file, loss="quadratic"))[1] == [quadratic]

@@ -1,0 +1,168 @@
+"""The comparison page and the step player: they stand alone, and what they show is what happened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pages import checked_page
+
+from exactsel import ColumnSubsetProblem, InputError, Problem, load, solve
+from exactsel.cli.main import main as run_command_line
+from exactsel.report.comparison_page import comparison_page
+from exactsel.report.player import player_page
+from exactsel.search.events import Discarded, Divided, Fixed
+from exactsel.studies.compare import compare
+
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+SMALL = ["greedy-trap", "twins", "outlier", "labels", "exponential-decay", "cancelling-pair", "three-parts"]
+
+
+def recorded(problem, **options):
+    arguments = {"record": True, "subtrees": False, "batch": 1, "heuristics": "none", "node_limit": 200, **options}
+    return solve(problem, **arguments)
+
+
+def steps_of(text):
+    page = checked_page(text)
+    opening = '<script type="application/json" id="data">'
+    return page, json.loads(text.split(opening)[1].split("</script>")[0])
+
+
+class TestPlayer:
+    @pytest.mark.parametrize("file", SMALL)
+    @pytest.mark.parametrize("tree", ["binary", "state-space"])
+    def test_every_event_that_shapes_the_tree_is_a_step(self, file, tree):
+        problem = load(INSTANCES / f"{file}.npz")
+        result = recorded(problem, tree=tree)
+        page, data = steps_of(player_page(problem, result))
+        kinds = [step["kind"] for step in data["steps"]]
+        for kind, event in (("cut", Discarded), ("split", Divided), ("fix", Fixed)):
+            assert kinds.count(kind) == sum(isinstance(e, event) for e in result.events)
+        assert kinds[-1] == "end"
+        assert f"{result.upper:.8g}" in page.shown
+        assert data["steps"][-1]["lower"] == pytest.approx(result.lower, rel=1e-12)
+        assert data["steps"][-1]["upper"] == result.upper
+        assert data["names"] == list(problem.feature_names)
+
+    @pytest.mark.parametrize("file", SMALL)
+    def test_regions_are_what_they_say(self, file):
+        """A bound shown for S and C holds for every model in it, and children cover their parent."""
+        problem = load(INSTANCES / f"{file}.npz")
+        _, data = steps_of(player_page(problem, recorded(problem)))
+        for step in data["steps"]:
+            for shown in [step.get("shown"), *step.get("children", {}).values()]:
+                if shown is None or shown["bound"] is None:
+                    continue
+                assert sorted(shown["S"] + shown["C"] + shown["out"]) == list(range(problem.d))
+                assert shown["places"] == problem.k - len(shown["S"])
+                models = _models(shown["S"], shown["C"], shown["places"])
+                best = min(problem.fit(model).value for model in models)
+                assert shown["bound"] <= best + 1e-9 * max(1.0, abs(best))
+
+    def test_nodes_have_places_and_parents(self):
+        problem = load(INSTANCES / "outlier.npz")
+        _, data = steps_of(player_page(problem, recorded(problem)))
+        children = {int(c): s["node"] for s in data["steps"] for c in s.get("children", {})}
+        assert {node: place["parent"] for node, place in data["nodes"].items() if place["parent"] is not None} == {
+            str(child): parent for child, parent in children.items()
+        }
+        assert len({(place["x"], place["y"]) for place in data["nodes"].values()}) == len(data["nodes"])
+
+    def test_greedy_is_shown_as_it_went(self):
+        problem = load(INSTANCES / "cancelling-pair.npz")
+        shown = checked_page(player_page(problem, recorded(problem))).shown
+        assert "Greedy ends at" in shown
+        assert "above the best model of the search" in shown
+
+    def test_column_subset_selection_without_names(self):
+        A = np.random.default_rng(0).normal(size=(6, 5))
+        problem = ColumnSubsetProblem(A, 2)
+        _, data = steps_of(player_page(problem, recorded(problem)))
+        assert data["names"] == ["x0", "x1", "x2", "x3", "x4"]
+
+    def test_demands_are_kept(self):
+        problem = load(INSTANCES / "three-parts.npz").replace(must_have=[3], must_not=[0])
+        page, data = steps_of(player_page(problem, recorded(problem)))
+        start = next(step for step in data["steps"] if step["kind"] == "start")
+        assert start["shown"]["S"] == [3]
+        assert start["shown"]["out"] == [0]
+        assert "part_a" not in page.shown.split("What greedy does")[1]
+
+    def test_a_search_that_was_cut_short(self):
+        problem = load(INSTANCES / "outlier.npz")
+        _, data = steps_of(player_page(problem, recorded(problem, node_limit=2)))
+        assert "still open" in data["steps"][-1]["text"]
+
+    def test_names_cannot_break_the_page(self):
+        A = np.random.default_rng(1).normal(size=(9, 3))
+        names = ["</script><script>alert(1)</script>", "b & c", "<i>"]
+        problem = Problem(A, A[:, 0], 1, lam=0.1, feature_names=names)
+        text = player_page(problem, recorded(problem))
+        _, data = steps_of(text)
+        assert data["names"] == names
+        assert "alert(1)</script>" not in text
+
+    def test_what_cannot_be_played(self):
+        problem = load(INSTANCES / "outlier.npz")
+        with pytest.raises(InputError, match="was not recorded"):
+            player_page(problem, solve(problem))
+        wide = Problem(np.random.default_rng(0).normal(size=(70, 61)), np.ones(70), 2, lam=1.0)
+        with pytest.raises(InputError, match="the player is for at most"):
+            player_page(wide, recorded(wide, node_limit=1))
+
+    def test_command(self, tmp_path, capsys):
+        target = tmp_path / "player.html"
+        with pytest.raises(SystemExit) as ended:
+            run_command_line(["play", str(INSTANCES / "three-parts.npz"), "--html", str(target)])
+        assert ended.value.code == 0
+        _, data = steps_of(target.read_text(encoding="utf-8"))
+        assert data["steps"][0]["text"].startswith("The heuristic 'forward' found")
+
+
+def _models(inside, free, places):
+    from itertools import combinations
+
+    return [(*inside, *more) for size in range(places + 1) for more in combinations(free, size)]
+
+
+class TestComparisonPage:
+    @pytest.mark.parametrize("file", ["three-parts", "labels", "exponential-decay"])
+    def test_it_shows_every_method(self, file):
+        problem = load(INSTANCES / f"{file}.npz")
+        comparison = (
+            compare(problem, "forward,omp,poss", alone=True) if file != "labels" else compare(problem, alone=True)
+        )
+        page = checked_page(comparison_page(comparison, command="exactsel compare x.npz"))
+        for row in comparison.rows:
+            assert row.method in page.shown
+            assert f"{row.value:.6g}" in page.shown
+        assert "Progress" in page.shown
+        assert "exactsel compare x.npz" in page.shown
+
+    def test_the_search_alone_gets_no_help(self):
+        problem = load(INSTANCES / "three-parts.npz")
+        comparison = compare(problem, "forward", alone=True)
+        assert comparison.alone.history.incumbents[0].source == "search"
+        assert comparison.alone.upper == pytest.approx(comparison.result.upper)
+        assert compare(problem, "forward").alone is None
+
+    def test_without_methods_or_curves(self):
+        problem = load(INSTANCES / "twins.npz")
+        shown = checked_page(comparison_page(compare(problem, "none"))).shown
+        assert "No approximate method was run." in shown
+        assert "Progress" not in shown
+
+    def test_command(self, tmp_path, capsys):
+        target = tmp_path / "compare.html"
+        with pytest.raises(SystemExit) as ended:
+            run_command_line(
+                ["compare", str(INSTANCES / "greedy-trap.npz"), "--heuristic", "forward,omp", "--html", str(target)]
+            )
+        assert ended.value.code == 0
+        page = checked_page(target.read_text(encoding="utf-8"))
+        assert "0 of 2 approximate methods" in page.shown
+        assert "--heuristic forward,omp" in page.shown
+        assert "forward" in capsys.readouterr().out
