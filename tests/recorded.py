@@ -10,7 +10,8 @@ from exactsel import proof
 from exactsel.checkable import instance_of as given_instance
 from exactsel.kernels.node import FREE, IN
 from exactsel.search import events as ev
-from exactsel_certificates import columns, formula, replay, standalone
+from exactsel_certificates import columns, formula, standalone
+from exactsel_certificates.reference import replay
 
 
 def instance_of(problem):

@@ -28,7 +28,7 @@ from exactsel.kernels.pdal import STEPS, has_converged
 from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.problem import Problem
 from exactsel.proof import CurvedPoint, DualPoint, FitPoint, ModelPoint
-from exactsel_certificates.formula import curved_bound
+from exactsel_certificates.reference.bounds import curved_bound
 
 pytest.importorskip("cvxpy")
 

@@ -20,7 +20,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.relations import basis_of, find_relations
 from exactsel.search.events import Explored
 from exactsel.solving import Search
-from exactsel_certificates.subtree import retrace
+from exactsel_certificates.reference.subtree import retrace
 
 
 def one_hot(rng, n, d):

@@ -31,7 +31,7 @@ from exactsel.search.events import Bounded, Discarded, Fixed, SearchedBelow
 from exactsel.search.node import Node
 from exactsel.search.subtrees import Effort
 from exactsel.solving import Search
-from exactsel_certificates import replay
+from exactsel_certificates.reference import replay
 
 UNIT = 2.0**-53
 

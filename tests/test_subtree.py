@@ -28,7 +28,7 @@ from exactsel.kernels.subtree_fit import (
 from exactsel.search.events import Explored
 from exactsel.search.subtrees import FEW_PLACES, LOOK_AGAIN, PATIENCE, SubtreeRecord, supports, walk_budget
 from exactsel.solving import Search
-from exactsel_certificates.subtree import retrace
+from exactsel_certificates.reference.subtree import retrace
 
 
 def curvature_of(problem):
