@@ -627,9 +627,9 @@ def test_it_imports_the_standard_library_and_itself():
 
 
 @pytest.mark.parametrize(
-    ("file", "said", "code"), [("valid/points.exsel", "VERIFIED", 0), ("instance.npz", "Error", 2)]
+    ("file", "word", "code"), [("valid/points.exsel", "VERIFIED", 0), ("instance.npz", "Error", 2)]
 )
-def test_a_copy_of_its_folder_is_the_whole_checker(file, said, code, tmp_path):
+def test_a_copy_of_its_folder_is_the_whole_checker(file, word, code, tmp_path):
     shutil.copytree(FOLDER, tmp_path / "standalone", ignore=shutil.ignore_patterns("__pycache__"))
     proofs = next((ROOT / "tests").rglob("valid/points.exsel")).parents[1]
     command = [sys.executable, "-S", "-m", "standalone", str(proofs / file), str(proofs / "instance.npz")]
@@ -637,7 +637,7 @@ def test_a_copy_of_its_folder_is_the_whole_checker(file, said, code, tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
-    assert (done.stdout + done.stderr).startswith(said)
+    assert (done.stdout + done.stderr).startswith(word)
 
 
 # --- the campaign ---
