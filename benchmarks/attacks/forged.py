@@ -146,7 +146,7 @@ def _unchecked(entries: dict[str, Any], A: Any, y: Any, css: bool) -> Any:
 def checkers() -> dict[str, Checker]:
     """The command lines of both checkers."""
     from exactsel_certificates.__main__ import main
-    from exactsel_certificates.standalone_cli import main as standalone
+    from exactsel_certificates.standalone.__main__ import main as standalone
 
     return {"main": main, "standalone": standalone}
 

@@ -140,18 +140,9 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     if reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
     upper = _objective(instance, coef, proof.upper)
-    smallest, regions, exact = math.inf, 0, 0
-    inner, target = _as_searched(proof, instance, upper)
-    try:
-        for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
-            smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
-    except MemoryError:
-        smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
-    if isinstance(instance, GivenInstance):
-        smallest = instance.transfer.lower(smallest, upper, proof.scope != "")
+    smallest, regions, exact = _least_bound(proof, instance, upper, exact_limit)
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
     lower = min(smallest, upper)
-    reason = ""
     if not lower >= proof.lower:
         reason = f"a lower bound of {proof.lower!r} is claimed, but only {lower!r} is proven."
     elif not upper <= proof.upper:
@@ -179,6 +170,20 @@ def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
             return f"the model holds {what[:-1]} {min(banned)}, which no model may hold."
         support = sorted({*units, *instance.must_have})
     return f"the model has {len(support)} {what}, but k is {instance.k}." if len(support) > instance.k else ""
+
+
+def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit: float) -> tuple[float, int, int]:
+    """What the closed regions prove together, how many they are, and how many needed exact arithmetic."""
+    smallest, regions, exact = math.inf, 0, 0
+    inner, target = _as_searched(proof, instance, upper)
+    try:
+        for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
+            smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+    except MemoryError:
+        smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
+    if isinstance(instance, GivenInstance):
+        smallest = instance.transfer.lower(smallest, upper, proof.scope != "")
+    return smallest, regions, exact
 
 
 def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[AnyInstance, float]:

@@ -1,98 +1,10 @@
-"""The command line of the second checker; the standard library is all it needs.
-
-    python -m exactsel_certificates.standalone_cli PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
-        [--intercept] [--scale] [--weights FILE] [--must-have 0,4] [--must-not 1] [--problem css]
-
-INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
-intercept, scale and groups (a label for each column, empty for a column on its own). Weights are also read from .npy or
-a text with one number a line.
-
-Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it.
-"""
+"""The second checker's command by its former name; ``python -m exactsel_certificates.standalone`` is the same."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from typing import Any
 
-from exactsel_certificates.standalone import Beyond, Malformed, check
-from exactsel_certificates.standalone_arrays import Unreadable, read_bytes, read_instance, read_weights
-
-
-def tame(text: str) -> str:
-    """A line for a terminal: what is not printable is spelled out."""
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """The command of the module's docstring."""
-    options = _parser().parse_args(arguments)
-    try:
-        reason = check(read_bytes(options.proof), **_problem(options))
-    except (Malformed, Beyond, Unreadable) as error:
-        sys.stderr.write(f"Error: {tame(str(error))}\n")
-        return 2
-    except MemoryError:
-        sys.stderr.write("Error: the proof and its problem take more memory than there is; ask the other checker.\n")
-        return 2
-    sys.stdout.write(f"REJECTED {tame(reason)}\n" if reason else "VERIFIED in exact arithmetic\n")
-    return 3 if reason else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Check a small proof file in exact arithmetic.")
-    parser.add_argument("proof")
-    parser.add_argument("instance")
-    parser.add_argument("-k", "--k", type=int)
-    for name in ("--lam", "--delta"):
-        parser.add_argument(name, type=float)
-    for name in ("--loss", "--weights"):
-        parser.add_argument(name)
-    parser.add_argument("--problem", choices=["regression", "css"])
-    for name in ("--intercept", "--scale"):
-        parser.add_argument(name, action="store_true", default=None)
-    for name in ("--must-have", "--must-not"):
-        parser.add_argument(name, type=_columns)
-    return parser
-
-
-def _columns(text: str) -> list[int]:
-    return sorted({int(entry) for entry in text.split(",") if entry.strip()})
-
-
-def _problem(options: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of ``check``, from the instance file and the options."""
-    known: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0} | read_instance(options.instance)
-    known |= {name: value for name, value in vars(options).items() if value is not None}
-    for name in ("A", "k"):
-        if name not in known:
-            raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
-    demands = {name: known.get(name, []) for name in ("must_have", "must_not")}
-    if known.get("problem") == "css":
-        return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
-    if options.weights is not None:
-        known["weights"] = read_weights(options.weights)
-    labels = known.get("groups", [])
-    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise Unreadable("the instance's groups are no list of texts; give a label for each column, or leave them out.")
-    held: dict[str | int, list[int]] = {}
-    for j, label in enumerate(labels):
-        held.setdefault(label or j, []).append(j)
-    if isinstance(known["k"], int) and held:
-        known["k"] = min(known["k"], len(held))
-    return {
-        **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
-        **demands, "groups": [*held.values()], "weights": known.get("weights"),
-        "level": _flag(known, "intercept"), "scale": _flag(known, "scale"),
-    }  # fmt: skip
-
-
-def _flag(known: dict[str, Any], name: str) -> Any:
-    """A flag that an instance may write as 0 or 1; anything else is left for the check to refuse."""
-    value = known.get(name, False)
-    return bool(value) if value in (0, 1) else value
-
+from exactsel_certificates.standalone.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -308,11 +308,12 @@ def test_forged_problems_are_not_accepted(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", ["main", "standalone"])
 def test_what_a_file_says_does_not_reach_the_terminal_raw(command, tmp_path, capsys):
-    from exactsel_certificates import __main__, standalone_cli
+    from exactsel_certificates import __main__
+    from exactsel_certificates.standalone import __main__ as standalone
 
     np.savez(tmp_path / "odd.npz", A=A, y=Y, k=1, lam=1.0, delta=1.0, loss="\x1b[31mred\x9b2J")
     (tmp_path / "odd.exsel").write_bytes(b"\0" * 64)
-    checker = __main__.main if command == "main" else standalone_cli.main
+    checker = __main__.main if command == "main" else standalone.main
     assert checker([str(tmp_path / "odd.exsel"), str(tmp_path / "odd.npz")]) in (2, 3)
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()

@@ -27,8 +27,9 @@ from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.proofs.instance import instance_of
 from exactsel.solving.solver import Search
-from exactsel_certificates import container, standalone, standalone_cli
+from exactsel_certificates import container, standalone
 from exactsel_certificates.__main__ import main as check_by_command
+from exactsel_certificates.standalone.__main__ import main as check_by_fractions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -261,7 +262,7 @@ def test_commands_and_their_exit_codes(tmp_path):
     assert json.loads(run("verify", file, instance, "-k", "1", "--json").output)["verified"] is False
     assert isinstance(run("verify", instance, instance).exception, InputError)
     assert isinstance(run("verify", tmp_path / "none", instance).exception, InputError)
-    for command in (check_by_command, standalone_cli.main):
+    for command in (check_by_command, check_by_fractions):
         assert command([str(file), str(instance)]) == 0
         assert command([str(file), str(instance), "--lam", "2"]) == 3
         assert command([str(instance), str(instance)]) == 2
@@ -282,7 +283,10 @@ def test_the_checker_runs_without_the_solver(tmp_path):
     )
     file = str(PROOFS / "valid" / "points.exsel")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "certificates")}
-    for module, refused in (("__main__", "exactsel,numba,scipy"), ("standalone_cli", "exactsel,numba,scipy,numpy")):
+    alone = "exactsel,numba,scipy,numpy"
+    for module, refused in (
+        ("__main__", "exactsel,numba,scipy"), ("standalone.__main__", alone), ("standalone_cli", alone),
+    ):  # fmt: skip
         command = [sys.executable, "-c", code.replace("MODULE", module), refused, file, str(PROOFS / "instance.npz")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

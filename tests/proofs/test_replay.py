@@ -13,7 +13,8 @@ from scipy.optimize import minimize
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import formula
-from exactsel_certificates import replay as rp
+from exactsel_certificates.reference import bounds
+from exactsel_certificates.reference import replay as rp
 
 # --- the formulas ---
 
@@ -25,10 +26,10 @@ def test_gradient_is_the_derivative_of_the_loss(loss):
         rng = np.random.default_rng(seed)
         z, direction = rng.standard_normal((2, len(instance.y)))
         step = 1e-5
-        ahead, behind = (formula.loss_value(instance, z + s * direction) for s in (step, -step))
+        ahead, behind = (bounds.loss_value(instance, z + s * direction) for s in (step, -step))
         # The Huber loss has jumps in its curvature: its differences converge more slowly.
         assert (ahead - behind) / (2 * step) == pytest.approx(
-            float(formula.loss_gradient(instance, z) @ direction), rel=1e-4, abs=1e-4
+            float(bounds.loss_gradient(instance, z) @ direction), rel=1e-4, abs=1e-4
         )
 
 
@@ -42,20 +43,20 @@ def test_conjugate_is_the_largest_difference(loss):
             share = np.random.default_rng(seed).uniform(0.05, 0.95)
             beta = {"quadratic": 2 * share - 1, "huber": (2 * share - 1) * whole.delta, "logistic": -share * whole.y[i]}
             b = np.array([beta[loss]])
-            found = minimize(lambda z, b=b, at=instance: formula.loss_value(at, z) - b @ z, instance.y, method="BFGS")
-            assert formula.conjugate(instance, b) == pytest.approx(-found.fun, abs=1e-6)
+            found = minimize(lambda z, b=b, at=instance: bounds.loss_value(at, z) - b @ z, instance.y, method="BFGS")
+            assert bounds.conjugate(instance, b) == pytest.approx(-found.fun, abs=1e-6)
 
 
 def test_conjugate_at_the_ends_of_its_domain():
     A, y = np.ones((2, 1)), np.array([1.0, -1.0])
     logistic = formula.Instance(A, y, 1, "logistic", 1.0)
-    assert formula.conjugate(logistic, [-1.0, 0.0]) == 0.0
-    assert formula.conjugate(logistic, [-0.5, 0.5]) == pytest.approx(2 * np.log(0.5))
-    assert formula.conjugate(logistic, [-1.1, 0.0]) == np.inf
-    assert formula.conjugate(logistic, [0.1, 0.0]) == np.inf
+    assert bounds.conjugate(logistic, [-1.0, 0.0]) == 0.0
+    assert bounds.conjugate(logistic, [-0.5, 0.5]) == pytest.approx(2 * np.log(0.5))
+    assert bounds.conjugate(logistic, [-1.1, 0.0]) == np.inf
+    assert bounds.conjugate(logistic, [0.1, 0.0]) == np.inf
     huber = formula.Instance(A, y, 1, "huber", 1.0, 0.5)
-    assert formula.conjugate(huber, [0.5, -0.5]) == pytest.approx(0.25 + 1.0)
-    assert formula.conjugate(huber, [0.5, -0.51]) == np.inf
+    assert bounds.conjugate(huber, [0.5, -0.5]) == pytest.approx(0.25 + 1.0)
+    assert bounds.conjugate(huber, [0.5, -0.51]) == np.inf
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -65,10 +66,10 @@ def test_fenchel_equality_at_a_gradient(loss):
         d = instance.A.shape[1]
         x = np.random.default_rng(seed).standard_normal(d)
         z = instance.A @ x
-        beta = formula.loss_gradient(instance, z)
+        beta = bounds.loss_gradient(instance, z)
         S, C = range(d // 3), range(d // 3, d)
         roomy = replace(instance, k=max(instance.k, d // 3))
-        a, b = formula.bound_at_model(roomy, S, C, x), formula.dual_bound(roomy, S, C, beta)
+        a, b = bounds.bound_at_model(roomy, S, C, x), bounds.dual_bound(roomy, S, C, beta)
         assert a == pytest.approx(b, rel=1e-9, abs=1e-9)
 
 
@@ -86,7 +87,7 @@ def test_every_witness_bounds_every_model_of_its_region(loss):
         values, _ = best_values(case, np.array([support], dtype=int)) if support else ([0.0], [0.0])
         cheapest = values[0] if support else case.objective(np.zeros(d))
         witnesses = [rp.Model(x) for x in random_models(rng, d)]
-        witnesses.append(rp.Dual(np.array(formula.loss_gradient(instance, rng.standard_normal(case.A.shape[0])))))
+        witnesses.append(rp.Dual(np.array(bounds.loss_gradient(instance, rng.standard_normal(case.A.shape[0])))))
         if loss == "quadratic":
             witnesses.append(rp.Fit())
         for witness in witnesses:
@@ -103,15 +104,15 @@ def random_models(rng, d):
 def test_a_fit_with_no_place_left_uses_what_is_inside_only():
     case = random_case(5, loss="quadratic", lam=0.0, n=9, d=5)
     instance = replace(instance_of(case.problem()), k=2)
-    inside = formula.fit_bound(instance, [0, 1], [2, 3, 4])
-    assert inside == pytest.approx(formula.fit_bound(instance, [0, 1], []))
-    assert inside > formula.fit_bound(instance, [0], [1, 2, 3, 4])
+    inside = bounds.fit_bound(instance, [0, 1], [2, 3, 4])
+    assert inside == pytest.approx(bounds.fit_bound(instance, [0, 1], []))
+    assert inside > bounds.fit_bound(instance, [0], [1, 2, 3, 4])
 
 
 def test_lam_0_leaves_no_bound_but_at_a_stationary_point():
     instance = formula.Instance(np.eye(2), np.array([1.0, 2.0]), 1, "quadratic", 0.0)
-    assert formula.bound_at_model(instance, [], [0, 1], [0.0, 2.0]) == -np.inf
-    assert formula.bound_at_model(instance, [1], [], [0.0, 2.0]) == 0.5
+    assert bounds.bound_at_model(instance, [], [0, 1], [0.0, 2.0]) == -np.inf
+    assert bounds.bound_at_model(instance, [1], [], [0.0, 2.0]) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_an_instance_that_makes_no_sense_is_refused(change, sentence):
 def test_a_fit_of_another_loss_is_refused():
     instance = formula.Instance(np.eye(2), np.ones(2), 1, "logistic", 1.0)
     with pytest.raises(ValueError, match="quadratic"):
-        formula.fit_bound(instance, [], [0, 1])
+        bounds.fit_bound(instance, [], [0, 1])
     with pytest.raises(rp.ReplayError, match="fit"):
         rp.recomputed_bound(instance, [], [0, 1], rp.Fit())
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import math
+import os
 import random
 import re
+import shutil
+import subprocess
 import sys
 from fractions import Fraction as F
 from pathlib import Path
@@ -17,8 +20,7 @@ from hand_written import CLOSE, EIGENVALUES, FIT, LEAVE_OUT, USE, prepared, rand
 from standalone_says import HUGE, above, below, established, said
 from tiny_problems import Case, fitted, objective, optimum, random_case, within_scope
 
-from exactsel_certificates import standalone
-from exactsel_certificates.standalone import Beyond
+from exactsel_certificates.standalone import Beyond, checking
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,7 +124,7 @@ def test_margins_thinner_than_the_digits_of_a_point(loss, monkeypatch):
         assert said(case, file, lower=claim, upper=HUGE) == "", seed
         assert said(case, file, lower=above(best.value * (1 + F(1, 10**13))), upper=HUGE) != "", seed
         with monkeypatch.context() as patched:
-            patched.setattr(standalone, "improved", lambda *_: F(0))
+            patched.setattr(checking, "improved", lambda *_: F(0))
             alone.append(said(case, file, lower=claim, upper=HUGE))
     assert sum(map(bool, alone)) > 2
 
@@ -134,7 +136,7 @@ def test_columns_that_share_a_place(loss, monkeypatch):
     file = written(case, [8 * 3 + USE, CLOSE], {0: 0.5}, 0, HUGE, [{0: 0.3, 1: 0.5}])
     assert said(case, file, lower=below(F(2, 3)), upper=HUGE) == ""
     assert said(case, file, lower=above(F(2, 3)), upper=HUGE) != ""
-    monkeypatch.setattr(standalone, "improved", lambda *_: F(0))
+    monkeypatch.setattr(checking, "improved", lambda *_: F(0))
     assert said(case, file, lower=0.65, upper=HUGE) != ""
 
 
@@ -149,8 +151,8 @@ def test_only_so_many_regions_are_improved(monkeypatch):
     case = random_case(random.Random("many"), "huber")._replace(k=1)
     file = strong_file(case, optimum(case), by_fit=False)
     calls = []
-    monkeypatch.setattr(standalone, "improved", lambda *_: calls.append(1) or F(0))
-    monkeypatch.setattr(standalone, "POLISHED", 1)
+    monkeypatch.setattr(checking, "improved", lambda *_: calls.append(1) or F(0))
+    monkeypatch.setattr(checking, "POLISHED", 1)
     assert said(case, file, lower=1e299) != ""
     assert len(calls) == 1
 
@@ -174,7 +176,7 @@ def smallest_eigenvalue(case):
 
 def test_curvature_is_about_prepared_columns(monkeypatch):
     """Just below the smallest eigenvalue it is taken, just above it is not; at the best model it proves the most."""
-    monkeypatch.setattr(standalone, "improved", lambda *_: F(0))
+    monkeypatch.setattr(checking, "improved", lambda *_: F(0))
     tried = 0
     for seed in range(60):
         rng = random.Random(f"curved {seed}")
@@ -231,19 +233,37 @@ def test_scaling_is_that_of_the_rows_that_count():
 # --- it stands alone ---
 
 
+FOLDER = ROOT / "certificates" / "exactsel_certificates" / "standalone"
+
+
 @pytest.mark.smoke
 def test_it_imports_the_standard_library_and_itself():
-    folder = ROOT / "certificates" / "exactsel_certificates"
-    files = sorted(folder.glob("standalone*.py"))
-    assert len(files) >= 8
+    files = sorted(FOLDER.rglob("*.py"))
+    assert len(files) >= 11
     for file in files:
         tree = ast.parse(file.read_text())
         for node in ast.walk(tree):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                # One dot is this folder; more would lead out of it.
+                assert node.level <= 1, (file.name, node.module)
+                names += [] if node.level else [node.module]
             for name in names:
-                alone = name.startswith("exactsel_certificates.standalone")
-                assert alone or name.split(".")[0] in sys.stdlib_module_names, (file.name, name)
+                assert name.split(".")[0] in sys.stdlib_module_names, (file.name, name)
+
+
+@pytest.mark.parametrize(
+    ("file", "word", "code"), [("valid/points.exsel", "VERIFIED", 0), ("instance.npz", "Error", 2)]
+)
+def test_a_copy_of_its_folder_is_the_whole_checker(file, word, code, tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "standalone", ignore=shutil.ignore_patterns("__pycache__"))
+    proofs = next((ROOT / "tests").rglob("valid/points.exsel")).parents[1]
+    command = [sys.executable, "-S", "-m", "standalone", str(proofs / file), str(proofs / "instance.npz")]
+    # -S: nothing that is installed is found, neither numpy nor exactsel.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert (done.stdout + done.stderr).startswith(word)
 
 
 # --- the campaign ---

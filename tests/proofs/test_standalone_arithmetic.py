@@ -13,8 +13,8 @@ from standalone_says import HUGE, established
 from tiny_problems import Case, fitted, random_case
 
 from exactsel_certificates.standalone import Regression, semidefinite
-from exactsel_certificates.standalone_algebra import as_float, inverse_root, near, positives, root
-from exactsel_certificates.standalone_rows import entropy, logistic
+from exactsel_certificates.standalone.algebra import as_float, inverse_root, near, positives, root
+from exactsel_certificates.standalone.rows import entropy, logistic
 
 
 def test_roots_and_roundings():

@@ -16,9 +16,9 @@ import pytest
 from hand_written import CLOSE, strong_file, written
 from tiny_problems import Case, optimum
 
-from exactsel_certificates import standalone_arrays
-from exactsel_certificates.standalone_arrays import Unreadable, numbers_of, read_instance
-from exactsel_certificates.standalone_cli import main
+from exactsel_certificates.standalone import arrays
+from exactsel_certificates.standalone.__main__ import main
+from exactsel_certificates.standalone.arrays import Unreadable, numbers_of, read_instance
 
 ORDERS = "<>"
 REALS = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
@@ -174,7 +174,7 @@ def test_headers_that_are_none(files, capfd, raw):
 
 def test_archives_that_unpack_to_too_much(files, capfd, monkeypatch, tmp_path):
     """No more than the limit is unpacked or read, whatever comes after it."""
-    monkeypatch.setattr(standalone_arrays, "LIMIT", 1 << 16)
+    monkeypatch.setattr(arrays, "LIMIT", 1 << 16)
     arguments = files(whole_case())
     bomb = header("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", b"\0" * (1 << 20))
     archive(arguments[1], {"A.npy": bomb}, compression=zipfile.ZIP_DEFLATED)
@@ -188,7 +188,7 @@ def test_archives_that_unpack_to_too_much(files, capfd, monkeypatch, tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no endless file here")
 def test_files_without_an_end(files, capfd, monkeypatch, tmp_path):
-    monkeypatch.setattr(standalone_arrays, "LIMIT", 1 << 16)
+    monkeypatch.setattr(arrays, "LIMIT", 1 << 16)
     arguments = files(whole_case())
     assert "more than 65536 bytes" in ends(capfd, ["/dev/zero", arguments[1]])[1]
     assert "more than 65536 bytes" in ends(capfd, [arguments[0], "/dev/zero"])[1]
@@ -290,7 +290,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", standalone_arrays.KNOWN)
+@pytest.mark.parametrize("name", arrays.KNOWN)
 @pytest.mark.parametrize("problem", ["regression", "css"])
 def test_any_array_under_any_name(files, capfd, name, problem):
     codes = []
@@ -304,7 +304,7 @@ def test_memory_that_is_not_there(files, capfd, monkeypatch):
     def fails(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("exactsel_certificates.standalone_cli.check", fails)
+    monkeypatch.setattr("exactsel_certificates.standalone.__main__.check", fails)
     assert "take more memory" in ends(capfd, files(whole_case()))[1]
 
 

@@ -20,7 +20,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search.events import Explored
 from exactsel.solving.solver import Search
 from exactsel.walks.dependent import DependentWalker
-from exactsel_certificates.subtree import retrace
+from exactsel_certificates.reference.subtree import retrace
 
 
 def one_hot(rng, n, d):

@@ -21,6 +21,7 @@ from exactsel.interrupts import CompilationStopped, aside, dispensable, dispensa
 from exactsel.search.events import Finished, Started
 from exactsel.search.expand import Expander
 from exactsel.search.watch import Watch
+from exactsel.studies import compare as comparing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 

@@ -29,7 +29,7 @@ from exactsel.search.events import Explored
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.effort import FEW_PLACES, LOOK_AGAIN, PATIENCE, SubtreeRecord, supports, walk_budget
-from exactsel_certificates.subtree import retrace
+from exactsel_certificates.reference.subtree import retrace
 
 
 def curvature_of(problem):

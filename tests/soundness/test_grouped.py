@@ -29,7 +29,7 @@ from exactsel.solving.settings import DEFAULT_HEURISTICS, Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import container, standalone
 from exactsel_certificates.checking import verify as check
-from exactsel_certificates.formula import bound_at_model, curved_bound
+from exactsel_certificates.reference.bounds import bound_at_model, curved_bound
 
 NEARLY = 1e-7
 

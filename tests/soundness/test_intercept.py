@@ -27,6 +27,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import formula
 from exactsel_certificates.exact import ExactBounds
+from exactsel_certificates.reference import bounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective
 
 LOSSES = ("huber", "logistic")
@@ -185,11 +186,11 @@ class TestKernels:
         for scale in (0.0, 0.01, 1.0, 100.0):
             x = scale * rng.standard_normal(problem.d)
             quick = bound_at_model(problem, state, x)
-            slow = formula.bound_at_model(instance, [], everything, x)
+            slow = bounds.bound_at_model(instance, [], everything, x)
             points = rigorous.at_duals(rigorous.gradients(x[None]))
             safe = float(rigorous.bounds(points, np.zeros(1, dtype=np.intp), np.ones((1, problem.d), np.uint8))[0])
             best = float(exact.at_dual([], everything, exact.dual_vector(x)))
-            room = 1e-9 * (1 + abs(slow)) + 1e3 * formula.rounding_at_model(instance, [], everything, x)
+            room = 1e-9 * (1 + abs(slow)) + 1e3 * bounds.rounding_at_model(instance, [], everything, x)
             for bound in (quick, slow, safe, best):
                 assert not above(bound, case.optimum)
                 assert abs(bound - slow) <= room

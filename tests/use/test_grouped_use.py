@@ -20,7 +20,7 @@ from exactsel.problem.frames import Column
 from exactsel.report.run import run_page
 from exactsel.studies.compare import compare
 from exactsel.studies.heuristics import run as run_heuristic
-from exactsel_certificates import standalone_cli
+from exactsel_certificates.standalone.__main__ import main as check_by_fractions
 
 NAMES = ("north", "south", "east", "age", "a", "b")
 GROUPS = {"region": ["north", "south", "east"], "blood": ["a", 5]}
@@ -369,7 +369,7 @@ def test_the_other_checkers_command(table, tmp_path):
     instance, proof = tmp_path / "t.npz", tmp_path / "t.exsel"
     run("convert", table, instance, "--one-hot", "region,smoker", "-k", "1", "--lam", "0.5")
     assert run("solve", instance, "--quiet", "--proof", proof).return_value == 0
-    assert standalone_cli.main([str(proof), str(instance)]) == 0
+    assert check_by_fractions([str(proof), str(instance)]) == 0
     from exactsel_certificates.__main__ import main as check_by_command
 
     assert check_by_command([str(proof), str(instance)]) == 0

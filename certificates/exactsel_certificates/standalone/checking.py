@@ -1,7 +1,7 @@
-"""A second checker of proof files, from FORMAT.md alone: fractions, no numpy. For small instances.
+"""Whether a file proves its claim about a problem.
 
-It shares no line with the other checker. Bounds are exact rational numbers; only logarithms are rounded, outwards.
-Claims about column subset selection with a scope are beyond it. ``standalone_cli.py`` beside it is its command line.
+Bounds are exact rational numbers; only logarithms are rounded, outwards. Claims about column subset selection with a
+scope are beyond this checker.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from fractions import Fraction as F
 from typing import Any
 
-from exactsel_certificates.standalone_algebra import as_float, semidefinite
-from exactsel_certificates.standalone_domain import Outside, Problem, problem_of
-from exactsel_certificates.standalone_file import FLAGS, Malformed, point, read, regions
-from exactsel_certificates.standalone_polishing import improved
-from exactsel_certificates.standalone_regression import Bound, Regression
-from exactsel_certificates.standalone_selections import Selections
-
-__all__ = ["Beyond", "Malformed", "Regression", "Selections", "check", "problem_hash", "semidefinite"]
+from .algebra import as_float, semidefinite
+from .domain import Outside, Problem, problem_of
+from .file import FLAGS, point, read, regions
+from .polishing import improved
+from .regression import Bound, Regression
+from .selections import Selections
 
 OLD = "the proof is of an older version, which knew weights and intercepts in another way; write it anew."
 

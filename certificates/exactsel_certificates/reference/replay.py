@@ -1,43 +1,51 @@
 """Replay a recorded search: does what it closed cover everything, and does every bound hold?
 
-A search starts from one region, the root (nothing inside, every column a candidate), and its record is a list of
-three kinds of steps:
-
-* :class:`Divided`: a region is replaced by a chain of children; child t puts in the t-th column of the chain and
-  leaves out those before it, ``rest`` leaves out all. Together they hold every model the region holds.
-* :class:`Fixed`: one of the two children a column gives is closed, and the region goes on as the other.
-* :class:`Discarded`: a region is closed.
-
-Whatever is closed, and every region still :class:`Open` at the end, comes with a bound and a witness: what to put into
-:mod:`exactsel_certificates.formula` to get that bound. Nothing in the record is believed but the decisions themselves.
+Nothing in the record (:mod:`exactsel_certificates.reference.record`) is believed but the decisions themselves.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.columns import (
-    ColumnInstance,
-    eigenvalue_bound,
-    rounding_of_eigenvalues,
-    selection_objective,
-)
-from exactsel_certificates.formula import (
-    FloatArray,
-    Instance,
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import FloatArray, Instance, objective
+from exactsel_certificates.reference.bounds import (
     bound_at_model,
     curved_bound,
     dual_bound,
     fit_bound,
-    objective,
     rounding_at_model,
 )
-from exactsel_certificates.subtree import retrace
+from exactsel_certificates.reference.columns import eigenvalue_bound, rounding_of_eigenvalues, selection_objective
+from exactsel_certificates.reference.record import (
+    Curved,
+    Discarded,
+    Divided,
+    Dual,
+    Eigenvalues,
+    Fit,
+    Fixed,
+    Infimum,
+    Model,
+    Open,
+    Record,
+    Step,
+    Walked,
+    Witness,
+)
+from exactsel_certificates.reference.subtree import retrace
+
+__all__ = [  # what a record is written in comes with what reads it
+    "MOST_ROUNDING", "ROOT", "ROUNDING", "AnyInstance", "Curved", "Discarded", "Divided", "Dual", "Eigenvalues", "Fit",
+    "Fixed", "Infimum", "Model", "Open", "Record", "ReplayError", "Report", "Step", "Walked", "Witness",
+    "recomputed_bound", "replay",
+]  # fmt: skip
+
+AnyInstance: TypeAlias = Instance | ColumnInstance
 
 ROOT = 0
 """The number of the root region."""
@@ -51,112 +59,6 @@ MOST_ROUNDING = 1e-6
 
 class ReplayError(Exception):
     """The record does not prove what it claims; the text says in one sentence why not."""
-
-
-class Model(NamedTuple):
-    """A coefficient vector (d,); the gradient of L at Ax is the dual vector."""
-
-    x: FloatArray
-
-
-class Curved(NamedTuple):
-    """A coefficient vector (d,) and the curvature D (d,) for formula (3); quadratic loss."""
-
-    x: FloatArray
-    curvature: FloatArray
-
-
-class Dual(NamedTuple):
-    """A dual vector (n,)."""
-
-    beta: FloatArray
-
-
-class Fit(NamedTuple):
-    """The least-squares fit on the region's columns."""
-
-
-class Eigenvalues(NamedTuple):
-    """The eigenvalues of what the region's S leaves of the matrix (column subset selection)."""
-
-
-class Infimum(NamedTuple):
-    """No objective is negative."""
-
-
-Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum
-
-AnyInstance: TypeAlias = Instance | ColumnInstance
-
-
-class Fixed(NamedTuple):
-    """One child of ``region`` is closed with ``bound``; the region goes on as the other."""
-
-    region: int
-    column: int
-    inside: bool
-    """True: the column is put in, since leaving it out is closed. False: it is left out, putting it in is closed."""
-    bound: float
-    witness: Witness
-
-
-class Divided(NamedTuple):
-    """``region`` is replaced by ``children``, one per column of the chain, and ``rest``."""
-
-    region: int
-    columns: tuple[int, ...]
-    children: tuple[int, ...]
-    rest: int
-
-
-class Discarded(NamedTuple):
-    """``region`` is closed; ``inside`` and ``candidates`` are what the search believed it to be."""
-
-    region: int
-    inside: tuple[int, ...]
-    candidates: tuple[int, ...]
-    bound: float
-    witness: Witness
-
-
-class Open(NamedTuple):
-    """A region nobody has closed, with the bound known for it."""
-
-    region: int
-    inside: tuple[int, ...]
-    candidates: tuple[int, ...]
-    bound: float
-    witness: Witness
-
-
-class Walked(NamedTuple):
-    """``region`` is replaced by the regions a depth-first walk left open; all others it closed (see subtree.py)."""
-
-    region: int
-    inside: tuple[int, ...]
-    candidates: tuple[int, ...]
-    moves: tuple[int, ...]
-    dropped: float
-    """Claimed: a bound of every region the walk closed."""
-    open_regions: tuple[int, ...]
-    curvature: FloatArray | None
-
-
-Step: TypeAlias = Fixed | Divided | Discarded | Walked
-
-
-@dataclass(frozen=True)
-class Record:
-    """A whole search: its steps in order, what was left open, and what is claimed."""
-
-    steps: tuple[Step, ...]
-    open_regions: tuple[Open, ...]
-    lower: float
-    """Claimed: no model has a smaller objective."""
-    upper: float
-    """Claimed: the objective of ``coef``."""
-    coef: FloatArray
-    """(d,) the best model found; for column subset selection 1 at each chosen column and 0 elsewhere."""
 
 
 class Report(NamedTuple):

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel_certificates.formula import FloatArray, Instance, curved_bound, fit_bound, least_squares
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.reference.bounds import curved_bound, fit_bound, least_squares
 
 BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN = 0, 1, 2, 3, 4
 

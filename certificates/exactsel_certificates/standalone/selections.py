@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction as F
 
-from exactsel_certificates.standalone_algebra import Matrix, dot, near, positives, solve
+from .algebra import Matrix, dot, near, positives, solve
 
 STEPS = 44
 """Binary digits an eigenvalue is found to."""

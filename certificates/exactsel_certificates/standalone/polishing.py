@@ -11,9 +11,9 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction as F
 from typing import NamedTuple
 
-from exactsel_certificates.standalone_algebra import Matrix, dot, near, root, solve
-from exactsel_certificates.standalone_regression import Regression
-from exactsel_certificates.standalone_rows import intercept
+from .algebra import Matrix, dot, near, root, solve
+from .regression import Regression
+from .rows import intercept
 
 STEPS = 16
 BITS = 200

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction as F
 
-from exactsel_certificates.standalone_algebra import as_float, near
+from .algebra import as_float, near
 
 DIGITS = Context(prec=50)
 

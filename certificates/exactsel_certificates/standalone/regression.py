@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction as F
 
-from exactsel_certificates.standalone_algebra import Matrix, dot, inverse_root, near, root, solve
-from exactsel_certificates.standalone_rows import entropy, intercept, logistic, shares, slopes
+from .algebra import Matrix, dot, inverse_root, near, root, solve
+from .rows import entropy, intercept, logistic, shares, slopes
 
 RADIUS = 10**6
 
