@@ -17,7 +17,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.grouped import apg_grouped
 from exactsel.kernels.node import empty_answers
-from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
 
@@ -32,8 +32,8 @@ class GroupedBound(AcceleratedGradientBound):
     family = "grouped"
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
-        """Bind to a ``GroupedProblem`` with lam > 0, or of quadratic loss and independent columns."""
-        if not isinstance(problem, GroupedProblem):
+        """Bind to a problem of groups with lam > 0, or of quadratic loss and independent columns."""
+        if problem.family != self.family:
             raise UnsupportedError(f"the bound '{self.name}' is for problems with --groups; use --bound auto.")
         inner, curvature = problem.inner, None
         if self.curvature and inner.is_quadratic and affordable(inner.d, options.seconds) is not None:
@@ -50,7 +50,7 @@ class PreparedGrouped:
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(
-        self, solver: GroupedBound, problem: GroupedProblem, options: BoundOptions, curvature: FloatArray | None
+        self, solver: GroupedBound, problem: Problem, options: BoundOptions, curvature: FloatArray | None
     ) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
         inner = problem.inner
@@ -76,7 +76,7 @@ class PreparedGrouped:
         target = cutoff if options.force_quit else np.inf
         with loss_session(inner.loss), parallel_section(options.threads):
             apg_grouped(
-                inner.row_loss, self._data, problem.spans, self._lam, problem.k, self.rules,
+                inner.row_loss, self._data, problem.units.spans, self._lam, problem.k, self.rules,
                 states, starts, target, known, options.stop, answers, points,
             )  # fmt: skip
         # Lengths of groups are in the kernel's variables; that is good enough for what they are for: to branch.

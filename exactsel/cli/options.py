@@ -269,7 +269,7 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     log = ProgressLog(sys.stderr, arguments["log_interval"])
     stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
     log.begin(problem, __version__, stop)
-    loss = getattr(problem, "loss", None)
+    loss = None if problem.objective is None else problem.objective.loss
     if ENABLED and loss is not None and not type(loss).__module__.startswith("exactsel."):
         log.note(f"compiling kernels for {loss.name} loss (in every process, as it is not built in) ...")
     elif not kernels_are_cached():

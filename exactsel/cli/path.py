@@ -68,7 +68,7 @@ def command(
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     if k_max is not None:
-        sizes = list(range(max(1, len(getattr(problem, "must_have", ()))), k_max + 1))
+        sizes = list(range(max(1, len(problem.units.must_have)), k_max + 1))
     check_target(plot)
     style = None if plot is None else _style(plot)
     validation = None if folds is None else _folds_of(problem, folds, arguments)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from exactsel import registry
 from exactsel.errors import InputError
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.problem.frames import frame_matrix
 from exactsel.types import FloatArray
 from exactsel_certificates.prepared import weighted_median
 
@@ -60,6 +61,19 @@ def checked_vector(y: ArrayLike) -> FloatArray:
             f"rescale y."
         )
     return vector
+
+
+def checked_data(
+    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None
+) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
+    """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
+    given, names = frame_matrix(A, names)
+    matrix, target = checked_matrix(given), checked_vector(y)
+    if matrix.shape[0] != target.size:
+        raise InputError(
+            f"A has {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
+        )
+    return np.ascontiguousarray(matrix.T), target, names
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -163,23 +177,7 @@ def checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None
     return checked
 
 
-def checked_demands(
-    must_have: Sequence[int | str], must_not: Sequence[int | str], names: tuple[str, ...] | None, d: int, k: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The columns every model holds and those none may hold, ascending."""
-    inside, outside = (
-        tuple(sorted({_column(entry, names, d, which) for entry in given}))
-        for given, which in ((must_have, "must_have"), (must_not, "must_not"))
-    )
-    both = sorted({*inside} & {*outside})
-    if both:
-        raise InputError(f"column {both[0]} is in must_have and in must_not; leave it in one of them.")
-    if len(inside) > k:
-        raise InputError(f"must_have names {len(inside)} columns, but k is {k}; raise k or name at most {k}.")
-    return inside, outside
-
-
-def _column(entry: int | str, names: tuple[str, ...] | None, d: int, which: str) -> int:
+def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which: str) -> int:
     """The number of a column given by number or name; a text that is no name but reads as a number is one."""
     single = _single(entry)
     if isinstance(entry, str):

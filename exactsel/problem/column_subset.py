@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 
 from exactsel.algebra.projection import unexplained
 from exactsel.algebra.threads import one_thread
-from exactsel.kernels.node import FREE
-from exactsel.problem.checks import checked_k, checked_matrix, checked_names
+from exactsel.problem.checks import checked_k, checked_matrix
 from exactsel.problem.fit import Selection
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.identity import data_hash
+from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
 
 _DATA_ONLY = ("squared_norm", "gram", "reduced")
@@ -53,15 +53,23 @@ class ColumnSubsetProblem:
     family = "css"
     infimum = 0.0
     """No selection leaves less than nothing unexplained."""
+    objective: None = None
+    """A selection has no coefficients."""
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
         given, feature_names = frame_matrix(A, feature_names)
         self.AT: FloatArray = np.ascontiguousarray(checked_matrix(given).T)
         """The transposed data (d, n), so that a column of A is contiguous; read-only."""
         self.d, self.n = self.AT.shape
-        self.k = checked_k(k, self.d)
-        self.feature_names = checked_names(feature_names, self.d)
         self.AT.flags.writeable = False
+        self._settle(checked_k(k, self.d), Units.of(self.d, feature_names, (), ()))
+
+    def _settle(self, k: int, units: Units) -> None:
+        """Store what is not data, and freeze."""
+        self.k = k
+        self.units = units
+        """Columns, chosen one by one."""
+        self.feature_names = units.names
         self._frozen = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -130,7 +138,10 @@ class ColumnSubsetProblem:
     @property
     def root_state(self) -> StateArray:
         """Nothing is decided before the search begins."""
-        return np.full(self.d, FREE, dtype=np.int8)
+        return self.units.root_state
+
+    def solved_from_data(self, state: StateArray, allowed: IntArray) -> None:
+        """The kernels' bounds of selections are as sharp as the data allow."""
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
@@ -141,13 +152,12 @@ class ColumnSubsetProblem:
 
     def replace(self, **changes: Any) -> ColumnSubsetProblem:
         """A copy with k or feature_names changed; what was worked out from the matrix is kept."""
-        arguments = {"k": self.k, "feature_names": self.feature_names, **changes}
+        k = checked_k(changes.pop("k", self.k), self.d)
+        named = {name: changes.pop(name) for name in ("feature_names",) if name in changes}
+        if changes:
+            raise TypeError(f"ColumnSubsetProblem has no argument {next(iter(changes))!r}")
         replaced = ColumnSubsetProblem.__new__(ColumnSubsetProblem)
         same = ("AT", "n", "d", *(name for name in _DATA_ONLY if name in self.__dict__))
         replaced.__dict__.update({name: self.__dict__[name] for name in same})
-        replaced.k = checked_k(arguments.pop("k"), self.d)
-        replaced.feature_names = checked_names(arguments.pop("feature_names"), self.d)
-        if arguments:
-            raise TypeError(f"ColumnSubsetProblem has no argument {next(iter(arguments))!r}")
-        replaced._frozen = True
+        replaced._settle(k, self.units.replace(**named))
         return replaced

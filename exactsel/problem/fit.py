@@ -13,7 +13,7 @@ from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from exactsel.problem.regression import Problem
+    from exactsel.problem.objective import Objective
 
 GRADIENT_TOLERANCE = 1e-10
 """Times the problem's gradient scale: the gradient norm at which a support counts as solved."""
@@ -48,39 +48,39 @@ class Selection(Fit):
         return tuple(int(j) for j in self.columns)
 
 
-def fit_support(problem: Problem, columns: IntArray) -> Fit:
+def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 ||grad P(0)||.
 
     Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm
     solution for lam = 0). Where rounding makes the tolerance unreachable the best point found is returned and
     ``gradient_norm`` says so.
     """
-    tolerance = 0.1 * GRADIENT_TOLERANCE * problem.gradient_scale
-    compact, z = np.zeros(columns.size), np.zeros(problem.n)
-    with loss_session(problem.loss):
-        newton_refit(problem.row_loss, problem.AT, problem.y, problem.lam, columns, tolerance, compact, z)
-    best = _as_fit(problem, columns, compact)
+    tolerance = 0.1 * GRADIENT_TOLERANCE * objective.gradient_scale
+    compact, z = np.zeros(columns.size), np.zeros(objective.n)
+    with loss_session(objective.loss):
+        newton_refit(objective.row_loss, objective.AT, objective.y, objective.lam, columns, tolerance, compact, z)
+    best = _as_fit(objective, columns, compact)
     if best.gradient_norm > 10.0 * tolerance:
-        for candidate in (_orthogonal_fit(problem, columns), _robust_newton(problem, columns, compact)):
+        for candidate in (_orthogonal_fit(objective, columns), _robust_newton(objective, columns, compact)):
             if candidate is not None and candidate.gradient_norm < best.gradient_norm:
                 best = candidate
     return best
 
 
-def _as_fit(problem: Problem, columns: IntArray, compact: FloatArray) -> Fit:
-    coef = np.zeros(problem.d)
-    coef[columns] = np.where(problem.norms[columns] > 0, compact, 0.0)  # an empty column can only gather noise
-    return Fit(columns, coef, problem.objective(coef), float(np.linalg.norm(problem.gradient(coef, columns))))
+def _as_fit(objective: Objective, columns: IntArray, compact: FloatArray) -> Fit:
+    coef = np.zeros(objective.d)
+    coef[columns] = np.where(objective.norms[columns] > 0, compact, 0.0)  # an empty column can only gather noise
+    return Fit(columns, coef, objective(coef), float(np.linalg.norm(objective.gradient(coef, columns))))
 
 
-def _orthogonal_fit(problem: Problem, columns: IntArray) -> Fit | None:
+def _orthogonal_fit(objective: Objective, columns: IntArray) -> Fit | None:
     """Quadratic loss by a singular value decomposition of the (ridge-augmented) columns, refined once."""
-    if not problem.is_quadratic:
+    if not objective.is_quadratic:
         return None
-    A, y = problem.reduced
+    A, y = objective.reduced
     matrix, target = A[:, columns], y
-    if problem.lam > 0:
-        matrix = np.vstack([matrix, np.sqrt(problem.lam) * np.eye(columns.size)])
+    if objective.lam > 0:
+        matrix = np.vstack([matrix, np.sqrt(objective.lam) * np.eye(columns.size)])
         target = np.concatenate([y, np.zeros(columns.size)])
     # Unit columns, so that a badly scaled column is not mistaken for a dependent one.
     scale = np.linalg.norm(matrix, axis=0)
@@ -89,26 +89,26 @@ def _orthogonal_fit(problem: Problem, columns: IntArray) -> Fit | None:
     for _ in range(2):
         residual = target - matrix @ compact
         compact = compact + np.linalg.lstsq(matrix / scale, residual, rcond=1e-13)[0] / scale
-    return _as_fit(problem, columns, compact)
+    return _as_fit(objective, columns, compact)
 
 
-def _robust_newton(problem: Problem, columns: IntArray, start: FloatArray) -> Fit | None:
+def _robust_newton(objective: Objective, columns: IntArray, start: FloatArray) -> Fit | None:
     """Newton steps from least-squares solutions of the scaled system, for Hessians Cholesky rejects."""
-    if problem.is_quadratic or not np.all(np.isfinite(start)):
+    if objective.is_quadratic or not np.all(np.isfinite(start)):
         return None
-    A = problem.A[:, columns]
-    best = _as_fit(problem, columns, start)
-    b, weights = np.empty(problem.n), np.empty(problem.n)
+    A = objective.A[:, columns]
+    best = _as_fit(objective, columns, start)
+    b, weights = np.empty(objective.n), np.empty(objective.n)
     for _ in range(50):
         z = A @ best.coef[columns]
-        loss_gradient(problem.row_loss, z, problem.y, b)
-        loss_curvature(problem.row_loss, z, problem.y, weights)
-        gradient = A.T @ b + problem.lam * best.coef[columns]
-        middle = np.average(A, axis=0, weights=weights) if problem.intercept and np.any(weights) else 0.0
-        hessian = ((A - middle).T * weights) @ (A - middle) + problem.lam * np.eye(columns.size)
+        loss_gradient(objective.row_loss, z, objective.y, b)
+        loss_curvature(objective.row_loss, z, objective.y, weights)
+        gradient = A.T @ b + objective.lam * best.coef[columns]
+        middle = np.average(A, axis=0, weights=weights) if objective.intercept and np.any(weights) else 0.0
+        hessian = ((A - middle).T * weights) @ (A - middle) + objective.lam * np.eye(columns.size)
         scale = np.sqrt(np.diag(hessian))
         step = np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=None)[0] / scale
-        trials = (_as_fit(problem, columns, best.coef[columns] - 0.5**halvings * step) for halvings in range(30))
+        trials = (_as_fit(objective, columns, best.coef[columns] - 0.5**halvings * step) for halvings in range(30))
         better = next((t for t in trials if t.value < best.value or t.gradient_norm < 0.5 * best.gradient_norm), None)
         if better is None:
             return best

@@ -6,20 +6,34 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from exactsel.problem.fit import Fit
+from exactsel.problem.objective import Objective
+from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
 
 
 class SubsetProblem(Protocol):
-    """Choose at most k of d columns, or of d groups of columns: :class:`exactsel.Problem`,
-    :class:`exactsel.ColumnSubsetProblem` and :class:`exactsel.GroupedProblem` are the families.
+    """Choose at most k of d units, which are columns or groups of columns: :class:`exactsel.Problem` and
+    :class:`exactsel.ColumnSubsetProblem`.
     """
 
     family: str
-    """``regression``, ``css`` or ``grouped``: which bounds and heuristics can serve it."""
+    """``regression``, ``css`` or ``grouped``: which bounds and heuristics can serve it, and how people call it."""
+    units: Units
+    """What is chosen, and what is demanded of the choice."""
     n: int
     d: int
     k: int
     feature_names: tuple[str, ...] | None
+
+    @property
+    def objective(self) -> Objective | None:
+        """What is minimised over coefficients; None where a model has none (column subset selection)."""
+        ...
+
+    @property
+    def A(self) -> FloatArray:
+        """The data (n, columns), read-only."""
+        ...
 
     @property
     def infimum(self) -> float:
@@ -52,6 +66,13 @@ class SubsetProblem(Protocol):
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """Objectives of many supports (rows padded with -1), quick rather than exact; nan where that fails."""
+        ...
+
+    def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
+        """A bound of a convex region, whose models may have the units ``allowed``, and the model that proves it.
+
+        None where the data say no more than the kernels do.
+        """
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.problem.frames import frame_matrix
-from exactsel.problem.preparing import Preparation
+from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 
 
@@ -24,14 +24,14 @@ class Model:
     """None where the problem has none."""
 
     @classmethod
-    def of(cls, problem: Any, coef: FloatArray) -> Model | None:
+    def of(cls, problem: SubsetProblem, coef: FloatArray) -> Model | None:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        preparation: Preparation | None = getattr(problem, "preparation", None)
-        if preparation is None:
+        preparation = None if problem.objective is None else problem.objective.preparation
+        if problem.objective is None or preparation is None:
             return cls(coef, None)
-        undone, intercept = problem.as_given(coef)
+        undone, intercept = problem.objective.as_given(coef)
         return cls(undone, intercept if preparation.centred else None)
 
     def predict(self, A: Any) -> FloatArray:

@@ -17,9 +17,7 @@ from exactsel._jit import loss_session
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.problem.fit import Fit
-from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import Statement, SubsetProblem
-from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
@@ -34,23 +32,23 @@ def statement_of(problem: SubsetProblem) -> Statement:
     try:
         instance = instance_of(problem)
     except UnsupportedError:
-        return _Unchecked(problem)
+        return _Unchecked(problem.objective)
     if isinstance(instance, ColumnInstance):
         return _Selection(instance)
-    return _Regression(problem, instance)
+    return _Regression(problem.objective, instance)
 
 
 class _Regression:
     """A problem the checker knows: what is said is what the checker works out."""
 
-    def __init__(self, problem: Any, instance: Instance) -> None:
-        self._problem, self._instance = problem, instance
+    def __init__(self, objective: Any, instance: Instance) -> None:
+        self._objective, self._instance = objective, instance
         if isinstance(instance, GivenInstance):
-            instance.take(problem.preparation.made)
+            instance.take(objective.preparation.made)
 
     def upper(self, fit: Fit) -> float:
         coef = fit.coef
-        return self.upper_of(self._problem.as_given(coef)[0] if isinstance(self._instance, GivenInstance) else coef)
+        return self.upper_of(self._objective.as_given(coef)[0] if isinstance(self._instance, GivenInstance) else coef)
 
     def upper_of(self, coef: FloatArray) -> float:
         return objective_above(self._instance, coef)
@@ -91,16 +89,16 @@ class _Unchecked:
     What is said is about the numbers searched: what scaling rounds is not accounted for with a loss of one's own.
     """
 
-    def __init__(self, problem: Any) -> None:
-        self._problem = problem
+    def __init__(self, objective: Any) -> None:
+        self._objective = objective
 
     def upper(self, fit: Fit) -> float:
         return self._enlarged(fit.value, fit.coef)
 
     def upper_of(self, coef: FloatArray) -> float:
-        made = getattr(self._problem, "preparation", None)
+        made = self._objective.preparation
         searched = coef if made is None else coef * made.scale
-        return self._enlarged(self._problem.objective(searched), searched)
+        return self._enlarged(self._objective(searched), searched)
 
     def lower(self, bound: float, upper: float, scope: str) -> float:
         return min(bound, upper)
@@ -109,15 +107,16 @@ class _Unchecked:
         return value
 
     def _enlarged(self, value: float, coef: FloatArray) -> float:
-        inner = self._problem.inner if isinstance(self._problem, GroupedProblem) else self._problem
-        if not isinstance(inner, Problem) or not math.isfinite(value):
+        objective = self._objective
+        if not math.isfinite(value):
             return value
         used = np.flatnonzero(coef)
-        z, slopes = coef[used] @ inner.AT[used], np.empty(inner.n)
-        with loss_session(inner.loss):
-            loss_gradient(inner.row_loss, z, inner.y, slopes)
-        off = (used.size + 4) * UNIT * (np.abs(coef[used]) @ np.abs(inner.AT[used])) + 2 * UNIT * np.abs(inner.y)
-        rounding = float(np.abs(slopes) @ off + 0.5 * inner.loss.smoothness * (off @ off))
+        z, slopes = coef[used] @ objective.AT[used], np.empty(objective.n)
+        with loss_session(objective.loss):
+            loss_gradient(objective.row_loss, z, objective.y, slopes)
+        off = (used.size + 4) * UNIT * (np.abs(coef[used]) @ np.abs(objective.AT[used]))
+        off += 2 * UNIT * np.abs(objective.y)
+        rounding = float(np.abs(slopes) @ off + 0.5 * objective.loss.smoothness * (off @ off))
         return float(
-            value + 1.01 * rounding + (inner.n + used.size + 32) * UNIT * (abs(value) + np.abs(slopes) @ np.abs(z))
+            value + 1.01 * rounding + (objective.n + used.size + 32) * UNIT * (abs(value) + np.abs(slopes) @ np.abs(z))
         )

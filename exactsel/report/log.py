@@ -16,7 +16,6 @@ import numpy as np
 from exactsel.plain import escaped
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
-from exactsel.problem.regression import Problem
 from exactsel.report.terminal import fitting, terminal_width
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
@@ -100,11 +99,12 @@ class ProgressLog:
 
 def lacks_intercept(problem: SubsetProblem) -> bool:
     """Whether this looks like a regression whose intercept has been forgotten."""
-    if not isinstance(problem, Problem) or not problem.is_quadratic:
+    objective = problem.objective
+    if objective is None or problem.units.grouped or not objective.is_quadratic:
         return False
-    prepared = problem.preparation is not None and problem.preparation.centred
-    constant = bool(np.any(np.ptp(problem.AT, axis=1) == 0))  # one of these may serve as an intercept
-    return not (prepared or constant) and bool(abs(problem.y.mean()) > problem.y.std())
+    prepared = objective.preparation is not None and objective.preparation.centred
+    constant = bool(np.any(np.ptp(objective.AT, axis=1) == 0))  # one of these may serve as an intercept
+    return not (prepared or constant) and bool(abs(objective.y.mean()) > objective.y.std())
 
 
 def _count(problem: SubsetProblem) -> str:

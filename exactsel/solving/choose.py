@@ -8,7 +8,6 @@ from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
 from exactsel.solving.settings import Settings
 
 
@@ -37,7 +36,8 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
             f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
             f"use --bound auto."
         )
-    plain = not isinstance(problem, Problem) or problem.row_loss is problem.loss
+    objective = problem.objective
+    plain = objective is None or problem.units.grouped or objective.row_loss is objective.loss
     if not plain and not getattr(solver, "adjusted_rows", False):
         raise UnsupportedError(
             f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
@@ -47,11 +47,13 @@ def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> An
 
 def _default_bound(problem: SubsetProblem, seconds: float | None) -> str:
     """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
-    if not isinstance(problem, Problem):
-        return "eigenvalue" if problem.family == "css" else "grouped"
-    if problem.lam > 0:
+    objective = problem.objective
+    if objective is None or problem.units.grouped:
+        return "eigenvalue" if objective is None else "grouped"
+    if objective.lam > 0:
         return "apg"
-    curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
+    n, d = objective.n, objective.d
+    curved = d < n and affordable(d, seconds) and has_curvature(objective.hessian, n)
     return "apg" if curved else "fit"
 
 

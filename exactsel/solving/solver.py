@@ -28,7 +28,6 @@ from exactsel.observers.trace import Trace
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
-from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.engine import Limits, search
@@ -178,7 +177,7 @@ class Search:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         settings = self.settings
         wanted = settings.subtrees and settings.bound == "auto" and self._tree.fixes
-        if not (wanted and isinstance(self.problem, Problem) and SubtreeWalker.serves(self.problem)):
+        if not (wanted and SubtreeWalker.serves(self.problem)):
             return None
         if self._solver.name == "fit":
             dependent = DependentWalker.of(self.problem, options)
@@ -194,7 +193,8 @@ class Search:
         settings, problem = self.settings, self.problem
         default = settings.bound == "auto" and settings.frontier == "best-first" and self._branching.name == "half"
         wanted = settings.subtrees and default and self._tree.name == "binary"
-        if not wanted or not isinstance(problem, Problem) or problem.is_quadratic:
+        objective = problem.objective
+        if not wanted or objective is None or objective.is_quadratic or problem.units.grouped:
             return None
         return Subsearcher(cast(Relaxation, self._bound), options) if Subsearcher.serves(self._bound) else None
 

@@ -18,10 +18,8 @@ from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name
 from exactsel.interrupts import half_written
 from exactsel.plain import finite
-from exactsel.problem.grouped import GroupedProblem, units_called
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
-from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Tolerance, relative_gap, resolution
 from exactsel.solving.result import Claim, Readable, Result, claim_of
@@ -143,11 +141,11 @@ def certify(
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
     if coef is not None:
-        if not isinstance(problem, Problem | GroupedProblem):
+        if problem.objective is None:
             raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-        given, made = checked_coef(problem, coef), problem.preparation
+        given, made = checked_coef(problem, coef), problem.objective.preparation
         vector = given if made is None else given * made.scale
-        columns, value = _units(problem, np.flatnonzero(given).tolist()), statement_of(problem).upper_of(given)
+        columns, value = problem.units.units_of(np.flatnonzero(given)), statement_of(problem).upper_of(given)
     else:
         columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
@@ -205,13 +203,6 @@ def _delivered(result: Result, target: Any) -> Result:
     return replace(result, proof=str(target))
 
 
-def _units(problem: Problem | GroupedProblem, columns: Sequence[int]) -> tuple[int, ...]:
-    """What some columns belong to: themselves, or their groups."""
-    if isinstance(problem, GroupedProblem):
-        return tuple(sorted({int(problem.unit_of[j]) for j in columns}))
-    return tuple(columns)
-
-
 def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[int, ...]:
     """Column numbers of a support given as numbers, as feature names or as a boolean mask; of groups likewise, for
     which the names of their columns will do too.
@@ -221,8 +212,7 @@ def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[
         if mask.shape != (problem.d,):
             raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
         return tuple(int(j) for j in np.flatnonzero(mask))
-    numbers = tuple(_column_number(problem, name) for name in names)
-    return tuple(dict.fromkeys(numbers)) if isinstance(problem, GroupedProblem) else numbers
+    return problem.units.chosen(_column_number(problem, name) for name in names)
 
 
 def _column_number(problem: SubsetProblem, name: int | str) -> int:
@@ -232,10 +222,8 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
             return operator.index(name)
         except TypeError:
             pass
-    if isinstance(problem, GroupedProblem):
-        what, found = "group or column", units_called(problem, str(name))
-    else:
-        what, found = "column", [j for j, known in enumerate(problem.feature_names or ()) if known == name]
+    units = problem.units
+    found = units.called(name) if isinstance(name, str) else []
     if len(found) > 1:
         raise InputError(f"{len(found)} columns are called '{name}'; give the column's number, from 0.")
     if found:
@@ -244,7 +232,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         return int(name if isinstance(name, str) else "")
     except ValueError:
         raise InputError(
-            f"there is no {what} called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
+            f"there is no {units.named_thing} called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
         ) from None
 
 
@@ -253,9 +241,8 @@ def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | 
     fitted = _from_model(candidate)
     if fitted is not None:
         support, coef = fitted
-        foreign = support is not None and not hasattr(candidate, "support")
-        if support is not None and foreign and isinstance(problem, GroupedProblem):
-            return _units(problem, support), None  # an estimator speaks of columns
+        if support is not None and not hasattr(candidate, "support"):
+            return problem.units.units_of(support), None  # an estimator speaks of columns
         return support, coef
     values = np.asarray(candidate)
     if values.ndim != 1:
@@ -284,11 +271,11 @@ def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None
     return None, coef.reshape(-1)
 
 
-def checked_coef(problem: Problem | GroupedProblem, coef: ArrayLike) -> FloatArray:
+def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     """A coefficient vector of this problem with at most k non-zero entries (on at most k groups); :class:`InputError`
     otherwise.
     """
-    d = problem.inner.d if isinstance(problem, GroupedProblem) else problem.d
+    d = problem.units.columns
     try:
         vector = np.asarray(coef).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
@@ -297,5 +284,5 @@ def checked_coef(problem: Problem | GroupedProblem, coef: ArrayLike) -> FloatArr
         raise InputError(f"{vector.size} coefficients were given for {d} columns; give one per column.")
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
-    given_support(_units(problem, np.flatnonzero(vector).tolist()), problem)
+    given_support(problem.units.units_of(np.flatnonzero(vector)), problem)
     return vector

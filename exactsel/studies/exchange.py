@@ -44,7 +44,7 @@ class Neighbourhood:
 
 def demands(problem: SubsetProblem) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Columns every model of the problem must hold, and columns none may hold."""
-    return tuple(getattr(problem, "must_have", ())), tuple(getattr(problem, "must_not", ()))
+    return problem.units.must_have, problem.units.must_not
 
 
 def neighbourhood(

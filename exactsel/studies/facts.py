@@ -14,7 +14,6 @@ from exactsel.data.instance import Instance
 from exactsel.errors import InputError
 from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.solver import solve
@@ -50,7 +49,7 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
     }  # fmt: skip
 
 
-def group_facts(problem: GroupedProblem) -> dict[str, Any]:
+def group_facts(problem: Problem) -> dict[str, Any]:
     """How many groups there are to choose from; what is said of single columns elsewhere is replaced."""
     largest = max(len(columns) for columns in problem.groups)
     return {
@@ -81,7 +80,7 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
     bound = result.settings["bound"]
     prepared = registry.load("bounds", bound)().prepare(problem, BoundOptions(seconds=seconds))
     curvature = getattr(prepared, "curvature", None)
-    ridge = getattr(problem, "lam", None) if bound != "fit" else None
+    ridge = None if problem.objective is None or bound == "fit" else problem.objective.lam
     return {
         "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_rel_gap": finite(result.rel_gap),
         "root_found_by": result.source, "bound": bound,

@@ -10,7 +10,6 @@ from typing import Any
 from exactsel.errors import InputError
 from exactsel.plain import Json
 from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.result import Result, Termination
@@ -68,7 +67,7 @@ class SolutionPath(Json):
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem | GroupedProblem,
+    problem: Problem | ColumnSubsetProblem,
     ks: Iterable[int] | None = None,
     lams: Iterable[float] | None = None,
     *,
@@ -113,13 +112,13 @@ def solve_path(
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     if near is not None:
         check_near(near, cap)
-    smallest = max(1, len(getattr(problem, "must_have", ())))
+    smallest = max(1, len(problem.units.must_have))
     sizes = sorted({min(k, problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
     weights: list[float | None] = [None]
     if lams is not None:
-        if not isinstance(problem, Problem | GroupedProblem):
+        if problem.objective is None:
             raise InputError("column subset selection has no lam; leave lams out.")
         weights = [*sorted({*lams}, reverse=True)] or [None]
     made = SolutionPath((), None if near is None else (), near)

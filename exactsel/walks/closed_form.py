@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, scratch_space, walk_subtrees
 from exactsel.kernels.subtree_fit import QuadraticData
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -72,9 +74,11 @@ class SubtreeWalker:
         return scratch_space(self.d, min(self._options.threads, available_threads()))
 
     @staticmethod
-    def serves(problem: object) -> bool:
-        """Whether subtrees of this problem can be walked at all."""
-        return isinstance(problem, Problem) and problem.is_quadratic and problem.d <= LARGEST and problem.k > 0
+    def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
+        """Whether subtrees of this problem can be walked at all: the columns of quadratic loss, one by one."""
+        objective = problem.objective
+        closed = objective is not None and objective.is_quadratic and not problem.units.grouped
+        return closed and problem.d <= LARGEST and problem.k > 0
 
     def explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
         """Walk the subtree of each node, up to ``budget`` nodes each.

@@ -12,16 +12,16 @@ from exactsel_heuristics._scoring import IMPROVEMENT, padded
 from exactsel_heuristics.base import Context, Proposal
 
 if TYPE_CHECKING:
-    from exactsel.problem.grouped import GroupedProblem
+    from exactsel.problem.regression import Problem
 
 REFITS_AT_ONCE = 64
 """Refits between two questions whether to stop."""
 
 
-def forward_groups(problem: GroupedProblem, context: Context) -> Proposal:
+def forward_groups(problem: Problem, context: Context) -> Proposal:
     """Starting from the empty model, add the group whose refit lowers the objective most, up to k times."""
     chosen: list[int] = []
-    value = problem.objective(np.zeros(problem.inner.d))
+    value = problem.objective(np.zeros(problem.units.columns))
     decrease, evaluations = IMPROVEMENT * abs(value), 0
     while len(chosen) < problem.k and not context.should_stop():
         candidates = [g for g in range(problem.d) if g not in chosen]
@@ -35,12 +35,12 @@ def forward_groups(problem: GroupedProblem, context: Context) -> Proposal:
     return Proposal.of(chosen, evaluations)
 
 
-def swap_groups(problem: GroupedProblem, context: Context, max_passes: int) -> Proposal:
+def swap_groups(problem: Problem, context: Context, max_passes: int) -> Proposal:
     """Exchange one group for another, or add one while there is room, as long as an exact refit confirms a gain."""
     start = forward_groups(problem, context) if context.start is None else Proposal.of(context.start, 0)
     chosen, evaluations = start.support, start.evaluations + 1
     value = problem.fit(chosen).value
-    decrease = IMPROVEMENT * abs(problem.objective(np.zeros(problem.inner.d)))
+    decrease = IMPROVEMENT * abs(problem.objective(np.zeros(problem.units.columns)))
     for _ in range(max_passes):
         if context.should_stop():
             break
@@ -59,9 +59,7 @@ def swap_groups(problem: GroupedProblem, context: Context, max_passes: int) -> P
     return Proposal.of(chosen, evaluations)
 
 
-def _evaluate(
-    problem: GroupedProblem, supports: Sequence[Sequence[int]], should_stop: Callable[[], bool]
-) -> FloatArray:
+def _evaluate(problem: Problem, supports: Sequence[Sequence[int]], should_stop: Callable[[], bool]) -> FloatArray:
     """Objectives of sets of groups; inf where columns are numerically dependent, and for what was not reached."""
     values = np.full(len(supports), np.inf)
     for first in range(0, len(supports), REFITS_AT_ONCE):

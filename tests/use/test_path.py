@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.errors import InputError
+from exactsel.problem.objective import Objective
 from exactsel.report.path import path_table
 from exactsel.report.terminal import fitting, terminal_width
 from exactsel.studies.criteria import Compared
@@ -76,10 +77,10 @@ def test_what_depends_on_the_data_alone_is_shared(problem):
 
 def test_a_path_works_out_once_what_depends_on_the_data_alone(problem, monkeypatch):
     made = []
-    original = Problem.__dict__["gram"].func
-    counted = cached_property(lambda self: made.append(self.k) or original(self))
-    counted.__set_name__(Problem, "gram")
-    monkeypatch.setattr(Problem, "gram", counted)
+    original = Objective.__dict__["gram"].func
+    counted = cached_property(lambda self: made.append(self.lam) or original(self))
+    counted.__set_name__(Objective, "gram")
+    monkeypatch.setattr(Objective, "gram", counted)
     solve_path(problem.replace(), threads=1)
     assert len(made) == 1
 

@@ -1,0 +1,237 @@
+"""Groups of columns as units: what somebody calls a group, checked, numbered and named.
+
+Groups are numbered from 0 in the order of their first columns; a column that no group names is a group of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.kernels.grouped import Groups
+from exactsel.kernels.node import IN, OUT
+from exactsel.problem.fit import Fit
+from exactsel.problem.units import Units
+from exactsel.types import IntArray, StateArray
+
+GroupSpec = Mapping[str, Sequence[int | str]] | Sequence[Any]
+"""Names of groups with their columns, or one label per column (columns of equal label are a group)."""
+
+
+@dataclass(frozen=True)
+class GroupedFit(Fit):
+    """A minimiser on the columns of some groups: ``columns`` are numbers of groups, ``coef`` is one per column."""
+
+    unit_of: IntArray
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """Groups with a non-zero coefficient, ascending."""
+        return tuple(int(g) for g in np.unique(self.unit_of[np.flatnonzero(self.coef)]))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedUnits(Units):
+    """Groups of columns, a column on its own being one as well. Made by :meth:`of_columns`, which checks."""
+
+    named: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The groups people named, each with its columns ascending."""
+
+    grouped: ClassVar[bool] = True
+    noun: ClassVar[str] = "group"
+    named_thing: ClassVar[str] = "group or column"
+
+    @classmethod
+    def of_columns(
+        cls, columns: Units, groups: GroupSpec, must_have: Sequence[int | str] = (), must_not: Sequence[int | str] = ()
+    ) -> Units:
+        """Columns put in groups, with further demands; what was demanded of a column is demanded of its group.
+
+        Raises
+        ------
+        InputError
+            For an unknown column, a column in two groups, an empty group, a group called like a column outside it, or
+            columns under a constraint.
+        """
+        if columns.constraint is not None:
+            raise InputError("these columns are under a constraint, which groups do not know; leave one of them out.")
+        made = cls(columns.columns, columns.column_names, named=_named_groups(groups, columns))
+        inside, outside = (
+            [*made.units_of(columns.columns_of(own)), *given]
+            for own, given in ((columns.must_have, must_have), (columns.must_not, must_not))
+        )
+        return made.demanding(inside, outside)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of every group, columns on their own included."""
+        return _partition(self.named, self.columns)
+
+    @property
+    def d(self) -> int:
+        """Number of groups."""
+        return len(self.groups)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups; a column on its own has its own name."""
+        return _unit_names(self.named, self.groups, self.column_names)
+
+    @cached_property
+    def unit_of(self) -> IntArray:
+        """The group of every column (columns,)."""
+        unit_of = np.empty(self.columns, dtype=np.int64)
+        for g, members in enumerate(self.groups):
+            unit_of[list(members)] = g
+        return unit_of
+
+    @cached_property
+    def spans(self) -> Groups:
+        """The groups in the form kernels take."""
+        first = np.concatenate([[0], np.cumsum([len(members) for members in self.groups])]).astype(np.int64)
+        return Groups(np.array([j for members in self.groups for j in members], dtype=np.int64), first)
+
+    def limited(self, k: int) -> int:
+        """k, at most the number of groups; the warning about that points at the caller's caller."""
+        if k > self.d:
+            warnings.warn(f"k = {k} is more than the {self.d} groups; using k = {self.d}.", stacklevel=3)
+        return min(k, self.d)
+
+    def replace(self, **changes: Any) -> Units:
+        """The same groups with must_have or must_not changed."""
+        if "feature_names" in changes:
+            raise TypeError("a problem with groups has the names of its groups; replace changes no 'feature_names'")
+        return super().replace(**changes)
+
+    def number(self, entry: int | str, which: str) -> int:
+        """The group somebody means, by its number, its name, or the name of one of its columns."""
+        if isinstance(entry, str):
+            found = self.called(entry)
+            if len(found) != 1:
+                what = "no group or column is" if not found else f"{len(found)} are"
+                raise InputError(f"{which} names {entry!r}, but {what} called that; give the number of the group.")
+            return found[0]
+        if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < self.d:
+            raise InputError(f"{which} names group {entry!r}, but the groups are numbered 0 to {self.d - 1}.")
+        return int(entry)
+
+    def label(self, unit: int) -> str:
+        """A group, in a message about it."""
+        return f"the group '{self.names[unit]}'"
+
+    def called(self, name: str) -> list[int]:
+        """The groups of this name, or that hold a column of this name."""
+        held = [j for j, known in enumerate(self.column_names or ()) if known == name]
+        return super().called(name) or list(self.units_of(held))
+
+    def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Groups somebody names for a support, in that order; named by two of its columns a group counts once."""
+        return tuple(dict.fromkeys(numbers))
+
+    def units_of(self, columns: Iterable[int]) -> tuple[int, ...]:
+        """The groups some columns belong to, ascending."""
+        return tuple(sorted({int(self.unit_of[j]) for j in columns}))
+
+    def columns_of(self, units: Iterable[int]) -> IntArray:
+        """The columns of some groups, ascending."""
+        return np.array(sorted(j for g in units for j in self.groups[int(g)]), dtype=np.int64)
+
+    def in_columns(self, supports: IntArray) -> IntArray:
+        """Sets of groups as sets of columns; a set is a row of numbers, padded with -1."""
+        rows = [self.columns_of(row[row >= 0]) for row in np.asarray(supports, dtype=np.int64)]
+        padded = np.full((len(rows), max((row.size for row in rows), default=0)), -1, dtype=np.int64)
+        for given, row in zip(padded, rows, strict=True):
+            given[: row.size] = row
+        return padded
+
+    def region_of_columns(self, state: StateArray, allowed: IntArray) -> StateArray:
+        """The region of the one model that has all columns of the groups ``allowed``."""
+        columns = np.full(self.columns, OUT, dtype=np.int8)
+        columns[self.columns_of(allowed)] = IN
+        return columns
+
+    def fitted(self, units: IntArray, fit: Fit) -> Fit:
+        """A minimiser on the columns of some groups, as one on the groups."""
+        return GroupedFit(units, fit.coef, fit.value, fit.gradient_norm, self.unit_of)
+
+    def entries(self) -> dict[str, Any]:
+        """What goes into a problem's hash: names do not."""
+        return {"groups": self.groups} | super().entries()
+
+    def describe(self) -> dict[str, Any]:
+        """The groups as plain data: which columns each of them has, and what the columns are called."""
+        told = {"groups": self.groups, "columns": self.columns, "column_names": self.column_names}
+        return super().describe() | told
+
+
+def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...]]:
+    """The groups people named, each with its columns ascending."""
+    if isinstance(groups, Mapping):
+        named = {str(name): [_column(entry, columns, str(name)) for entry in held] for name, held in groups.items()}
+    else:
+        named = _by_labels(groups, columns.columns)
+    owner: dict[int, str] = {}
+    for name, members in named.items():
+        if not name.isprintable():
+            raise InputError(f"the group name {name!r} holds a line break or control character; rename the group.")
+        if not members:
+            raise InputError(f"the group '{name}' has no columns; leave it out, or name its columns.")
+        for j in members:
+            if j in owner:
+                again = "twice in" if owner[j] == name else f"in '{owner[j]}' and in"
+                raise InputError(f"column {_shown(j, columns)} is {again} the group '{name}'; name it once.")
+            owner[j] = name
+    for name in named:
+        foreign = [j for j, known in enumerate(columns.column_names or ()) if known == name and owner.get(j) != name]
+        if foreign:
+            raise InputError(f"the group '{name}' is called like a column outside it; give the group another name.")
+    return {name: tuple(sorted(members)) for name, members in named.items()}
+
+
+def _by_labels(labels: Sequence[Any], d: int) -> dict[str, list[int]]:
+    if isinstance(labels, str) or len(labels) != d:
+        found = "a text" if isinstance(labels, str) else f"{len(labels)} labels"
+        raise InputError(f"groups is {found}, but {d} columns need one label each; or give names with their columns.")
+    named: dict[str, list[int]] = {}
+    for j, label in enumerate(labels):
+        if label is not None:
+            named.setdefault(str(label), []).append(j)
+    return named
+
+
+def _column(entry: int | str, columns: Units, group: str) -> int:
+    """The number of a column named in a group."""
+    if isinstance(entry, str):
+        found = [j for j, name in enumerate(columns.column_names or ()) if name == entry]
+        if len(found) != 1:
+            what = "no column is" if not found else f"{len(found)} columns are"
+            raise InputError(f"the group '{group}' names {entry!r}, but {what} called that; correct the name.")
+        return found[0]
+    if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < columns.columns:
+        raise InputError(
+            f"the group '{group}' names column {entry!r}, but the columns are numbered 0 to {columns.columns - 1}."
+        )
+    return int(entry)
+
+
+def _shown(j: int, columns: Units) -> str:
+    return f"'{columns.column_names[j]}'" if columns.column_names else str(j)
+
+
+def _partition(named: dict[str, tuple[int, ...]], d: int) -> tuple[tuple[int, ...], ...]:
+    """All groups, columns on their own included, in the order of their first columns."""
+    taken = {j for columns in named.values() for j in columns}
+    return tuple(sorted([*named.values(), *((j,) for j in range(d) if j not in taken)]))
+
+
+def _unit_names(
+    named: dict[str, tuple[int, ...]], groups: Sequence[tuple[int, ...]], names: Sequence[str] | None
+) -> tuple[str, ...]:
+    called = {columns: name for name, columns in named.items()}
+    return tuple(called.get(columns) or (names[columns[0]] if names else f"column {columns[0]}") for columns in groups)

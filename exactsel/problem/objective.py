@@ -1,0 +1,285 @@
+"""The objective: data, loss and lam, and all that can be said of models of its columns without a limit on them.
+
+    P(x) = L(Ax) + (lam/2) ||x||^2
+
+L is a sum over rows (not a mean) and lam multiplies half the squared norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
+from exactsel.algebra.threads import one_thread
+from exactsel.kernels.apg import GramData, RawData
+from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.levels import find_level
+from exactsel.kernels.node import node_columns
+from exactsel.kernels.refit import gram_objectives, newton_objectives
+from exactsel.kernels.rows import loss_gradient, loss_value
+from exactsel.losses.adjusted import adjusted
+from exactsel.losses.base import Loss
+from exactsel.losses.huber import Huber
+from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.checks import checked_lam, make_loss
+from exactsel.problem.identity import data_hash, prepared_hash
+from exactsel.problem.preparing import Preparation, check_two_classes
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray, IntArray, StateArray
+
+ALMOST_FLAT = 1e-6
+"""Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
+
+WORTH_SHARING = 64
+"""Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
+
+_DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
+"""Cached properties that depend on the data alone."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Objective:
+    """P(x) of all columns; calling it gives its value. Made by :meth:`of`; no part of it can be changed."""
+
+    AT: FloatArray
+    """The transposed data (d, n), so that a column of A is contiguous; read-only."""
+    y: FloatArray
+    """The target (n,); read-only."""
+    loss: Loss
+    lam: float
+    """Ridge weight."""
+    preparation: Preparation | None = None
+    """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
+    weights: FloatArray | None = None
+    """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
+    intercept: bool = False
+    """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
+    shared: dict[Any, Any] = field(default_factory=dict)
+    """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
+
+    @classmethod
+    def of(
+        cls, AT: FloatArray, y: FloatArray, *, loss: str | Loss, lam: float | None, delta: float | None = None
+    ) -> Objective:
+        """The objective on data that are known to be usable, see :func:`exactsel.problem.checks.checked_data`."""
+        made = make_loss(loss, delta, y)
+        made.check_target(y)
+        AT.flags.writeable = y.flags.writeable = False
+        return cls(AT, y, made, checked_lam(lam, None if isinstance(made, Quadratic) else made.name))
+
+    def prepared(self, made: Preparation) -> Objective:
+        """The same objective, known to be on data prepared in this way."""
+        if made.loss_intercept:
+            check_two_classes(self.y, self.loss.name)
+        return replace(self, preparation=made, weights=made.loss_weights, intercept=made.loss_intercept)
+
+    def replace(self, **changes: Any) -> Objective:
+        """The objective with some of loss, lam, delta changed; what was worked out from the data alone is kept."""
+        if not changes:
+            return self
+        arguments = {"loss": self.loss, "lam": self.lam, "delta": None, **changes}
+        if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
+            arguments["loss"] = self.loss.name
+        if self.preparation is not None:
+            self.preparation.check_loss(arguments["loss"])
+        new = Objective.of(self.AT, self.y, **arguments)
+        kept = {name: self.__dict__[name] for name in _DATA_ONLY if name in self.__dict__}
+        replaced = replace(self, loss=new.loss, lam=new.lam)
+        replaced.__dict__.update(kept)
+        return replaced
+
+    @property
+    def A(self) -> FloatArray:
+        """The data (n, d), read-only."""
+        return self.AT.T
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return len(self.AT)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.y.size
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the loss is the built-in quadratic one, for which the Gram matrix says everything."""
+        return isinstance(self.loss, Quadratic)
+
+    @property
+    def infimum(self) -> float:
+        """A number no value is below, -inf if the loss knows none."""
+        return float(self.loss.infimum)
+
+    @cached_property
+    def at_zero(self) -> float:
+        """The size of P(0): the scale on which small differences are judged."""
+        return abs(self(np.zeros(self.d)))
+
+    @cached_property
+    def row_loss(self) -> Any:
+        """The loss as kernels take it: with the row weights and the intercept it has, if any."""
+        if self.weights is None and not self.intercept:
+            return self.loss
+        return adjusted(self.loss, self.weights, self.intercept, self.n)
+
+    @property
+    def text(self) -> str:
+        """The formula, for people."""
+        made = self.preparation
+        inside = "Ax + c" if made is not None and made.centred else "Ax"
+        over = "a sum over rows" if made is None or made.weights is None else "a weighted sum over rows"
+        ridge = "||Sx||^2, S the columns' sizes" if made is not None and made.scaled else "||x||^2"
+        return f"L({inside}) + (lam/2){ridge}, L {over}, {self.loss_text}, lam={self.lam:g}"
+
+    @property
+    def loss_parameters(self) -> dict[str, float]:
+        """Parameters of the loss by name, e.g. ``{"delta": 1.345}``."""
+        return dict(zip(getattr(self.loss, "_fields", ()), map(float, tuple(self.loss)), strict=True))  # type: ignore[arg-type]
+
+    @property
+    def loss_text(self) -> str:
+        """The loss as shown to people, e.g. ``huber(delta=1.345)``."""
+        inside = ", ".join(f"{name}={value:.6g}" for name, value in self.loss_parameters.items())
+        return f"{self.loss.name}({inside})" if inside else self.loss.name
+
+    def hash_with(self, **entries: Any) -> str:
+        """sha256 over data, loss, lam and ``entries``."""
+        header = {
+            "loss": self.loss.name,
+            "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
+            "n": self.n, "d": self.d, "lam": float(self.lam).hex(), **entries,
+        }  # fmt: skip
+        made = self.preparation
+        return data_hash(header, self.AT, self.y) if made is None else prepared_hash(header, made)
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """Upper estimates of the column norms (d,)."""
+        squares = np.einsum("ij,ij->i", self.AT, self.AT)
+        norms: FloatArray = np.sqrt(squares) * (1.0 + (self.n + 8) * UNIT)
+        return norms
+
+    @cached_property
+    def gram(self) -> GramData:
+        """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs."""
+        with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
+            gram, b = self.AT @ self.AT.T, self.AT @ self.y
+        return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms)
+
+    @property
+    def hessian(self) -> FloatArray:
+        """A'A + lam I (d, d), the second derivative for quadratic loss; a new array each time."""
+        hessian: FloatArray = self.gram.G.copy()
+        hessian[np.diag_indices(self.d)] += self.lam
+        return hessian
+
+    @cached_property
+    def raw(self) -> RawData:
+        """The data in the form kernels take."""
+        return RawData(self.AT, self.y, self.norms)
+
+    @cached_property
+    def reduced(self) -> tuple[FloatArray, FloatArray]:
+        """A and y rotated and cut to at most d + 1 rows: every least-squares fit is the same on these."""
+        if self.n <= self.d + 1:
+            return self.A, self.y
+        triangle = np.asarray(np.linalg.qr(np.column_stack([self.A, self.y]), mode="r"))
+        return triangle[:, :-1], triangle[:, -1]
+
+    @cached_property
+    def spectral_norm_squared(self) -> float:
+        """The largest eigenvalue of A'A, or of A' diag(w) A where the loss has weights, slightly enlarged."""
+        smaller = min(self.d, self.n)
+        AT = self.AT if self.weights is None else self.AT * np.sqrt(self.weights)
+        if smaller > DENSE_UP_TO:
+            largest = lanczos_largest(self._normal_product, self.d)
+        elif self.d <= self.n:
+            largest = largest_eigenvalue(self.gram.G if self.is_quadratic else AT @ AT.T)
+        else:
+            largest = largest_eigenvalue(AT.T @ AT)
+        return max(largest * (1.0 + 1e-9), 1e-300)
+
+    def _normal_product(self, vector: FloatArray) -> FloatArray:
+        """A'A times a vector; two products with A where nobody needs A'A itself, which may not fit into memory."""
+        if self.weights is not None:
+            return np.asarray(self.AT @ ((vector @ self.AT) * self.weights))
+        return self.gram.G @ vector if "gram" in self.__dict__ else self.AT @ (vector @ self.AT)
+
+    def __call__(self, x: ArrayLike) -> float:
+        """P(x) for a full coefficient vector (d,), computed from the data."""
+        coef = np.asarray(x, dtype=np.float64)
+        used = np.flatnonzero(coef)
+        with loss_session(self.loss):
+            value = loss_value(self.row_loss, coef[used] @ self.AT[used], self.y)
+        return float(value + 0.5 * self.lam * (coef[used] @ coef[used]))
+
+    def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
+        """Gradient of P at a full coefficient vector (d,), or its entries for some ``columns``."""
+        coef = np.asarray(x, dtype=np.float64)
+        used = np.flatnonzero(coef)
+        residual = np.empty(self.n)
+        with loss_session(self.loss):
+            loss_gradient(self.row_loss, coef[used] @ self.AT[used], self.y, residual)
+        if columns is None:
+            return self.AT @ residual + self.lam * coef
+        return self.AT[columns] @ residual + self.lam * coef[columns]
+
+    @cached_property
+    def gradient_scale(self) -> float:
+        """||grad P(0)||, the scale of every gradient tolerance, or a small part of what it could be."""
+        slopes = np.empty(self.n)
+        with loss_session(self.loss):
+            loss_gradient(self.row_loss, np.zeros(self.n), self.y, slopes)
+        steepest = float(self.norms.max() * np.linalg.norm(slopes))
+        return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
+
+    def dual_bound(self, x: FloatArray, state: StateArray, k: int) -> float:
+        """Formula (2) for the region ``state`` (d,) of models of at most k columns, at the dual vector grad L(Ax).
+
+        x is (d,), any model; lam > 0. Rounding is accounted for: the value holds for the exact numbers of the data.
+        """
+        columns, fixed = node_columns(state)
+        places = min(k - fixed, columns.size - fixed)
+        if places <= 0:
+            columns, places = columns[:fixed], 0
+        used = np.flatnonzero(x)
+        z = np.ascontiguousarray(x[used] @ self.AT[used])
+        b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
+        with loss_session(self.loss):
+            base = dual_at_point(self.row_loss, self.AT, self.y, self.norms, columns, z, b, q, v)
+        return float(node_bound(base, q, fixed, places, self.lam, np.empty(places + 1)))
+
+    def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
+        """The model x (d,) for the data as they were given before preparation: coefficients and intercept."""
+        coef, level = np.asarray(x, dtype=np.float64), 0.0
+        if self.intercept:
+            level = float(find_level(self.row_loss, coef @ self.AT, self.y, np.empty(self.n), np.empty(self.n)))
+        return (coef, level) if self.preparation is None else self.preparation.undo(coef, level)
+
+    def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:
+        """Smallest value on each set of columns (a row of numbers padded with -1), quick rather than exact.
+
+        ``threads`` share the work, all cores by default. nan where the columns of a set are numerically dependent;
+        :func:`exactsel.problem.fit.fit_support` handles those.
+        """
+        values = np.full(len(supports), np.nan)
+        padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
+        if self.is_quadratic and len(padded) < WORTH_SHARING:
+            threads = 1
+        with loss_session(self.loss), parallel_section(threads or available_threads()):
+            if self.is_quadratic:
+                gram = self.gram
+                gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)
+            else:
+                tolerance = 1e-8 * self.gradient_scale
+                newton_objectives(self.row_loss, self.AT, self.y, self.lam, padded, tolerance, values)
+        return values

@@ -1,0 +1,198 @@
+"""What is chosen: columns one by one, or groups of columns (:mod:`exactsel.problem.groups`), and what is demanded.
+
+A problem counts, names and decides about units; its objective speaks of columns. Units are numbered from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.kernels.grouped import Groups
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.checks import checked_names, column_meant
+from exactsel.problem.fit import Fit
+from exactsel.types import IntArray, StateArray
+
+
+class Constraint(Protocol):
+    """What a model must fulfil besides its size: which units go together."""
+
+    def implied(self, state: StateArray) -> StateArray | None:
+        """The region ``state`` (d,) with everything the constraint puts in or leaves out; None where no model is left.
+
+        The argument is left as it is.
+        """
+        ...
+
+    def admits(self, support: Iterable[int]) -> bool:
+        """Whether a model may have exactly these units."""
+        ...
+
+    def completed(self, support: Iterable[int], k: int) -> tuple[int, ...] | None:
+        """The units and all they need, ascending; None where these are more than k."""
+        ...
+
+    def entry(self) -> dict[str, Any]:
+        """The constraint as plain data, for the problem's hash, its description and JSON."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Columns, chosen one by one. Made by :meth:`of`, which checks; no part of it can be changed."""
+
+    columns: int
+    """Number of columns, chosen or not."""
+    column_names: tuple[str, ...] | None = None
+    must_have: tuple[int, ...] = ()
+    """Units every model holds, ascending; they count towards k."""
+    must_not: tuple[int, ...] = ()
+    """Units no model may hold, ascending."""
+    constraint: Constraint | None = None
+    """Which units go together; None where that is free."""
+
+    grouped: ClassVar[bool] = False
+    """Whether a unit may have several columns."""
+    noun: ClassVar[str] = "column"
+    """What a unit is."""
+    named_thing: ClassVar[str] = "column"
+    """What a name may be that of, where units are asked for."""
+
+    @classmethod
+    def of(
+        cls, columns: int, names: Sequence[str] | None, must_have: Sequence[int | str], must_not: Sequence[int | str]
+    ) -> Units:
+        """Columns with their names, and the columns every model must or no model may hold, by number or name."""
+        return Units(columns, checked_names(names, columns)).demanding(must_have, must_not)
+
+    @property
+    def d(self) -> int:
+        """Number of units."""
+        return self.columns
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the units."""
+        return self.column_names
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of every unit where these are groups; empty where columns are chosen one by one."""
+        return ()
+
+    @cached_property
+    def unit_of(self) -> IntArray:
+        """The unit of every column (columns,)."""
+        return np.arange(self.columns)
+
+    @cached_property
+    def spans(self) -> Groups:
+        """The columns of every unit, in the form kernels take."""
+        return Groups(np.arange(self.columns, dtype=np.int64), np.arange(self.columns + 1, dtype=np.int64))
+
+    @property
+    def root_state(self) -> StateArray:
+        """What is decided before the search begins, (d,): units in, out, or free; a new array each time.
+
+        Raises
+        ------
+        InputError
+            Where demands and constraint leave no model at all.
+        """
+        state = np.full(self.d, FREE, dtype=np.int8)
+        state[list(self.must_have)], state[list(self.must_not)] = IN, OUT
+        implied = self.implied(state)
+        if implied is None:
+            raise InputError("no model meets must_have, must_not and the constraint together; drop one of them.")
+        return implied
+
+    def implied(self, state: StateArray) -> StateArray | None:
+        """What the constraint makes of a region, see :class:`Constraint`; without one the region itself."""
+        return state if self.constraint is None else self.constraint.implied(state)
+
+    def limited(self, k: int) -> int:
+        """k, which is at most the number of columns, or the number of units where that is less."""
+        return k
+
+    def check(self, k: int) -> None:
+        """:class:`InputError` where no model of at most k units has all that is demanded."""
+        count = len(self.must_have)
+        if count > k:
+            raise InputError(f"must_have names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
+        needed = int(np.count_nonzero(self.root_state == IN))
+        if needed > k:
+            raise InputError(f"what is demanded needs {needed} {self.noun}s, but k is {k}; raise k or demand less.")
+
+    def demanding(self, must_have: Sequence[int | str], must_not: Sequence[int | str]) -> Units:
+        """The same units with these demands in place of its own."""
+        inside, outside = (
+            tuple(sorted({self.number(entry, which) for entry in given}))
+            for given, which in ((must_have, "must_have"), (must_not, "must_not"))
+        )
+        both = sorted({*inside} & {*outside})
+        if both:
+            raise InputError(f"{self.label(both[0])} is in must_have and in must_not; leave it in one of them.")
+        return replace(self, must_have=inside, must_not=outside)
+
+    def replace(self, **changes: Any) -> Units:
+        """The same units with some of feature_names, must_have, must_not changed."""
+        named = self
+        if "feature_names" in changes:
+            named = replace(self, column_names=checked_names(changes["feature_names"], self.columns))
+        return named.demanding(changes.get("must_have", self.must_have), changes.get("must_not", self.must_not))
+
+    def number(self, entry: int | str, which: str) -> int:
+        """The unit somebody means in the argument ``which``."""
+        return column_meant(entry, self.column_names, self.columns, which)
+
+    def label(self, unit: int) -> str:
+        """A unit, in a message about it."""
+        return f"column {unit}"
+
+    def called(self, name: str) -> list[int]:
+        """The units of this name."""
+        return [j for j, known in enumerate(self.names or ()) if known == name]
+
+    def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Units somebody names for a support, in that order; what may be named twice counts once."""
+        return tuple(numbers)
+
+    def columns_of(self, units: Iterable[int]) -> IntArray:
+        """The columns of some units, ascending."""
+        return np.unique(np.fromiter(units, dtype=np.int64))
+
+    def units_of(self, columns: Iterable[int]) -> tuple[int, ...]:
+        """The units some columns belong to, ascending."""
+        return tuple(sorted({int(j) for j in columns}))
+
+    def in_columns(self, supports: IntArray) -> IntArray:
+        """Sets of units as sets of columns; a set is a row of numbers, padded with -1."""
+        return supports
+
+    def region_of_columns(self, state: StateArray, allowed: IntArray) -> StateArray:
+        """A region of units as one of columns, where only those of the units ``allowed`` count."""
+        return state
+
+    def fitted(self, units: IntArray, fit: Fit) -> Fit:
+        """A minimiser on the columns of ``units``, as one on the units."""
+        return fit
+
+    def entries(self) -> dict[str, Any]:
+        """What goes into a problem's hash."""
+        told: dict[str, Any] = {}
+        if self.must_have or self.must_not:
+            told = {"must_have": self.must_have, "must_not": self.must_not}
+        return told | self._constraint_entry()
+
+    def describe(self) -> dict[str, Any]:
+        """The units as plain data; names and demands are the problem's."""
+        return {"groups": None} | self._constraint_entry()
+
+    def _constraint_entry(self) -> dict[str, Any]:
+        return {} if self.constraint is None else self.constraint.entry()
