@@ -138,7 +138,9 @@ class ColumnSubsetProblem:
     @property
     def root_state(self) -> StateArray:
         """Nothing is decided before the search begins."""
-        return self.units.root_state
+        region = self.units.region(self.k)
+        assert region is not None  # there is no constraint
+        return region
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> None:
         """The kernels' bounds of selections are as sharp as the data allow."""

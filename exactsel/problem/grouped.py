@@ -8,10 +8,12 @@ its own. What the search chooses are the groups: its supports, states and k spea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from exactsel.kernels.grouped import Groups
 from exactsel.problem.groups import GroupedFit, GroupedUnits, GroupSpec
+from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
 
@@ -32,6 +34,8 @@ class GroupedProblem(Problem):
         The columns of each group by number or name; or one label per column, None for a column on its own.
     must_have, must_not : sequence of int or str, optional
         Further groups that every model holds, or none may hold.
+    hierarchy, hierarchy_kind : optional
+        Groups chosen only together with others, as for :class:`exactsel.Problem`.
 
     Raises
     ------
@@ -48,8 +52,11 @@ class GroupedProblem(Problem):
         *,
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
+        hierarchy: Mapping[Any, Any] | None = None,
+        hierarchy_kind: str = "strong",
     ) -> None:
         units = GroupedUnits.of_columns(problem.units, groups, must_have, must_not)
+        units = under_hierarchy(units, hierarchy, hierarchy_kind)
         self._settle(problem.objective, units, units.limited(problem.k))
 
     @property

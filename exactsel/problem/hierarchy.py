@@ -23,6 +23,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
+from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
 
 KINDS = ("strong", "weak")
@@ -154,12 +155,12 @@ class Hierarchy:
 
     def entry(self) -> dict[str, Any]:
         """What defines it, as plain data: for the problem's hash, its description, and JSON."""
-        return {"kind": self.kind, "parents": [[j, list(above)] for j, above in enumerate(self.parents) if above]}
+        parents = [[j, list(above)] for j, above in enumerate(self.parents) if above]
+        return {"hierarchy": {"kind": self.kind, "parents": parents}}
 
     def __str__(self) -> str:
         count = sum(map(bool, self.parents))
-        needs = "all their parents" if self.kind == "strong" else "one of their parents"
-        return f"{count} units only together with {needs} ({self.kind} hierarchy)"
+        return f"{self.kind} hierarchy ({count} units have parents)"
 
     @cached_property
     def _edges(self) -> IntArray:
@@ -228,3 +229,10 @@ def parents_by_name(names: Sequence[str]) -> dict[str, list[str]]:
         if above:
             found[name] = above
     return found
+
+
+def under_hierarchy(units: Units, spec: Mapping[Any, Any] | None, kind: str = "strong") -> Units:
+    """The units under the hierarchy somebody gave (:func:`hierarchy_of`), or as they are where none was given."""
+    if not spec:
+        return units
+    return units.under(hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy")))

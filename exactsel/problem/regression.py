@@ -8,7 +8,7 @@ demanded of the choice are :class:`exactsel.problem.units.Units`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from exactsel.losses.base import Loss
 from exactsel.problem.checks import checked_data, checked_k, default_delta
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupedUnits, GroupSpec
+from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.units import Units
@@ -58,6 +59,11 @@ class Problem:
     groups : mapping of str to sequence of (int or str), or sequence of labels, optional
         Columns that are chosen together; k then counts groups, and so do all numbers of what is chosen. See
         :class:`exactsel.GroupedProblem`.
+    hierarchy : mapping, optional
+        Units that are chosen only together with their parents, by number or name: ``{"a*b": ["a", "b"]}``. The models
+        are those on at most k units, parents included; see :mod:`exactsel.problem.hierarchy`.
+    hierarchy_kind : str
+        ``strong`` (with all their parents) or ``weak`` (with one of them at least).
 
     Raises
     ------
@@ -80,6 +86,8 @@ class Problem:
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
         groups: GroupSpec | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
+        hierarchy_kind: str = "strong",
     ) -> None:
         AT, target, names = checked_data(A, y, feature_names)
         k = checked_k(k, len(AT))
@@ -88,7 +96,7 @@ class Problem:
             units = Units.of(len(AT), names, must_have, must_not)
         else:
             units = GroupedUnits.of_columns(Units.of(len(AT), names, (), ()), groups, must_have, must_not)
-        self._settle(objective, units, units.limited(k))
+        self._settle(objective, under_hierarchy(units, hierarchy, hierarchy_kind), units.limited(k))
 
     @classmethod
     def of(cls, objective: Objective, units: Units, k: int) -> Problem:
@@ -263,7 +271,9 @@ class Problem:
     @property
     def root_state(self) -> StateArray:
         """What is decided before the search begins, (d,): units in, out, or free (exactsel.kernels.node)."""
-        return self.units.root_state
+        region = self.units.region(self.k)
+        assert region is not None  # checked when the problem was made
+        return region
 
     @property
     def objective_text(self) -> str:

@@ -21,25 +21,30 @@ from exactsel.types import IntArray, StateArray
 
 
 class Constraint(Protocol):
-    """What a model must fulfil besides its size: which units go together."""
+    """Which units go together: what a set of at most k units must fulfil besides its size.
 
-    def implied(self, state: StateArray) -> StateArray | None:
-        """The region ``state`` (d,) with everything the constraint puts in or leaves out; None where no model is left.
+    A model is admissible when its columns lie in an admissible set, so the constraint only takes models away and every
+    bound of a region holds with it too. :class:`exactsel.problem.hierarchy.Hierarchy` is one. In all methods ``state``
+    (d,) is a region, units OUT, FREE or IN, which is left as it is, and k the most units of a set.
+    """
 
-        The argument is left as it is.
+    def implied(self, state: StateArray, k: int) -> StateArray | None:
+        """The region with everything that follows for it; None where it holds no admissible set.
+
+        Where no place is left, or a place for every unit, what comes back must be an admissible set.
         """
         ...
 
-    def admits(self, support: Iterable[int]) -> bool:
-        """Whether a model may have exactly these units."""
+    def completed(self, support: Iterable[int], k: int, state: StateArray) -> tuple[int, ...] | None:
+        """An admissible set of the region with these units, as small as can be, ascending; None where none is found."""
         ...
 
-    def completed(self, support: Iterable[int], k: int) -> tuple[int, ...] | None:
-        """The units and all they need, ascending; None where these are more than k."""
+    def restricted(self, support: Sequence[int], k: int, state: StateArray) -> tuple[int, ...]:
+        """An admissible set of the region made of a support, most wanted units first."""
         ...
 
     def entry(self) -> dict[str, Any]:
-        """The constraint as plain data, for the problem's hash, its description and JSON."""
+        """The constraint as plain data under its name, for the problem's hash, its description and JSON."""
         ...
 
 
@@ -96,25 +101,26 @@ class Units:
         """The columns of every unit, in the form kernels take."""
         return Groups(np.arange(self.columns, dtype=np.int64), np.arange(self.columns + 1, dtype=np.int64))
 
-    @property
-    def root_state(self) -> StateArray:
-        """What is decided before the search begins, (d,): units in, out, or free; a new array each time.
-
-        Raises
-        ------
-        InputError
-            Where demands and constraint leave no model at all.
-        """
+    def region(self, k: int) -> StateArray | None:
+        """What is decided before the search begins, (d,): units in, out, or free; None where no model is left."""
         state = np.full(self.d, FREE, dtype=np.int8)
         state[list(self.must_have)], state[list(self.must_not)] = IN, OUT
-        implied = self.implied(state)
-        if implied is None:
-            raise InputError("no model meets must_have, must_not and the constraint together; drop one of them.")
-        return implied
+        return self.implied(state, k)
 
-    def implied(self, state: StateArray) -> StateArray | None:
+    def implied(self, state: StateArray, k: int) -> StateArray | None:
         """What the constraint makes of a region, see :class:`Constraint`; without one the region itself."""
-        return state if self.constraint is None else self.constraint.implied(state)
+        return state if self.constraint is None else self.constraint.implied(state, k)
+
+    def completed(self, support: Iterable[int], k: int) -> tuple[int, ...] | None:
+        """The smallest set of units known with these that a model may have; None where there is none.
+
+        What is demanded need not be in a set without a constraint.
+        """
+        units = tuple(sorted(support))
+        if self.constraint is None:
+            return units
+        region = self.region(k)
+        return None if region is None else self.constraint.completed(units, k, region)
 
     def limited(self, k: int) -> int:
         """k, which is at most the number of columns, or the number of units where that is less."""
@@ -125,9 +131,15 @@ class Units:
         count = len(self.must_have)
         if count > k:
             raise InputError(f"must_have names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
-        needed = int(np.count_nonzero(self.root_state == IN))
-        if needed > k:
-            raise InputError(f"what is demanded needs {needed} {self.noun}s, but k is {k}; raise k or demand less.")
+        if self.constraint is not None and self.region(k) is None:
+            raise InputError(
+                f"no model of at most {k} {self.noun}s meets what is demanded under the {self.constraint}; raise k or "
+                f"demand less."
+            )
+
+    def under(self, constraint: Constraint | None) -> Units:
+        """The same units with this constraint in place of their own."""
+        return replace(self, constraint=constraint)
 
     def demanding(self, must_have: Sequence[int | str], must_not: Sequence[int | str]) -> Units:
         """The same units with these demands in place of its own."""
@@ -188,11 +200,12 @@ class Units:
         told: dict[str, Any] = {}
         if self.must_have or self.must_not:
             told = {"must_have": self.must_have, "must_not": self.must_not}
-        return told | self._constraint_entry()
+        return told | ({} if self.constraint is None else self.constraint.entry())
 
     def describe(self) -> dict[str, Any]:
         """The units as plain data; names and demands are the problem's."""
-        return {"groups": None} | self._constraint_entry()
+        return {"groups": None} | self.told_constraint()
 
-    def _constraint_entry(self) -> dict[str, Any]:
-        return {} if self.constraint is None else self.constraint.entry()
+    def told_constraint(self) -> dict[str, Any]:
+        """The constraint as plain data; nothing said where there is none."""
+        return {"hierarchy": None} | ({} if self.constraint is None else self.constraint.entry())

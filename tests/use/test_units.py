@@ -41,23 +41,30 @@ def groups(**demands):
 
 
 class Chain(NamedTuple):
-    """Unit j only together with all before it."""
+    """Every unit only together with the one before it; a constraint of nobody's but this test."""
 
     d: int
 
-    def implied(self, state):
-        inside, outside = np.flatnonzero(state == IN), np.flatnonzero(state == OUT)
-        new = state.copy()
-        new[: inside.max(initial=-1) + 1] = IN
-        new[outside.min(initial=self.d) :] = OUT
-        return None if inside.size and outside.size and inside.max() > outside.min() else new
+    def implied(self, state, k):
+        state = state.copy()
+        for j in range(self.d - 1, 0, -1):
+            if state[j] == IN:
+                if state[j - 1] == OUT:
+                    return None
+                state[j - 1] = IN
+        for j in range(1, self.d):
+            if state[j - 1] == OUT:
+                if state[j] == IN:
+                    return None
+                state[j] = OUT
+        return None if np.count_nonzero(state == IN) > k else state
 
-    def admits(self, support):
-        return sorted(support) == list(range(len(support)))
+    def completed(self, support, k, state):
+        units = range(max(support, default=-1) + 1)
+        return tuple(units) if len(units) <= k else None
 
-    def completed(self, support, k):
-        needed = tuple(range(max(support, default=-1) + 1))
-        return needed if len(needed) <= k else None
+    def restricted(self, support, k, state):
+        return tuple(range(min(k, len(support))))
 
     def entry(self):
         return {"chain": self.d}
@@ -128,8 +135,8 @@ def test_columns_one_by_one():
     units = columns(must_have=["age"], must_not=[0, "b"])
     assert (units.d, units.columns, units.names, units.groups) == (6, 6, NAMES, ())
     assert (units.must_have, units.must_not) == ((3,), (0, 5))
-    np.testing.assert_array_equal(units.root_state, [OUT, FREE, FREE, IN, FREE, OUT])
-    assert units.root_state is not units.root_state
+    np.testing.assert_array_equal(units.region(2), [OUT, FREE, FREE, IN, FREE, OUT])
+    assert units.region(2) is not units.root_state
     assert units.columns_of([4, 1, 4]).tolist() == [1, 4]
     assert units.units_of([4, 1]) == (1, 4)
     assert units.called("south") == [1]
@@ -143,7 +150,7 @@ def test_groups():
     units = groups(must_have=["south"], must_not=["blood"])
     assert (units.d, units.columns, units.names) == (3, 6, ("region", "age", "blood"))
     assert units.groups == ((0, 1, 2), (3,), (4, 5))
-    np.testing.assert_array_equal(units.root_state, [IN, FREE, OUT])
+    np.testing.assert_array_equal(units.region(2), [IN, FREE, OUT])
     assert units.columns_of([2, 1]).tolist() == [3, 4, 5]
     assert units.units_of([5, 4, 0]) == (0, 2)
     assert units.called("east") == units.called("region") == [0]
@@ -233,14 +240,13 @@ def test_a_selection_has_units_and_no_objective():
 
 def test_a_constraint_decides_in_the_root():
     units = replace(columns(must_have=["east"]), constraint=Chain(6))
-    np.testing.assert_array_equal(units.root_state, [IN, IN, IN, FREE, FREE, FREE])
+    np.testing.assert_array_equal(units.region(4), [IN, IN, IN, FREE, FREE, FREE])
     problem = Problem.of(objective(), units, 4)
-    np.testing.assert_array_equal(problem.root_state, units.root_state)
+    np.testing.assert_array_equal(problem.root_state, units.region(4))
     np.testing.assert_array_equal(problem.replace(must_not=["a"]).root_state, [IN, IN, IN, FREE, OUT, OUT])
-    with pytest.raises(InputError, match="what is demanded needs 3 columns, but k is 2; raise k or demand less"):
-        problem.replace(k=2)
-    with pytest.raises(InputError, match="no model meets must_have, must_not and the constraint together; drop one"):
-        problem.replace(must_not=[0])
+    for change in ({"k": 2}, {"must_not": [0]}):
+        with pytest.raises(InputError, match="no model of at most [24] columns meets what is demanded under the"):
+            problem.replace(**change)
 
 
 def test_a_constraint_is_part_of_the_problem():
