@@ -46,18 +46,23 @@ def read_hierarchy(text: str, names: Sequence[str] | None) -> WrittenHierarchy:
         lines = read_bytes(file, Budget(file)).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise InputError(f"the hierarchy cannot be read from {file} ({error}); {HOW}.") from None
+    return hierarchy_in(lines, str(file))
+
+
+def hierarchy_in(lines: Sequence[str], name: str) -> WrittenHierarchy:
+    """The hierarchy some lines say; messages call them ``name``, errors as for :func:`read_hierarchy`."""
     said = [line for line in (line.partition("#")[0].strip() for line in lines) if line]
     kind = said.pop(0) if said and said[0] in KINDS else KINDS[0]
     parents: dict[str, list[str]] = {}
     for line in said:
         parts = _LINE.fullmatch(line)
         if parts is None:
-            raise InputError(f"{file} holds the line '{line[:60]}', which names no child and parents; {HOW}.")
+            raise InputError(f"{name} holds the line '{line[:60]}', which names no child and parents; {HOW}.")
         child = (parts[1] if parts[3] is None else parts[3]).strip()
         if child in parents:
-            raise InputError(f"{file} names '{child}' twice; give all its parents in one line.")
+            raise InputError(f"{name} names '{child}' twice; give all its parents in one line.")
         above = parts[2] if parts[3] is None else parts[4]
         parents[child] = [name for name in (one.strip() for one in (above or "").split(",")) if name]
     if not parents:
-        raise InputError(f"{file} names no parents; {HOW}.")
+        raise InputError(f"{name} names no parents; {HOW}.")
     return WrittenHierarchy(parents, kind)

@@ -13,6 +13,7 @@ feature_names  (d,) texts          names of the columns
 weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 for none
 groups         (d,) texts          the group of each column, empty for a column on its own
+hierarchy      (m,) texts          lines of a hierarchy (:mod:`exactsel.data.hierarchy`)
 ============== =================== ==========================================================
 
 Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
@@ -24,7 +25,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exactsel.data.arrays import read_member, refusing_damage
+from exactsel.data.hierarchy import hierarchy_in
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.files import replacing
@@ -43,7 +45,7 @@ from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
 
-_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups")
+_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy")
 _ZIP_START = b"PK"
 
 
@@ -76,6 +78,8 @@ class Instance:
         Whether models have an unpenalised intercept.
     groups : sequence of str (d,), optional
         The group of each column, where groups count once; empty for a column on its own.
+    hierarchy : sequence of str, optional
+        Lines ``child: parent, parent`` of units that are chosen only together, see :mod:`exactsel.data.hierarchy`.
 
     Raises
     ------
@@ -93,6 +97,7 @@ class Instance:
     weights: NDArray[Any] | None = None
     intercept: bool | None = None
     groups: tuple[str, ...] | None = None
+    hierarchy: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         matrix, names = frame_matrix(self.A, self.feature_names)
@@ -109,6 +114,7 @@ class Instance:
             "weights": _array,
             "intercept": _yes_or_no,
             "groups": list_of_texts,
+            "hierarchy": list_of_texts,
         }
         for name, check in checks.items():
             value = getattr(self, name)
@@ -132,12 +138,14 @@ class Instance:
         intercept: bool | None = None,
         scale: bool = False,
         weights: ArrayLike | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
+        hierarchy_kind: str = "strong",
     ) -> Problem:
         """The problem this instance states, an argument that is given taking precedence over the instance.
 
         Parameters
         ----------
-        k, lam, loss, delta, must_have, must_not, intercept, scale, weights : optional
+        k, lam, loss, delta, must_have, must_not, intercept, scale, weights, hierarchy, hierarchy_kind : optional
             As for :class:`exactsel.Problem` and its ``prepared``.
             Quadratic loss when neither side names one. The instance's own
             ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
@@ -177,7 +185,17 @@ class Instance:
             intercept=bool(self.intercept if intercept is None else intercept),
             scale=scale,
             weights=self.weights if weights is None else weights,
+            **self._hierarchy(hierarchy, hierarchy_kind),
         )
+
+    def _hierarchy(self, hierarchy: Mapping[Any, Any] | None, kind: str) -> dict[str, Any]:
+        """The hierarchy that is given, or the instance's own, as a problem takes it."""
+        if hierarchy is not None:
+            return {"hierarchy": hierarchy, "hierarchy_kind": kind}
+        if self.hierarchy is None:
+            return {}
+        written = hierarchy_in(self.hierarchy, "the instance's hierarchy")
+        return {"hierarchy": written.parents, "hierarchy_kind": written.kind}
 
     def grouped_problem(
         self,
@@ -185,19 +203,24 @@ class Instance:
         groups: GroupSpec | None = None,
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
+        hierarchy: Mapping[Any, Any] | None = None,
+        hierarchy_kind: str = "strong",
         **options: Any,
     ) -> GroupedProblem:
         """The problem of choosing at most k groups of columns, see :class:`exactsel.GroupedProblem`.
 
-        ``groups``, ``must_have`` and ``must_not`` are as for the class, and the groups those of the instance by
-        default; ``options``, and the errors raised, as for :meth:`problem`.
+        ``groups``, ``must_have``, ``must_not`` and ``hierarchy`` are as for the class, and groups and hierarchy those
+        of the instance by default; ``options``, and the errors raised, as for :meth:`problem`.
         """
         chosen: GroupSpec | None = groups
         if groups is None and self.groups is not None:
             chosen = [label or None for label in self.groups]
         if chosen is None:
             raise InputError("the instance names no groups of columns; give groups (--groups), or use problem().")
-        return GroupedProblem(self.problem(**options), chosen, must_have=must_have, must_not=must_not)
+        columns = dataclasses.replace(self, hierarchy=None).problem(**options)
+        return GroupedProblem(
+            columns, chosen, must_have=must_have, must_not=must_not, **self._hierarchy(hierarchy, hierarchy_kind)
+        )
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
         """The column subset selection problem on this instance's matrix; its target, if there is one, is ignored.

@@ -17,7 +17,7 @@ from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.checks import checked_names, column_meant
 from exactsel.problem.fit import Fit
-from exactsel.types import IntArray, StateArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 
 class Constraint(Protocol):
@@ -131,7 +131,7 @@ class Units:
         count = len(self.must_have)
         if count > k:
             raise InputError(f"must_have names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
-        if self.constraint is not None and self.region(k) is None:
+        if self.completed((), k) is None:
             raise InputError(
                 f"no model of at most {k} {self.noun}s meets what is demanded under the {self.constraint}; raise k or "
                 f"demand less."
@@ -182,6 +182,10 @@ class Units:
     def units_of(self, columns: Iterable[int]) -> tuple[int, ...]:
         """The units some columns belong to, ascending."""
         return tuple(sorted({int(j) for j in columns}))
+
+    def sizes(self, coef: FloatArray) -> FloatArray:
+        """The length of every unit's coefficients (d,)."""
+        return np.sqrt(np.bincount(self.unit_of, coef**2, self.d))
 
     def in_columns(self, supports: IntArray) -> IntArray:
         """Sets of units as sets of columns; a set is a row of numbers, padded with -1."""

@@ -10,9 +10,11 @@ from exactsel.errors import UnsupportedError
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel_certificates.checking import AnyInstance
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
@@ -36,6 +38,11 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
         "delta": objective.loss_parameters.get("delta", np.inf),
         "must_have": units.must_have, "must_not": units.must_not, "groups": units.groups,
     }  # fmt: skip
+    if isinstance(units.constraint, Hierarchy):
+        above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)
+        chosen["hierarchy"] = CheckedHierarchy(units.constraint.kind, above)
+    elif units.constraint is not None:
+        raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:
         return Instance(objective.A, objective.y, **chosen)
     return GivenInstance(made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled)

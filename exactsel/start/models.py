@@ -12,6 +12,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.units import Constraint
 from exactsel.start.heuristic import Context, Heuristic
 from exactsel.start.portfolio import DEFAULT_HEURISTICS
 
@@ -49,6 +50,8 @@ def starting_models(
 def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
     """The support with what every model must hold and without what none may; of the rest the largest coefficients."""
     state = problem.root_state
+    if problem.units.constraint is not None:
+        return _restricted(support, problem, problem.units.constraint)
     forced = np.flatnonzero(state == IN)
     rest = np.array([j for j in support if state[j] == FREE], dtype=np.int64)
     if forced.size == 0 and rest.size == len(support):
@@ -60,6 +63,17 @@ def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...
     return tuple(sorted([*forced.tolist(), *rest.tolist()]))
 
 
+def _restricted(support: Sequence[int], problem: SubsetProblem, constraint: Constraint) -> tuple[int, ...]:
+    """The support with what its units need, as far as there is room; the largest coefficients first."""
+    state = problem.root_state
+    allowed = np.array([j for j in support if state[j] != OUT], dtype=np.int64)
+    whole = constraint.completed(allowed.tolist(), problem.k, state)
+    if whole is not None:
+        return whole
+    weight = problem.units.sizes(problem.fit(allowed).coef)[allowed]
+    return constraint.restricted(allowed[np.argsort(-weight, kind="stable")].tolist(), problem.k, state)
+
+
 def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
     """A support somebody gave, ascending; :class:`InputError` when it is not one of this problem, or not admissible."""
     columns, state = checked_support(support, problem), problem.root_state
@@ -68,6 +82,11 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
         raise InputError(f"the support names column {banned}, which must_not rules out; leave it out.")
     if len({*columns, *np.flatnonzero(state == IN).tolist()}) > problem.k:
         raise InputError(f"the support leaves no room for the columns of must_have within k = {problem.k}; drop some.")
+    if problem.units.completed(columns, problem.k) is None:
+        raise InputError(
+            f"the support is in no set of at most {problem.k} units that the {problem.units.constraint} allows; add "
+            f"what it needs, or drop some."
+        )
     return columns
 
 
