@@ -180,9 +180,8 @@ def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
 def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit: float) -> tuple[float, int, int]:
     """What the closed regions prove together, how many they are, and how many needed exact arithmetic."""
     smallest, regions, exact = math.inf, 0, 0
-    inner, target = _as_searched(proof, instance, upper)
     try:
-        for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
+        for bounds, so_far in _bounds(*_as_searched(proof, instance, upper), exact_limit):
             smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
     except MemoryError:
         smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
@@ -191,12 +190,18 @@ def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit:
     return smallest, regions, exact
 
 
-def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[AnyInstance, float]:
-    """The problem whose regions are bounded, and what they must reach for the claim to hold."""
+def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Proof, AnyInstance]:
+    """The problem whose regions are bounded, and the proof with what they must reach for the claim to hold."""
     if not isinstance(instance, GivenInstance):
-        return instance, proof.lower
+        return proof, instance
     needed = instance.transfer.needed(proof.lower, upper, proof.scope != "")
-    return instance.plain, needed if math.isfinite(needed) else proof.lower
+    proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
+    n = instance.plain.A.shape[0]
+    if n < proof.n and instance.weights is not None:
+        # Dual vectors have an entry for every row, but only those that count are left.
+        kept = proof.dual_value.reshape(-1, proof.n)[:, instance.weights > 0]
+        proof = replace(proof, n=n, dual_value=kept.ravel())
+    return proof, instance.plain
 
 
 def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:

@@ -47,3 +47,18 @@ def implied(
             break
         inside, candidates = frozenset(into), candidates - into - out_of
     return None if len(inside) == k and not respects(hierarchy, inside) else (inside, candidates)
+
+
+def completed(
+    hierarchy: Hierarchy, inside: frozenset[int], candidates: frozenset[int], k: int
+) -> frozenset[int] | None:
+    """An admissible set of a region, found by trying the parents of one unit without any after the other."""
+    region = implied(hierarchy, inside, candidates, k)
+    if region is None:
+        return None
+    inside, candidates = region
+    alone = next((own for j, own in hierarchy.parents if j in inside and inside.isdisjoint(own)), None)
+    if alone is None:
+        return inside
+    tried = (completed(hierarchy, inside | {j}, candidates - {j}, k) for j in alone if j in candidates)
+    return next((found for found in tried if found is not None), None)

@@ -21,7 +21,7 @@ from exactsel_certificates.reference.bounds import (
     rounding_at_model,
 )
 from exactsel_certificates.reference.columns import eigenvalue_bound, rounding_of_eigenvalues, selection_objective
-from exactsel_certificates.reference.hierarchy import implied
+from exactsel_certificates.reference.hierarchy import completed, implied
 from exactsel_certificates.reference.record import (
     Curved,
     Discarded,
@@ -127,12 +127,12 @@ def replay(instance: AnyInstance, record: Record) -> Report:
 
 
 def _out_of_hierarchy(instance: Instance, used: Sequence[int]) -> str:
-    """Why no admissible set holds the columns of a model, as far as that is implied; empty where one may."""
+    """Why no admissible set holds the columns of a model; empty where one does."""
     if instance.hierarchy is None:
         return ""
     inside = frozenset(instance.units_of(used)) | {*instance.must_have}
     others = frozenset(range(instance.units)) - inside - {*instance.must_not}
-    fits = implied(instance.hierarchy, inside, others, instance.k) is not None
+    fits = completed(instance.hierarchy, inside, others, instance.k) is not None
     return "" if fits else f"the model's columns {list(used)} lie in no set the hierarchy allows."
 
 

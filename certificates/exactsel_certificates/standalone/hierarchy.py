@@ -64,5 +64,5 @@ class Hierarchy(NamedTuple):
 
     def allows(self, held: set[int], banned: set[int], count: int, k: int) -> bool:
         """Whether these units and all they imply may be chosen together."""
-        region = self.pruned((held, set(range(count)) - held - banned), k)
+        region = None if held & banned else self.pruned((held, set(range(count)) - held - banned), k)
         return region is not None and not self.lonely(region[0])
