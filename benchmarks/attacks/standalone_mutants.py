@@ -123,10 +123,10 @@ class Subject:
 
     def __init__(self, seed: int) -> None:
         from hand_written import random_file
-        from tiny_problems import optimum, random_case, within_scope
+        from tiny_problems import optimum, random_case, random_related, within_scope
 
         rng = random.Random(seed)
-        self.case = random_case(rng)
+        self.case = random_related(rng) if seed % 4 == 3 else random_case(rng)
         best = optimum(self.case)
         self.file = random_file(rng, self.case, best)
         self.exact = self.case.loss in ("quadratic", "")

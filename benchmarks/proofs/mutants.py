@@ -25,10 +25,14 @@ import numpy as np
 
 from benchmarks.proofs.edges import EDGES
 from benchmarks.proofs.probes import PACKAGE, PROBES
+from benchmarks.proofs.relations import RELATIONS
 
-MODULES = ("container", "walk", "rigorous", "fits", "exact", "regions", "selections", "checking")
+MODULES = (
+    "container", "walk", "hierarchy", "hierarchy_text", "rigorous", "fits", "exact", "regions", "selections",
+    "checking",
+)  # fmt: skip
 
-NAMED = PROBES | EDGES
+NAMED = PROBES | EDGES | RELATIONS
 """Every function that is called by itself."""
 
 WORK = frozenset({"BATCH_BYTES", "CHUNK", "EXACT_LIMIT", "MOST_ENTRIES", "batch", "step"})

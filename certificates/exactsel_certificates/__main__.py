@@ -1,8 +1,13 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
 INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows), intercept
-(1 for one), scale (1 for scaled columns) and groups (a label for each column, empty for a column on its own); options
-override the file. With groups, k counts groups, and groups are forced in or out.
+(1 for one), scale (1 for scaled columns), groups (a label for each column, empty for a column on its own) and hierarchy
+(the lines of a file as --hierarchy takes it); options override the file. With groups, k counts groups, and groups are
+forced in or out.
+
+A hierarchy is a text with a line ``child: parent, parent`` for each column that is chosen only together with others,
+``weak`` in the first line where one parent is enough; ``#`` begins a comment. Columns are named by number from 0 or by
+the instance's feature_names; with groups these are groups, named by number, label or one of their columns.
 Neither file is believed about its sizes: more than --most-bytes are not read of either.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
@@ -22,8 +27,9 @@ from exactsel_certificates.archive import MOST_BYTES, read_archive
 from exactsel_certificates.checking import EXACT_LIMIT, AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, read_proof
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import Hierarchy, Instance
 from exactsel_certificates.given import GivenInstance
+from exactsel_certificates.hierarchy_text import meant, read_hierarchy
 
 VERIFIED, MALFORMED, REJECTED = 0, 2, 3
 
@@ -56,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
     parser.add_argument("--delta", type=float, help="Huber threshold")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
+    parser.add_argument("--hierarchy", help="text file, lines of child: parent, parent; first line weak or strong")
     parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
@@ -118,6 +125,8 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     labels = options.groups if options.groups is not None else stored.get("groups")
     groups = () if labels is None else _partition([str(label) for label in labels], A.shape[1])
     k = min(operator.index(given("k")), len(groups) or A.shape[1])
+    if options.problem == "css" and options.hierarchy is not None:
+        raise ValueError("column subset selection knows no hierarchy; leave --hierarchy out.")
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
@@ -127,10 +136,30 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     forced = (options.must_have, options.must_not)
     scale = options.scale or bool(stored.get("scale", False))
     weights = stored.get("weights") if options.weights is None else _weights(options.weights)
+    hierarchy = _hierarchy(options, stored, groups)
     # What lies outside the domain is the checker's to reject.
     if intercept or scale or weights is not None:
-        return GivenInstance(A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale)
-    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups)
+        return GivenInstance(
+            A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, hierarchy=hierarchy
+        )
+    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy)
+
+
+def _hierarchy(
+    options: argparse.Namespace, stored: dict[str, Any], groups: Sequence[Sequence[int]]
+) -> Hierarchy | None:
+    """The hierarchy of the option's file, or of the instance."""
+    if options.hierarchy is not None:
+        with open(options.hierarchy, encoding="utf-8-sig") as file:
+            lines = file.read(options.most_bytes).splitlines()
+    elif "hierarchy" in stored:
+        lines = [str(line) for line in np.atleast_1d(stored["hierarchy"])]
+    else:
+        return None
+    columns = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
+    labels = stored.get("groups", ()) if options.groups is None else ()
+    units = groups or [(j,) for j in range(stored["A"].shape[1])]
+    return read_hierarchy(lines, meant(units, [*map(str, labels)], [*map(str, columns)]), len(units))
 
 
 if __name__ == "__main__":

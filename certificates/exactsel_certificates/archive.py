@@ -20,11 +20,13 @@ HEADER_BYTES = 10_000
 """The header of an array is no longer."""
 
 IGNORED = ("feature_names.npy",)
-"""What an archive may hold besides, and no check needs."""
+"""What an archive may hold besides, and no check needs unless a hierarchy speaks of columns by name."""
 
 
-def read_archive(path: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive by name.
+def read_archive(
+    path: str | os.PathLike[str], most_bytes: int = MOST_BYTES, only: str | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive by name; where ``only`` names one, that one if there is one.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def read_archive(path: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> 
         When it cannot be read at all.
     """
     try:
-        return _read(path, most_bytes)
+        return _read(path, most_bytes, only)
     except (OSError, _TooLargeError):
         raise
     except MemoryError:
@@ -47,10 +49,12 @@ class _TooLargeError(ValueError):
     pass
 
 
-def _read(path: str | os.PathLike[str], most_bytes: int) -> dict[str, NDArray[Any]]:
+def _read(path: str | os.PathLike[str], most_bytes: int, only: str | None) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename not in IGNORED]
+        if only is not None:
+            members = [member for member in archive.infolist() if member.filename == f"{only}.npy"]
         total = sum(member.file_size for member in members)
         if total > most_bytes:
             raise _TooLargeError(

@@ -21,6 +21,7 @@ from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
+from exactsel_certificates.hierarchy import Rule, inadmissible
 from exactsel_certificates.regions import RegressionRegions, eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
 from exactsel_certificates.walk import Leaves, closed_regions, first_region
@@ -136,7 +137,9 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
         return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d), 0, 0)
     coef = np.zeros(about.d)
     coef[proof.model_index] = proof.model_value
-    reason = _inadmissible(instance, np.flatnonzero(coef).tolist())
+    related = isinstance(instance, Instance) and instance.hierarchy is not None
+    # With a hierarchy the file lists what was chosen, columns with coefficient zero too.
+    reason = _inadmissible(instance, (proof.model_index if related else np.flatnonzero(coef)).tolist())
     if reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
     upper = _objective(instance, coef, proof.upper)
@@ -169,15 +172,16 @@ def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
         if banned:
             return f"the model holds {what[:-1]} {min(banned)}, which no model may hold."
         support = sorted({*units, *instance.must_have})
-    return f"the model has {len(support)} {what}, but k is {instance.k}." if len(support) > instance.k else ""
+    if len(support) > instance.k:
+        return f"the model has {len(support)} {what}, but k is {instance.k}."
+    return inadmissible(instance, support) if isinstance(instance, Instance) else ""
 
 
 def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit: float) -> tuple[float, int, int]:
     """What the closed regions prove together, how many they are, and how many needed exact arithmetic."""
     smallest, regions, exact = math.inf, 0, 0
-    inner, target = _as_searched(proof, instance, upper)
     try:
-        for bounds, so_far in _bounds(replace(proof, lower=target), inner, exact_limit):
+        for bounds, so_far in _bounds(*_as_searched(proof, instance, upper), exact_limit):
             smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
     except MemoryError:
         smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
@@ -186,12 +190,18 @@ def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit:
     return smallest, regions, exact
 
 
-def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[AnyInstance, float]:
-    """The problem whose regions are bounded, and what they must reach for the claim to hold."""
+def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Proof, AnyInstance]:
+    """The problem whose regions are bounded, and the proof with what they must reach for the claim to hold."""
     if not isinstance(instance, GivenInstance):
-        return instance, proof.lower
+        return proof, instance
     needed = instance.transfer.needed(proof.lower, upper, proof.scope != "")
-    return instance.plain, needed if math.isfinite(needed) else proof.lower
+    proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
+    n = instance.plain.A.shape[0]
+    if n < proof.n and instance.weights is not None:
+        # Dual vectors have an entry for every row, but only those that count are left.
+        kept = proof.dual_value.reshape(-1, proof.n)[:, instance.weights > 0]
+        proof = replace(proof, n=n, dual_value=kept.ravel())
+    return proof, instance.plain
 
 
 def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:
@@ -213,7 +223,8 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
         return
     regions = RegressionRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.must_have, instance.must_not)
-    for leaves in closed_regions(proof.tree, root, instance.k, batch):
+    implied = None if instance.hierarchy is None else Rule(instance.hierarchy, instance.k).implied
+    for leaves in closed_regions(proof.tree, root, instance.k, batch, implied):
         yield regions.bounds(leaves), regions.exact_regions
 
 
@@ -236,17 +247,20 @@ class _About:
         self.n, self.d = instance.A.shape
         self.css = isinstance(instance, ColumnInstance)
         self.groups = len(getattr(instance, "groups", ())) or None
+        related = getattr(instance, "hierarchy", None)
+        self.hierarchy = None if related is None else str(related.kind)
         self.hash = problem_hash(instance)
 
     def mismatch(self, proof: Proof) -> str:
         """Why the proof is about another problem; empty when it is about this one."""
-        version = PREPARED_VERSION if isinstance(self.instance, GivenInstance) else proof.version
-        if proof.version != version:
+        plain = self.hierarchy is None and proof.hierarchy is None  # else data are as given, whatever else there is
+        if plain and isinstance(self.instance, GivenInstance) and proof.version != PREPARED_VERSION:
             return f"the file's version {proof.version} is about data already prepared; write the proof anew."
         mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
             ("d", proof.d, self.d), ("k", proof.k, self.instance.k), ("groups", proof.groups, self.groups),
+            ("hierarchy", proof.hierarchy, self.hierarchy),
             ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
             ("scale", proof.scale, getattr(self.instance, "scale", False)),
@@ -296,6 +310,8 @@ class _About:
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
         limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"
+        if instance.hierarchy is not None:
+            loss += f", {self.hierarchy} hierarchy ({len(instance.hierarchy.parents)} with parents)"
         ridge = "||Sx||^2, S the columns' sizes," if getattr(instance, "scale", False) else "||x||^2"
         return f"L({model}) + (lam/2){ridge} over x {limit}, {loss}, {size}"
 
@@ -321,6 +337,7 @@ def problem_hash(instance: AnyInstance) -> str:
         header |= {"weights": True} if instance.weights is not None else {}
         header |= {"scale": True} if getattr(instance, "scale", False) else {}
         header |= {"groups": instance.groups} if instance.groups else {}
+        header |= {"hierarchy": instance.hierarchy._asdict()} if instance.hierarchy else {}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
     digest.update(np.ascontiguousarray(instance.A, dtype="<f8").tobytes())
     if isinstance(instance, Instance):

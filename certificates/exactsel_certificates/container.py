@@ -22,6 +22,11 @@ VERSION = 1
 PREPARED_VERSION = 2
 """Of files about problems with row weights, an intercept or scaled columns, all data as given."""
 
+RELATED_VERSION = 3
+"""Of files about problems with a hierarchy, with or without these; all data as given."""
+
+VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION)
+
 MOST_HEADER_BYTES = 65536
 
 MOST_BYTES = 4 * 2**30
@@ -47,6 +52,8 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 
 FLAGS = ("weights", "intercept", "scale")
 """What the problem has besides: true, or null where it has not."""
+
+HIERARCHIES = ("strong", "weak")
 
 LAST_ENTRIES = ("weights", "groups", "intercept")
 
@@ -97,14 +104,18 @@ class Proof:
     point_size: NDArray[np.int32]
     tree: NDArray[np.int32]
     point_index: NDArray[Any]
+    hierarchy: str | None = None
+    """``strong`` or ``weak`` where units are chosen only together with others, else None."""
 
 
 def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
     """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8."""
     listed = [[name, *arrays[name]] for name in ARRAYS]
     last = {name: entries.get(name) for name in LAST_ENTRIES}
-    first = {name: value for name, value in entries.items() if name not in last}
+    first = {name: value for name, value in entries.items() if name not in (*last, "hierarchy")}
     version = PREPARED_VERSION if any(entries.get(name) for name in FLAGS) else VERSION
+    if entries.get("hierarchy") is not None:
+        version, last["hierarchy"] = RELATED_VERSION, entries["hierarchy"]
     whole = {"format": "exsel", "version": version, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
@@ -197,22 +208,34 @@ def _header(text: bytes) -> dict[str, Any]:
         raise MalformedError("the header is not JSON.") from None
     if not isinstance(header, dict) or header.get("format") != "exsel":
         raise MalformedError("the header does not say that this is a proof file.")
-    if type(header.get("version")) is not int or header["version"] not in (VERSION, PREPARED_VERSION):
-        found = _shown(header.get("version"))
-        raise MalformedError(f"the file's version is {found}; this program reads {VERSION} and {PREPARED_VERSION}.")
+    if type(header.get("version")) is not int or header["version"] not in VERSIONS:
+        found, known = _shown(header.get("version")), ", ".join(map(str, VERSIONS))
+        raise MalformedError(f"the file's version is {found}; this program reads {known}.")
     if header["version"] == PREPARED_VERSION and not any(header.get(name) for name in FLAGS):
         raise MalformedError(f"the file is of version {PREPARED_VERSION}, but speaks of none of {', '.join(FLAGS)}.")
     for name in FLAGS:
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")
+    _check_hierarchy(header)
     if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != len(ARRAYS):
         raise MalformedError(f"the header must list {len(ARRAYS)} arrays.")
     return header
 
 
+def _check_hierarchy(header: dict[str, Any]) -> None:
+    """Files of version 3 name a kind of hierarchy, and no others do."""
+    kind = header.get("hierarchy")
+    if kind is not None and not (isinstance(kind, str) and kind in HIERARCHIES):
+        raise MalformedError(f"the header's hierarchy is {_shown(kind)}, neither null nor {' nor '.join(HIERARCHIES)}.")
+    if (kind is not None) != (header["version"] == RELATED_VERSION):
+        what = "speaks of a hierarchy" if kind else "speaks of no hierarchy"
+        raise MalformedError(f"the file is of version {header['version']}, but {what}.")
+
+
 def _entries(header: dict[str, Any]) -> dict[str, Any]:
     """The header's entries with their types checked."""
     entries: dict[str, Any] = {name: header.get(name) is True for name in FLAGS} | {"version": header["version"]}
+    entries["hierarchy"] = header.get("hierarchy")
     for name in ("n", "d", "k"):
         value = header.get(name)
         if type(value) is not int or not 0 <= value < 2**31:

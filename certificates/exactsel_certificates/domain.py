@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import FloatArray, Hierarchy, Instance
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -74,7 +74,7 @@ def _regression(instance: Instance) -> Instance:
         instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
         weights=None if instance.weights is None else _weights(instance.weights, n),
         must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
-        groups=tuple(_numbers(group) for group in instance.groups),
+        groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
     )  # fmt: skip
 
 
@@ -151,6 +151,15 @@ def _number(name: str, given: Any) -> float:
     value = float(given)
     _need(math.isfinite(value) and value == given, f"{name} is {given!r}, no finite double.")
     return value
+
+
+def _hierarchy(given: Hierarchy | None) -> Hierarchy | None:
+    """The same in plain numbers."""
+    if given is None:
+        return None
+    kind, parents = given
+    _need(isinstance(kind, str), f"the kind of the hierarchy is {kind!r}, no text.")
+    return Hierarchy(kind, tuple((_whole("a unit", j), _numbers(own)) for j, own in parents))
 
 
 def _whole(name: str, given: Any) -> int:

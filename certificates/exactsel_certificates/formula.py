@@ -7,9 +7,10 @@ most machines and as many on the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,18 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 
 LOSSES = ("quadratic", "huber", "logistic")
+
+KINDS = ("strong", "weak")
+"""Hierarchies: with every unit all of its parents are chosen, or at least one."""
+
+
+class Hierarchy(NamedTuple):
+    """Which units (groups, or columns where there are none) are chosen only together with others."""
+
+    kind: str
+    """``strong`` or ``weak``."""
+    parents: tuple[tuple[int, tuple[int, ...]], ...]
+    """The units that have parents, ascending, each with these, ascending."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,9 @@ class Instance:
     groups: tuple[tuple[int, ...], ...] = ()
     """Where columns are chosen in groups: the columns of each, ascending, in the order of their first columns, every
     column in one. Then k, must_have, must_not and all regions speak of groups, by number. None: every column is one."""
+    hierarchy: Hierarchy | None = field(default=None, kw_only=True)
+    """Where units are chosen only together with their parents: a model's columns must lie in a set of at most k units
+    that holds all parents (strong) of each of its units, or one of them (weak), and what must_have and must_not ask."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -65,6 +81,21 @@ class Instance:
         forced = (*self.must_have, *self.must_not)
         if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.must_have) > self.k:
             raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
+        if self.hierarchy is not None:
+            self._check_hierarchy(*self.hierarchy)
+
+    def _check_hierarchy(self, kind: str, parents: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
+        """:class:`ValueError` for a hierarchy that is not as :class:`Hierarchy` says."""
+        if kind not in KINDS:
+            raise ValueError(f"the hierarchy is '{kind}', but it must be {' or '.join(KINDS)}.")
+        children, units = [j for j, _ in parents], range(self.units)
+        if not parents or not _rising(children) or not {*children} <= {*units}:
+            raise ValueError(
+                "the hierarchy must hold the units that have parents, ascending; leave it out if none have."
+            )
+        for j, own in parents:
+            if not own or not _rising(own) or not {*own} <= {*units} or j in own:
+                raise ValueError(f"the parents of unit {j} must be different other units, ascending.")
 
     def _check_rows(self) -> None:
         """:class:`ValueError` for weights, or an intercept, that the formulas do not know."""
@@ -93,6 +124,10 @@ class Instance:
         """The groups some columns belong to; the same numbers where there are none."""
         wanted = {*columns}
         return {g for g, group in enumerate(self.groups) if wanted & {*group}} if self.groups else wanted
+
+
+def _rising(numbers: Sequence[int]) -> bool:
+    return all(low < high for low, high in pairwise(numbers))
 
 
 def objective(instance: Instance, x: Any) -> float:

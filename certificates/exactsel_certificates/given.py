@@ -59,7 +59,7 @@ class GivenInstance(Instance):
         made = self.prepared
         return Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
-            made.weights, made.intercept, self.groups,
+            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy,
         )  # fmt: skip
 
     @cached_property

@@ -8,8 +8,8 @@ speak of a column that is decided already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,10 @@ CHUNK = 1 << 16
 """Words turned into Python numbers at a time."""
 
 
+Implied: TypeAlias = Callable[[bytes, Iterable[int]], bytes | None]
+"""The state of every unit with what follows from the decisions on some; None where no model is left."""
+
+
 class Leaves(NamedTuple):
     """Closed regions: for each the state of every column (OUT, FREE or IN) and the witness of its bound."""
 
@@ -52,8 +56,12 @@ def first_region(d: int, must_have: Sequence[int] = (), must_not: Sequence[int] 
     return bytes(state)
 
 
-def closed_regions(tree: NDArray[np.int32], root: bytes, k: int, batch: int) -> Iterator[Leaves]:
+def closed_regions(
+    tree: NDArray[np.int32], root: bytes, k: int, batch: int, implied: Implied | None = None
+) -> Iterator[Leaves]:
     """The closed regions below the region ``root``, at most ``batch`` at a time.
+
+    Where decisions have consequences, ``implied`` tells them, and regions without models are passed over.
 
     Raises
     ------
@@ -63,7 +71,7 @@ def closed_regions(tree: NDArray[np.int32], root: bytes, k: int, batch: int) -> 
     states: list[bytes] = []
     witnesses: list[int] = []
     d = len(root)
-    for state, witness in _regions(tree, root, k):
+    for state, witness in _regions(tree, root, k) if implied is None else _implied_regions(tree, root, implied):
         states.append(state)
         witnesses.append(witness)
         if len(states) == batch:
@@ -123,4 +131,43 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
         inside += decision == IN
         decided.append(column)
     if not finished:
+        raise MalformedError("the tree ends before its last region is closed.")
+
+
+def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> Iterator[tuple[bytes, int]]:
+    """The same with consequences; a word may then decide what is decided: one part is the region, the other empty."""
+
+    def part(state: bytes | None, unit: int, decision: int) -> bytes | None:
+        if state is None or state[unit] != FREE:
+            return state if state is not None and state[unit] == decision else None
+        return implied(state[:unit] + bytes([decision]) + state[unit + 1 :], [unit])
+
+    waiting = [implied(root, range(len(root)))]
+    witness = INFIMUM
+    for word in _words(tree):
+        kind, unit = word & 7, word >> 3
+        if not waiting or unit < 0:
+            raise MalformedError("the tree holds no words." if waiting else "the tree goes on after its last region.")
+        if kind == USE:
+            witness = unit
+            continue
+        state = waiting.pop()
+        if kind == CLOSE:
+            if state is not None:
+                yield state, witness
+            continue
+        if kind not in (SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT):
+            raise MalformedError(f"the tree holds a word of kind {kind}, which does not exist.")
+        if unit >= len(root):
+            raise MalformedError(f"the tree decides on column {unit} where that is not possible.")
+        later, sooner = part(state, unit, OUT), part(state, unit, IN)
+        if kind in (SPLIT_OUT, PUT_IN):
+            later, sooner = sooner, later
+        if kind in (SPLIT_IN, SPLIT_OUT):
+            waiting += [later, sooner]
+            continue
+        if sooner is not None:
+            yield sooner, witness
+        waiting.append(later)
+    if waiting:
         raise MalformedError("the tree ends before its last region is closed.")

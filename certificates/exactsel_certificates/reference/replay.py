@@ -21,6 +21,7 @@ from exactsel_certificates.reference.bounds import (
     rounding_at_model,
 )
 from exactsel_certificates.reference.columns import eigenvalue_bound, rounding_of_eigenvalues, selection_objective
+from exactsel_certificates.reference.hierarchy import completed, implied
 from exactsel_certificates.reference.record import (
     Curved,
     Discarded,
@@ -112,6 +113,9 @@ def replay(instance: AnyInstance, record: Record) -> Report:
     if size > instance.k:
         what = "groups" if getattr(instance, "groups", ()) else "non-zero coefficients"
         raise ReplayError(f"the model has {size} {what}, but k is {instance.k}.")
+    reason = "" if isinstance(instance, ColumnInstance) else _out_of_hierarchy(instance, used)
+    if reason:
+        raise ReplayError(reason)
     value = _objective(instance, coef)
     if not abs(value - record.upper) <= _slack(record.upper):
         raise ReplayError(f"the model's objective is {value!r}, not {record.upper!r} as claimed.")
@@ -120,6 +124,16 @@ def replay(instance: AnyInstance, record: Record) -> Report:
         raise ReplayError(f"the bounds prove a lower bound of {lower!r}, but {record.lower!r} is claimed.")
     proven = min([record.upper, *walk.proven])
     return Report(walk.closed, len(record.open_regions), lower, proven, walk.excess)
+
+
+def _out_of_hierarchy(instance: Instance, used: Sequence[int]) -> str:
+    """Why no admissible set holds the columns of a model; empty where one does."""
+    if instance.hierarchy is None:
+        return ""
+    inside = frozenset(instance.units_of(used)) | {*instance.must_have}
+    others = frozenset(range(instance.units)) - inside - {*instance.must_not}
+    fits = completed(instance.hierarchy, inside, others, instance.k) is not None
+    return "" if fits else f"the model's columns {list(used)} lie in no set the hierarchy allows."
 
 
 def _objective(instance: AnyInstance, coef: FloatArray) -> float:
@@ -168,7 +182,9 @@ class _Walk:
         inside = frozenset(getattr(instance, "must_have", ()))
         units = instance.units if isinstance(instance, Instance) else instance.A.shape[1]
         candidates = frozenset(range(units)) - inside - {*getattr(instance, "must_not", ())}
-        self.regions = {ROOT: _Region(inside, candidates)}
+        self.hierarchy = getattr(instance, "hierarchy", None)
+        # None: a region that holds no model at all, as a hierarchy can have it.
+        self.regions = {ROOT: self._implied(_Region(inside, candidates))}
         self.numbers = {ROOT}
         self.bounds: list[float] = []
         self.proven: list[float] = []
@@ -177,12 +193,11 @@ class _Walk:
 
     def take(self, step: Step) -> None:
         """Do what one step says."""
-        region = self.regions.get(step.region)
-        if region is None:
+        if step.region not in self.regions:
             raise ReplayError(f"a step concerns region {step.region}, which is not open.")
+        region = self.regions[step.region]
         if isinstance(step, Fixed):
-            self._check_column(step.region, region, step.column)
-            into, out_of = region.put_in(step.column), region.leave_out(step.column)
+            into, out_of = self._parts(step.region, region, step.column)
             self._close(step.region, out_of if step.inside else into, step.bound, step.witness)
             self.regions[step.region] = into if step.inside else out_of
         elif isinstance(step, Divided):
@@ -200,24 +215,41 @@ class _Walk:
     def finish(self, open_regions: Sequence[Open]) -> None:
         """Check the regions that are left against those the record lists."""
         listed = [entry.region for entry in open_regions]
-        if sorted(listed) != sorted(self.regions):
-            raise ReplayError(f"regions {sorted(self.regions)} are left open, but {sorted(listed)} are listed.")
+        left = {number for number, region in self.regions.items() if region is not None}
+        if not left <= {*listed} <= {*self.regions} or len({*listed}) < len(listed):
+            raise ReplayError(f"regions {sorted(left)} are left open, but {sorted(listed)} are listed.")
         for entry in open_regions:
             self._check_shape(entry, self.regions[entry.region])
             self._check_bound(entry.region, self.regions[entry.region], entry.bound, entry.witness)
 
-    def _divide(self, step: Divided, region: _Region) -> None:
+    def _divide(self, step: Divided, region: _Region | None) -> None:
         if len(step.columns) != len(step.children):
             raise ReplayError(
                 f"region {step.region} has {len(step.columns)} columns to branch on but {len(step.children)} children."
             )
         for column, child in zip(step.columns, step.children, strict=True):
-            self._check_column(step.region, region, column)
-            self._add(child, region.put_in(column))
-            region = region.leave_out(column)
+            within, region = self._parts(step.region, region, column)
+            self._add(child, within)
         self._add(step.rest, region)
 
-    def _walk(self, step: Walked, region: _Region) -> None:
+    def _implied(self, region: _Region) -> _Region | None:
+        """The region with what a hierarchy makes of it."""
+        if self.hierarchy is None:
+            return region
+        found = implied(self.hierarchy, *region, self.instance.k)
+        return None if found is None else _Region(*found)
+
+    def _parts(self, number: int, region: _Region | None, column: int) -> tuple[_Region | None, _Region | None]:
+        """The region with a column put in, and with it left out; where that is decided already, itself and nothing."""
+        if self.hierarchy is None and region is not None:
+            self._check_column(number, region, column)
+        if region is None or column not in region.candidates:
+            return (region, None) if region is not None and column in region.inside else (None, region)
+        return self._implied(region.put_in(column)), self._implied(region.leave_out(column))
+
+    def _walk(self, step: Walked, region: _Region | None) -> None:
+        if region is None or self.hierarchy is not None:
+            raise ReplayError(f"region {step.region} was walked, which a hierarchy does not allow.")
         if isinstance(self.instance, ColumnInstance) or self.instance.loss != "quadratic":
             raise ReplayError(f"region {step.region} was walked, which {self.instance.loss} does not allow.")
         left = list(step.open_regions)
@@ -235,7 +267,7 @@ class _Walk:
             raise ReplayError(f"the walk of region {step.region} lists {len(left)} open regions it does not leave.")
         self.closed += 1
 
-    def _add(self, number: int, region: _Region) -> None:
+    def _add(self, number: int, region: _Region | None) -> None:
         if number in self.numbers:
             raise ReplayError(f"region {number} appears twice.")
         self.numbers.add(number)
@@ -247,15 +279,19 @@ class _Walk:
         if len(region.inside) >= self.instance.k:
             raise ReplayError(f"region {number} has no place left for column {column}.")
 
-    def _check_shape(self, entry: Discarded | Open | Walked, region: _Region) -> None:
+    def _check_shape(self, entry: Discarded | Open | Walked, region: _Region | None) -> None:
+        if region is None:
+            return
         if frozenset(entry.inside) != region.inside or frozenset(entry.candidates) != region.candidates:
             raise ReplayError(f"region {entry.region} is not the one the record takes it for.")
 
-    def _close(self, number: int, region: _Region, bound: float, witness: Witness) -> None:
+    def _close(self, number: int, region: _Region | None, bound: float, witness: Witness) -> None:
         self._check_bound(number, region, bound, witness)
         self.closed += 1
 
-    def _check_bound(self, number: int, region: _Region, bound: float, witness: Witness) -> None:
+    def _check_bound(self, number: int, region: _Region | None, bound: float, witness: Witness) -> None:
+        if region is None:
+            return
         proven = recomputed_bound(self.instance, region.inside, region.candidates, witness)
         self._enter(number, bound, proven, self._rounding(region, bound, witness))
 

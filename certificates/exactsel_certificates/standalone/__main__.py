@@ -1,11 +1,13 @@
 """The command line of the second checker; the standard library is all it needs.
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
-        [--intercept] [--scale] [--weights FILE] [--must-have 0,4] [--must-not 1] [--problem css]
+        [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--problem css]
 
 INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
-intercept, scale and groups (a label for each column, empty for a column on its own). Weights are also read from .npy or
-a text with one number a line.
+intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of a text, as
+below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines ``child:
+parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label, or by a
+name among feature_names; ``#`` begins a comment.
 
 Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it.
 """
@@ -16,9 +18,10 @@ import argparse
 import sys
 from typing import Any
 
-from .arrays import Unreadable, read_bytes, read_instance, read_weights
+from .arrays import Unreadable, read_bytes, read_instance, read_lines, read_weights
 from .checking import Beyond, check
 from .file import Malformed
+from .relations import Unclear, relations
 
 
 def tame(text: str) -> str:
@@ -31,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         reason = check(read_bytes(options.proof), **_problem(options))
-    except (Malformed, Beyond, Unreadable) as error:
+    except (Malformed, Beyond, Unreadable, Unclear) as error:
         sys.stderr.write(f"Error: {tame(str(error))}\n")
         return 2
     except MemoryError:
@@ -48,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-k", "--k", type=int)
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
-    for name in ("--loss", "--weights"):
+    for name in ("--loss", "--weights", "--hierarchy"):
         parser.add_argument(name)
     parser.add_argument("--problem", choices=["regression", "css"])
     for name in ("--intercept", "--scale"):
@@ -69,8 +72,10 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     for name in ("A", "k"):
         if name not in known:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
-    demands = {name: known.get(name, []) for name in ("must_have", "must_not")}
+    demands: dict[str, Any] = {name: known.get(name, []) for name in ("must_have", "must_not")}
     if known.get("problem") == "css":
+        if options.hierarchy is not None:
+            raise Unreadable("column subset selection knows no hierarchy; leave it out.")
         return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
         known["weights"] = read_weights(options.weights)
@@ -82,11 +87,20 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         held.setdefault(label or j, []).append(j)
     if isinstance(known["k"], int) and held:
         known["k"] = min(known["k"], len(held))
+    if "hierarchy" in known:
+        said = known["hierarchy"] if options.hierarchy is None else read_lines(options.hierarchy)
+        columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
+        demands |= relations(said, labels, columns, _width(known["A"]))
     return {
         **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
         **demands, "groups": [*held.values()], "weights": known.get("weights"),
         "level": _flag(known, "intercept"), "scale": _flag(known, "scale"),
     }  # fmt: skip
+
+
+def _width(A: Any) -> int:
+    """The columns of a table; none of anything else, which is the check's to refuse."""
+    return len(A[0]) if isinstance(A, list) and A and isinstance(A[0], list) else 0
 
 
 def _flag(known: dict[str, Any], name: str) -> Any:

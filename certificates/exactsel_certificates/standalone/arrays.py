@@ -8,6 +8,7 @@ import re
 import struct
 import sys
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 LIMIT = 2**26
@@ -16,7 +17,7 @@ LIMIT = 2**26
 MOST = 2**22
 """Numbers in an array."""
 
-KNOWN = ("A", "y", "k", "lam", "loss", "delta", "weights", "intercept", "scale", "groups")
+KNOWN = ("A", "y", "k", "lam", "loss", "delta", "weights", "intercept", "scale", "groups", "hierarchy")
 
 _MAGIC = b"\x93NUMPY"
 _CODES = {"f2": "e", "f4": "f", "f8": "d", "b1": "B"} | {
@@ -46,14 +47,14 @@ def read_bytes(path: str) -> bytes:
     return data
 
 
-def read_instance(path: str) -> dict[str, Any]:
-    """The known arrays of an .npz file as numbers, texts and (nested) lists of them."""
+def read_instance(path: str, names: Sequence[str] = KNOWN) -> dict[str, Any]:
+    """The arrays of these names of an .npz file as numbers, texts and (nested) lists of them."""
     data = read_bytes(path)
     arrays = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            for name in KNOWN:
+            for name in names:
                 found = [member for member in members if member.filename == f"{name}.npy"]
                 if len(found) > 1:
                     raise Unreadable(f"{path!a} holds {name} twice; make the file anew.")
@@ -77,6 +78,14 @@ def read_weights(path: str) -> list[Any]:
         return [float(word) for line in lines for word in line.split("#")[0].split()]
     except ValueError:
         raise Unreadable(f"{path!a} holds something else than one number a line; correct it.") from None
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a text."""
+    try:
+        return read_bytes(path).decode("utf-8-sig").splitlines()
+    except ValueError:
+        raise Unreadable(f"{path!a} is no text in UTF-8; save it as one.") from None
 
 
 def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

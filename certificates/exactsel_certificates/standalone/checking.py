@@ -16,6 +16,7 @@ from typing import Any
 from .algebra import as_float, semidefinite
 from .domain import Outside, Problem, problem_of
 from .file import FLAGS, point, read, regions
+from .hierarchy import KINDS
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
@@ -42,6 +43,9 @@ def problem_hash(problem: Problem) -> str:
         about |= {"must_have": problem.must_have, "must_not": problem.must_not}
     about |= {name: True for name, flag in flags_of(problem).items() if flag}
     about |= {"groups": problem.groups} if problem.groups else {}
+    if problem.hierarchy:
+        parents = sorted(problem.hierarchy.parents.items())
+        about |= {"hierarchy": {"kind": kind_of(problem), "parents": parents}}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(about, sort_keys=True).encode())
     for row in [*problem.A, problem.y, problem.weights or []]:
         digest.update(struct.pack(f"<{len(row)}d", *row))
@@ -55,16 +59,21 @@ def flags_of(problem: Problem) -> dict[str, bool | None]:
     )
 
 
+def kind_of(problem: Problem) -> str | None:
+    """The kind of a problem's hierarchy, if it has one."""
+    return KINDS[problem.hierarchy.weak] if problem.hierarchy else None
+
+
 def mismatch(p: dict[str, Any], problem: Problem) -> str:
     """Why a proof is not about this problem; empty when it is."""
     flags = flags_of(problem)
-    if p["version"] == 1 and any(p.get(name) for name in FLAGS):
+    if p["version"] == 1 and not problem.hierarchy and any(p.get(name) for name in FLAGS):
         return OLD
     ours = [
         "regression" if problem.loss else "css", problem.loss, len(problem.A), len(problem.A[0]), problem.k,
-        problem_hash(problem), len(problem.groups) or None, *flags.values(),
+        problem_hash(problem), len(problem.groups) or None, kind_of(problem), *flags.values(),
     ]  # fmt: skip
-    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", *flags)
+    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", *flags)
     return "" if ours == [p.get(name) for name in names] else "another problem"
 
 
@@ -72,18 +81,21 @@ def check(
     data: bytes, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
     must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
+    hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong",
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 
     Data, weights included, are those given, before anything is done to them; ``level`` says whether models have an
-    intercept, ``scale`` whether columns are scaled. A problem outside the domain is a reason, too.
+    intercept, ``scale`` whether columns are scaled, ``hierarchy`` which columns or groups have parents, and these, of
+    which all are needed (``kind`` "strong") or one ("weak"). A problem outside the domain is a reason, too.
 
     Raises
     ------
     Malformed, Beyond
     """
     try:
-        problem = problem_of(A, y, k, loss, lam, delta, must_have, must_not, weights, level, groups, scale)
+        demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind)
+        problem = problem_of(A, y, k, loss, lam, delta, *demands)
     except Outside as error:
         return str(error)
     p = read(data)
@@ -95,6 +107,11 @@ def check(
     held = {g for g, group in enumerate(units) if {*model} & {*group}}
     if len(held | {*problem.must_have}) > problem.k or held & {*problem.must_not}:
         return "columns that are not allowed"
+    if problem.hierarchy:
+        # The columns listed are those chosen, coefficient zero or not.
+        shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
+        if not problem.hierarchy.allows(shown, {*problem.must_not}, len(units), problem.k):
+            return "columns that the hierarchy does not allow together"
     if problem.loss:
         lower, upper = regression(p, problem, model)
     elif p["scope"]:
@@ -122,7 +139,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     low = upper
     known: dict[int, list[Bound]] = {}
     polished = 0
-    for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not):
+    for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, NoReturn
 
+from .hierarchy import KINDS, Hierarchy
+
 LOSSES = ("quadratic", "huber", "logistic")
 SMALLEST, LARGEST = 1e-60, 1e60
 LIGHTEST, HEAVIEST = 1e-30, 1e30
@@ -30,11 +32,13 @@ class Problem(NamedTuple):
     level: bool
     scale: bool
     groups: list[list[int]]
+    hierarchy: Hierarchy | None
 
 
 def problem_of(
     A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
+    hierarchy: Any = (), kind: Any = "strong",
 ) -> Problem:  # fmt: skip
     """The problem these make, ``loss`` "" for column subset selection.
 
@@ -53,13 +57,13 @@ def problem_of(
     if limit is None or not 0 <= limit <= d:
         _refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
-        demands = (must_have, must_not, groups)
+        demands = (must_have, must_not, groups, hierarchy)
         if level or scale or weights is not None or any(_listed("a list of columns", v) for v in demands):
             raise Outside(
-                "column subset selection was given weights, an intercept, a scale, groups or forced columns, but "
-                "knows none of them."
+                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy or forced "
+                "columns, but knows none of them."
             )
-        return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [])
+        return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None)
     target = _numbers("y", y, n)
     if loss == "logistic" and not all(abs(v) == 1 for v in target):
         raise Outside("y holds other numbers than -1 and 1, but these were expected with logistic loss.")
@@ -74,6 +78,7 @@ def problem_of(
     return Problem(
         rows, target, limit, loss, _ridge(lam, loss), _threshold(delta) if loss == "huber" else 1.0, have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units,
+        _related(hierarchy, kind, len(units) or d),
     )  # fmt: skip
 
 
@@ -179,3 +184,17 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
         raise Outside("the groups or their columns are out of order, but the order of their columns was expected.")
     return held
+
+
+def _related(parents: Any, kind: Any, count: int) -> Hierarchy | None:
+    """Who needs whom, from pairs of a unit and its parents; None where there are no pairs."""
+    if not isinstance(kind, str) or kind not in KINDS:
+        _refuse("the kind of the hierarchy", kind, " or ".join(KINDS))
+    pairs = _listed("the hierarchy", parents)
+    if any(len(_listed("an entry of the hierarchy", pair)) != 2 for pair in pairs):
+        raise Outside("the hierarchy holds something else than pairs of a unit and its parents.")
+    children = _choice("the hierarchy", [j for j, _ in pairs], count)
+    held = {j: _choice(f"the parents of {j}", own, count) for j, (_, own) in zip(children, pairs, strict=True)}
+    if children != sorted(children) or any(not own or own != sorted(own) or j in own for j, own in held.items()):
+        raise Outside("units or parents of the hierarchy are out of order, or a unit has no parents or is its own.")
+    return Hierarchy(kind == "weak", held) if held else None

@@ -12,6 +12,8 @@ from fractions import Fraction as F
 from itertools import accumulate, pairwise
 from typing import Any
 
+from .hierarchy import KINDS, Hierarchy
+
 NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
 TYPES = {"<f8": "d", "<f4": "f", "<i4": "i", "<u2": "H", "u1": "B"}
 ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"], ["<i4", "<u2", "u1"]]
@@ -43,7 +45,9 @@ def read(data: bytes) -> dict[str, Any]:
     need(proof.get("format") == "exsel" and type(proof.get("version")) is int, "format")
     flags = [proof.get(name) for name in FLAGS]
     need(all(flag is None or flag is True for flag in flags), "flags")
-    need(proof["version"] == 1 or (proof["version"] == 2 and any(flags)), "version")
+    related = proof.get("hierarchy")
+    need(related is None or (isinstance(related, str) and related in KINDS), "hierarchy")
+    need(proof["version"] in ((3,) if related else (1, 2) if any(flags) else (1,)), "version")
     many = proof.get("groups")
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
@@ -90,10 +94,12 @@ def rising(columns: Sequence[int], d: int) -> bool:
 
 
 def regions(
-    tree: Sequence[int], d: int, k: int, inside: Sequence[int] = (), outside: Sequence[int] = ()
-) -> Iterator[tuple[set[int], set[int], int]]:
-    """S, C and witness of every closed region."""
-    todo = [(set(inside), set(range(d)) - set(inside) - set(outside))]
+    tree: Sequence[int], d: int, k: int, inside: Sequence[int] = (), outside: Sequence[int] = (),
+    hierarchy: Hierarchy | None = None,
+) -> Iterator[tuple[set[int], set[int], int]]:  # fmt: skip
+    """S, C and witness of every closed region; with a hierarchy, of those where it leaves anything."""
+    root = (set(inside), set(range(d)) - set(inside) - set(outside))
+    todo = [hierarchy.pruned(root, k) if hierarchy else root]
     witness = 0
     for word in tree:
         need(bool(todo), "end of the tree")
@@ -102,16 +108,24 @@ def regions(
         if kind == 5:
             witness = j
             continue
-        S, C = todo.pop()
+        region = todo.pop()
         if kind == 4:
-            yield S, C, witness
+            if region is not None:
+                yield (*region, witness)
             continue
-        need(j in C and len(S) < k, "column of the tree")
-        within, without = (S | {j}, C - {j}), (S, C - {j})
+        if hierarchy:
+            need(j < d, "column of the tree")
+            within, without = (hierarchy.put(region, j, chosen, k) for chosen in (True, False))
+        else:
+            assert region is not None
+            S, C = region
+            need(j in C and len(S) < k, "column of the tree")
+            within, without = (S | {j}, C - {j}), (S, C - {j})
         if kind in (0, 1):
             todo += [without, within] if kind == 0 else [within, without]
         else:
             closed, on = (without, within) if kind == 2 else (within, without)
-            yield (*closed, witness)
+            if closed is not None:
+                yield (*closed, witness)
             todo.append(on)
     need(not todo, "end of the tree")

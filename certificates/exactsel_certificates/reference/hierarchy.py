@@ -1,0 +1,64 @@
+"""Hierarchies, slow and plain: the admissible sets one by one, and what a region's decisions imply.
+
+With a unit that has parents a set must hold all of them (strong) or one of them (weak).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from exactsel_certificates.formula import Hierarchy, Instance
+
+
+def admissible_sets(instance: Instance) -> Iterator[frozenset[int]]:
+    """Every set of at most k units that a model may use, by the definition: there are many."""
+    free = sorted({*range(instance.units)} - {*instance.must_have} - {*instance.must_not})
+    for size in range(instance.k - len(instance.must_have) + 1):
+        for more in combinations(free, size):
+            chosen = frozenset((*instance.must_have, *more))
+            if instance.hierarchy is None or respects(instance.hierarchy, chosen):
+                yield chosen
+
+
+def respects(hierarchy: Hierarchy, chosen: frozenset[int]) -> bool:
+    """Whether every unit of a set has the parents in it that it needs."""
+    enough = any if hierarchy.kind == "weak" else all
+    return all(enough(parent in chosen for parent in parents) for j, parents in hierarchy.parents if j in chosen)
+
+
+def implied(
+    hierarchy: Hierarchy, inside: frozenset[int], candidates: frozenset[int], k: int
+) -> tuple[frozenset[int], frozenset[int]] | None:
+    """S and C with all that follows from them; None where no admissible set is left for certain."""
+    while True:
+        possible = inside | candidates
+        into, out_of = set(inside), set[int]()
+        for j, parents in hierarchy.parents:
+            left = [parent for parent in parents if parent in possible]
+            enough = bool(left) if hierarchy.kind == "weak" else len(left) == len(parents)
+            if not enough:
+                out_of.add(j)
+            elif j in inside and (hierarchy.kind == "strong" or len(left) == 1):
+                into |= {*left}
+        if out_of & into or len(into) > k:
+            return None
+        if into == inside and not out_of & candidates:
+            break
+        inside, candidates = frozenset(into), candidates - into - out_of
+    return None if len(inside) == k and not respects(hierarchy, inside) else (inside, candidates)
+
+
+def completed(
+    hierarchy: Hierarchy, inside: frozenset[int], candidates: frozenset[int], k: int
+) -> frozenset[int] | None:
+    """An admissible set of a region, found by trying the parents of one unit without any after the other."""
+    region = implied(hierarchy, inside, candidates, k)
+    if region is None:
+        return None
+    inside, candidates = region
+    alone = next((own for j, own in hierarchy.parents if j in inside and inside.isdisjoint(own)), None)
+    if alone is None:
+        return inside
+    tried = (completed(hierarchy, inside | {j}, candidates - {j}, k) for j in alone if j in candidates)
+    return next((found for found in tried if found is not None), None)
