@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.search.frontier import Frontier
-from exactsel.search.memory import node_bytes
+from exactsel.search.memory import MemoryGuard, node_bytes
 from exactsel.search.node import Node
+from exactsel.search.regions import Seconds
 from exactsel.walks.effort import Prospects, SubtreeRecord
 
 
@@ -49,17 +50,39 @@ class SearchState:
     scope: str = ""
     """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
-    """What walking whole subtrees has brought (see subtrees.py)."""
+    """What walking whole subtrees has brought (see walks/effort.py)."""
     prospects: Prospects = field(default_factory=Prospects)
-    """Whether the end is in sight (see subtrees.py)."""
+    """Whether the end is in sight (see walks/effort.py)."""
     statement: Statement | None = None
     """What may be said of the data as given; None where the numbers searched are what is spoken of."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet, in the order in which that will be done."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
-    _stated: Stated | None = field(default=None, repr=False)
+    guard: MemoryGuard = field(default_factory=MemoryGuard)
+    """Which order the open nodes are kept in while they take too much memory."""
+    seconds: Seconds = field(default_factory=Seconds)
+    """Time that went into the rounds of the search that is going on."""
+    told: float = -math.inf
+    """The bound when it was last asked whether it has risen."""
+    stated: Stated | None = field(default=None, repr=False)
+    """The model of which the most can be said; None until that is asked for."""
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)
+
+    def begin(self, memory_limit: float) -> None:
+        """A search begins, or goes on: nodes of a round that was broken off inside are open again."""
+        self.put_back()
+        self.guard.limit = memory_limit
+        self.seconds = Seconds()
+        self.told = self.bound
+
+    def end(self) -> None:
+        """The search has come to an end: open nodes are in the order asked for."""
+        self.frontier = self.guard.release(self.frontier)
+
+    def relieve_memory(self) -> None:
+        """Go on in the order that suits the memory the open nodes take."""
+        self.frontier = self.guard.choose(self.frontier, self.open_bytes)
 
     def push(self, node: Node) -> None:
         """Open a node."""
@@ -96,19 +119,24 @@ class SearchState:
         flying = min((node.bound for node in self.in_flight), default=math.inf)
         return min(self.value, self.dropped, self.frontier.lower(), flying)
 
+    def bound_has_risen(self) -> bool:
+        """Whether the bound is higher than when this was last asked."""
+        before, self.told = self.told, max(self.told, self.bound)
+        return self.told > before
+
     def take_over(self, fit: Fit, source: str) -> None:
         """Make a model the incumbent."""
-        before = self._stated or self._state_of(self.incumbent, self.source)
+        before = self.stated or self._state_of(self.incumbent, self.source)
         self.incumbent, self.source = fit, source
         # Where rounding is large the model that looks best need not be the one of which the most can be said.
-        self._stated = min(before, self._state_of(fit, source), key=lambda stated: stated.upper)
+        self.stated = min(before, self._state_of(fit, source), key=lambda stated: stated.upper)
 
     @property
     def shown(self) -> Stated:
         """The model to show: the incumbent, or an earlier one where rounding leaves less to say of the incumbent."""
-        if self._stated is None:
-            self._stated = self._state_of(self.incumbent, self.source)
-        return self._stated
+        if self.stated is None:
+            self.stated = self._state_of(self.incumbent, self.source)
+        return self.stated
 
     def _state_of(self, fit: Fit, source: str) -> Stated:
         return Stated(fit, fit.value if self.statement is None else self.statement.upper(fit), source)
