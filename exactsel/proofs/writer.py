@@ -38,11 +38,11 @@ from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
-HAIR = 1e-10
+CLAIM_MARGIN = 1e-10
 """Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker, who rounds in his
 own way, gets there without exact arithmetic ..."""
 
-NULL_HAIR = 1e-13
+NULL_MARGIN = 1e-13
 """... and times the empty model's objective."""
 
 REMEMBERED_BYTES = 32 * 2**20
@@ -133,10 +133,10 @@ class ProofWriter:
     def claim(self, lower: float, upper: float) -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
         null = self.problem.null_objective
-        hair = HAIR * upper + NULL_HAIR * null
+        margin = CLAIM_MARGIN * upper + NULL_MARGIN * null
         if not isinstance(self._instance, Instance):
-            hair += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
-        return max(0.0, lower - hair)
+            margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
+        return max(0.0, lower - margin)
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
         """Put everything in preorder and write the file.

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
@@ -67,7 +67,8 @@ class SearchState:
     """The bound when it was last asked whether it has risen."""
     stated: Stated | None = field(default=None, repr=False)
     """The model of which the most can be said; None until that is asked for."""
-    _digest: Any = field(default_factory=hashlib.sha256, repr=False)
+    digest: bytes = field(default=hashlib.sha256().digest(), repr=False)
+    """sha256 over the digest before and what was committed last: one that can be saved, and gone on from."""
 
     def begin(self, memory_limit: float) -> None:
         """A search begins, or goes on: nodes of a round that was broken off inside are open again."""
@@ -159,9 +160,9 @@ class SearchState:
     @property
     def tree_hash(self) -> str:
         """sha256 over everything committed so far, in order."""
-        return str(self._digest.hexdigest())
+        return self.digest.hex()
 
     def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
         """Add one committed fact to the tree hash: whole numbers, and objective values, which are taken in ``unit``."""
         entries = [*numbers, *(value / self.unit for value in values)]
-        self._digest.update(kind + struct.pack(f"<{len(entries)}d", *entries))
+        self.digest = hashlib.sha256(self.digest + kind + struct.pack(f"<{len(entries)}d", *entries)).digest()

@@ -166,39 +166,39 @@ class Subsearcher:
         if horizon < math.inf:
             rules = rules._replace(polish=THOROUGH)
         problem = self._relaxation.problem
-        found = empty_subsearch(len(states), problem.d, problem.k, budget)
+        outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
         with loss_session(problem.loss), parallel_section(workers):
             search_below(
                 loss, data, lam, problem.k, rules, states, starts, inherited, upper, tolerance, self._refit_tolerance,
-                budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), found, _new_counter(),
+                budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
             )  # fmt: skip
-        if np.any(found.status != DONE):
+        if np.any(outputs.status != DONE):
             return None
-        return [_kernel_search(found, row, scale, self._curvature) for row in range(len(states))]
+        return [_kernel_search(outputs, row, scale, self._curvature) for row in range(len(states))]
 
 
 def _new_counter() -> IntArray:
     return np.zeros(1, dtype=np.int64)
 
 
-def _kernel_search(found: Subsearch, row: int, scale: FloatArray, curvature: FloatArray | None) -> KernelSearch:
+def _kernel_search(outputs: Subsearch, row: int, scale: FloatArray, curvature: FloatArray | None) -> KernelSearch:
     """One row of what the kernel wrote down."""
-    support, steps, left = found.support[row], int(found.note_count[row]), int(found.open_count[row])
-    nodes = int(found.nodes[row])
+    support, steps, left = outputs.support[row], int(outputs.note_count[row]), int(outputs.open_count[row])
+    nodes = int(outputs.nodes[row])
     return KernelSearch(
         nodes=nodes,
-        iterations=int(found.iterations[row]),
-        numbers=int(found.numbers[row]),
-        dropped=float(found.dropped[row]),
-        support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(found.value[row]) else None,
-        steps=found.notes[row, :steps],
-        step_bounds=found.note_bounds[row, :steps],
-        open_states=found.open_states[row, :left],
-        open_bounds=found.open_bounds[row, :left],
-        open_labels=found.open_labels[row, :left],
-        scaled_points=found.points[row, :nodes],
+        iterations=int(outputs.iterations[row]),
+        numbers=int(outputs.numbers[row]),
+        dropped=float(outputs.dropped[row]),
+        support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(outputs.value[row]) else None,
+        steps=outputs.notes[row, :steps],
+        step_bounds=outputs.note_bounds[row, :steps],
+        open_states=outputs.open_states[row, :left],
+        open_bounds=outputs.open_bounds[row, :left],
+        open_labels=outputs.open_labels[row, :left],
+        scaled_points=outputs.points[row, :nodes],
         scale=scale,
         curvature=curvature,
     )
