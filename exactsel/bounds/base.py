@@ -47,6 +47,8 @@ class Tightened:
     """What proves each ``answers.bound``."""
     warm: Sequence[Any]
     """What to hand in for each node's children."""
+    scope: str = field(default="", kw_only=True)
+    """A restriction, in words, under which some of these bounds hold; empty where they hold for all models."""
 
     def child_proof(self, row: int, column: int, inside: bool) -> Proof:
         """What proves ``bound_in`` (inside) or ``bound_out`` of a column of node ``row``."""
@@ -89,7 +91,8 @@ class BoundSolver(Protocol):
     without that attribute it serves regression. One that evaluates rows by ``problem.row_loss``, and so knows row
     weights and the intercept of a loss, says so by ``adjusted_rows = True``; no other is given such a problem.
 
-    What it prepares may have a text ``scope``: a restriction under which its bounds hold.
+    Where a bound holds for some models only, the answer says so in :attr:`Tightened.scope`. What is prepared may also
+    have a text ``scope`` of its own, for all its answers.
     """
 
     name: str
@@ -97,6 +100,11 @@ class BoundSolver(Protocol):
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
         """Bind to a problem; :class:`exactsel.errors.UnsupportedError` when it cannot be served."""
         ...
+
+
+def scope_of(bound: PreparedBound, answer: Tightened) -> str:
+    """The restriction, in words, under which the bounds of an answer hold; empty where there is none."""
+    return answer.scope or str(getattr(bound, "scope", ""))
 
 
 def stack_points(warm: Sequence[ModelPoint | None], d: int) -> FloatArray:

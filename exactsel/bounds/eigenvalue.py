@@ -40,6 +40,9 @@ BOUNDED_RECONSTRUCTION = 1e4
 CONDITIONS = (1e-2, 1e-4, 1e-6, 1e-8)
 """C counts as independent when the Gram matrix of its unit residuals exceeds one of these times the identity."""
 
+BOUNDED_ONLY = f"reconstructions with |x_jl| ||a_j|| <= {BOUNDED_RECONSTRUCTION:g} ||a_l|| (nearly dependent columns)"
+"""The scope of a bound where a nearly dependent column was left out of the span of S."""
+
 RELIABLE = 1e-7
 """A direction one can rely upon is turned by rounding by no more than this angle."""
 
@@ -64,8 +67,6 @@ class PreparedEigenvalue:
     def __init__(self, problem: ColumnSubsetProblem, options: BoundOptions) -> None:
         self.problem = problem
         self.options = options
-        self.bounded_models_only = False
-        """Whether some bound speaks only of reconstructions with moderate coefficients."""
         self._columns = problem.reduced
         self._norms = np.linalg.norm(self._columns, axis=1)
         self._original = _first_copies(problem.AT)
@@ -74,36 +75,28 @@ class PreparedEigenvalue:
         # What the rotation in `reduced` and later sums do to a column, relative to its length.
         self._unit = (8.0 + float(np.sqrt(problem.n + problem.d))) * UNIT
 
-    @property
-    def scope(self) -> str:
-        """What the bounds are restricted to, in words; empty when they are not."""
-        if not self.bounded_models_only:
-            return ""
-        return f"reconstructions with |x_jl| ||a_j|| <= {BOUNDED_RECONSTRUCTION:g} ||a_l|| (nearly dependent columns)"
-
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
     ) -> Tightened:
         """See :class:`exactsel.bounds.base.PreparedBound`; there is nothing to warm-start."""
         answers = empty_answers(len(states), self.problem.d, self.problem.k)
 
-        def work(row: int) -> None:
+        def work(row: int) -> bool:
             if self.options.stop[0]:
                 answers.status[row] = UNFINISHED
-            else:
-                self._bound(states[row], cutoff, answers, row)
+                return False
+            return self._bound(states[row], cutoff, answers, row)
 
         if self.options.threads > 1 and len(states) > 1:
             with ThreadPoolExecutor(self.options.threads) as pool:
-                list(pool.map(work, range(len(states))))
+                restricted = any(list(pool.map(work, range(len(states)))))
         else:
-            for row in range(len(states)):
-                work(row)
+            restricted = any([work(row) for row in range(len(states))])
         proofs: list[Proof] = [EigenvaluePoint()] * len(states)
-        return Tightened(answers, proofs, [None] * len(states))
+        return Tightened(answers, proofs, [None] * len(states), scope=BOUNDED_ONLY if restricted else "")
 
-    def _bound(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> None:
-        """Bound one node and write its answer."""
+    def _bound(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> bool:
+        """Bound one node and write its answer; whether that speaks only of reconstructions of bounded coefficients."""
         inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
         places = self.problem.k - inside.size
         answers.iterations[row] = 1
@@ -112,7 +105,7 @@ class PreparedEigenvalue:
             span = self._span(chosen)
             left = float(np.sum(span.residual(self._columns) ** 2))
             _write_solved(answers, row, chosen, left - self._margin(span, left))
-            return
+            return span.skipped > 0.0
         span = self._span(inside)
         rest = span.residual(self._columns)
         left = float(np.sum(rest**2))
@@ -123,7 +116,7 @@ class PreparedEigenvalue:
             best = int(np.argmax(gains))
             chosen = np.append(inside, candidates[best])
             _write_solved(answers, row, chosen, left - float(gains[best]) - margin)
-            return
+            return span.skipped > 0.0
         captured, doubt = self._captured(rest, candidates, places, angles)
         bound = left - float(captured.sum()) - margin - doubt * left
         into = left - gains - float(captured[: places - 1].sum()) - margin - doubt * left
@@ -136,13 +129,11 @@ class PreparedEigenvalue:
         if bound < cutoff:
             support = _greedily(rest, inside, candidates, places)
             answers.support[row, : support.size] = support
+        return span.skipped > 0.0
 
     def _span(self, chosen: IntArray) -> Span:
         # Copies are recognised in the data: the rotation may have told them apart by a rounding.
-        span = span_of(self._columns[np.unique(self._original[chosen])])
-        if span.skipped > 0.0:
-            self.bounded_models_only = True
-        return span
+        return span_of(self._columns[np.unique(self._original[chosen])])
 
     def _angle(self, span: Span) -> float:
         """By how much rounding may have turned the span of S."""

@@ -29,6 +29,9 @@ from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, StateArray
 
+BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
+"""The scope of a bound from the data where lam = 0."""
+
 
 @dataclass(frozen=True)
 class FitBound:
@@ -64,15 +67,6 @@ class PreparedFit:
     def __init__(self, problem: Problem, options: BoundOptions) -> None:
         self.problem = problem
         self.options = options
-        self.bounded_models_only = False
-        """Whether some bound speaks only of models with abs(x_j) ||a_j|| <= 10^6 ||y|| (lam = 0, dependent columns)."""
-
-    @property
-    def scope(self) -> str:
-        """What the bounds are restricted to, in words; empty when they are not."""
-        if not self.bounded_models_only:
-            return ""
-        return f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -85,13 +79,15 @@ class PreparedFit:
         stop = self.options.stop
         with parallel_section(self.options.threads):
             fit_gram(problem.gram, problem.lam, problem.k, states, target, stop, answers, out_by_fit)
+        scope = ""
         for row in np.flatnonzero(answers.status == ILL_CONDITIONED):
             if stop[0]:
                 answers.status[row] = UNFINISHED
             else:
                 self._from_data(states[row], cutoff, answers, int(row))
+                scope = BOUNDED_MODELS if problem.lam == 0 else ""
         proofs: list[Proof] = [FitPoint()] * len(states) if problem.lam == 0 else list(sparse_points(answers))
-        return FitTightened(answers, proofs, [None] * len(states), out_by_fit)
+        return FitTightened(answers, proofs, [None] * len(states), out_by_fit, scope=scope)
 
     def _from_data(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> None:
         """The fit by an orthogonal factorisation of the data, for one node."""
@@ -125,7 +121,6 @@ class PreparedFit:
         For any vector b (here the residual of the fit) L(Ax) >= -L*(b) + sum_j x_j v_j with v = A'b, which would
         vanish in exact arithmetic. Extended precision keeps the error of v, which R multiplies, small.
         """
-        self.bounded_models_only = True
         problem = self.problem
         long = np.longdouble
         A, y = problem.AT[columns].astype(long), problem.y.astype(long)

@@ -38,11 +38,11 @@ from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
-HAIR = 1e-10
+CLAIM_MARGIN = 1e-10
 """Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker, who rounds in his
 own way, gets there without exact arithmetic ..."""
 
-NULL_HAIR = 1e-13
+NULL_MARGIN = 1e-13
 """... and times the empty model's objective."""
 
 REMEMBERED_BYTES = 32 * 2**20
@@ -133,10 +133,10 @@ class ProofWriter:
     def claim(self, lower: float, upper: float) -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
         null = self.problem.null_objective
-        hair = HAIR * upper + NULL_HAIR * null
+        margin = CLAIM_MARGIN * upper + NULL_MARGIN * null
         if not isinstance(self._instance, Instance):
-            hair += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
-        return max(0.0, lower - hair)
+            margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
+        return max(0.0, lower - margin)
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
         """Put everything in preorder and write the file.
@@ -247,21 +247,20 @@ class ProofWriter:
 
     def _searched(self, event: SearchedBelow) -> None:
         """The steps of a search inside the kernel, as one piece in preorder."""
-        below = event.below
-        notes, used = below.raw_notes(), below.points_used()
-        points = below.points(used)
+        search = event.search
+        used = search.points_used()
+        points = search.points(used)
         first = len(self._point_sizes)
         rows, columns = points.nonzero()
         self._open["point_index"].write(columns.astype(self._index_type).tobytes())
         self._open["point_value"].write(points[rows, columns].astype("<f8", copy=False).tobytes())
         self._point_sizes.extend(np.bincount(rows, minlength=len(points)).tolist())
-        sample = below.sample_point()
-        if isinstance(sample, CurvedPoint):
-            self._keep_curvature(sample.curvature)
-        uses = np.full(below.nodes, -1, dtype=np.int64)
+        if search.curvature is not None:
+            self._keep_curvature(search.curvature)
+        uses = np.full(search.nodes, -1, dtype=np.int64)
         uses[used] = 8 * (fmt.FIRST_POINT + 2 * np.arange(first, first + len(used))) + fmt.USE
-        own = self._use(event.came_with, math.inf) if below.uses_what_it_came_with else 0
-        words = preorder_words(notes, below.numbers, uses, own, event.first_id)
+        own = self._use(event.came_with, math.inf) if search.uses_what_it_came_with else 0
+        words = preorder_words(search.steps, search.numbers, uses, own, event.first_id)
         self._end_piece()
         self._records.add(event.node, len(words), mixed=True)
         self._open["pieces"].write(words.astype("<i4").tobytes())

@@ -9,10 +9,10 @@ from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, PUT_IN
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.search.node import Node, is_convex
 from exactsel.types import StateArray
-from exactsel.walks.relaxation import Below, Note
+from exactsel.walks.relaxation import KernelSearch, Step
 
 
-def events_of(below: Below, node: Node, name: Callable[[int], int], k: int) -> Iterator[Event]:
+def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], k: int) -> Iterator[Event]:
     """Every bound call, fixed column, split and closed region below ``node``.
 
     ``name`` gives the search's number of a node the kernel numbered; 0 is ``node`` itself.
@@ -20,27 +20,27 @@ def events_of(below: Below, node: Node, name: Callable[[int], int], k: int) -> I
     states: dict[int, StateArray] = {0: node.state.copy()}
     visited: set[int] = set()
     count = 1
-    for note in below.notes():
-        number, state = name(note.number), states[note.number]
-        proof = node.proof if note.proof is None else note.proof
-        if note.kind == BOUNDED:
-            visited.add(note.number)
-            yield Bounded(number, note.bound, is_convex(state, k), note.column)
-        elif note.kind == BRANCHED:
+    for step in search.told():
+        number, state = name(step.number), states[step.number]
+        proof = node.proof if step.proof is None else step.proof
+        if step.kind == BOUNDED:
+            visited.add(step.number)
+            yield Bounded(number, step.bound, is_convex(state, k), step.column)
+        elif step.kind == BRANCHED:
             inside, outside = count, count + 1
             count += 2
             states[inside], states[outside] = state.copy(), state.copy()
-            states[inside][note.column], states[outside][note.column] = IN, OUT
-            yield Divided(number, (note.column,), (name(inside),), name(outside))
-        elif note.kind == CLOSED:
-            yield Discarded(number, state, _reason(note, visited, state, k), note.bound, proof)
+            states[inside][step.column], states[outside][step.column] = IN, OUT
+            yield Divided(number, (step.column,), (name(inside),), name(outside))
+        elif step.kind == CLOSED:
+            yield Discarded(number, state, _reason(step, visited, state, k), step.bound, proof)
         else:
-            put_in = note.kind == PUT_IN
-            state[note.column] = IN if put_in else OUT
-            yield Fixed(number, note.column, put_in, note.bound, proof)
+            put_in = step.kind == PUT_IN
+            state[step.column] = IN if put_in else OUT
+            yield Fixed(number, step.column, put_in, step.bound, proof)
 
 
-def _reason(note: Note, visited: set[int], state: StateArray, k: int) -> str:
-    if note.number not in visited:
+def _reason(step: Step, visited: set[int], state: StateArray, k: int) -> str:
+    if step.number not in visited:
         return "inherited"
     return "solved" if is_convex(state, k) else "bound"

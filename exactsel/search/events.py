@@ -13,7 +13,7 @@ from typing import TypeAlias
 from exactsel.bounds.witness import Proof
 from exactsel.search.node import Node
 from exactsel.types import FloatArray, IntArray, StateArray
-from exactsel.walks.relaxation import Below
+from exactsel.walks.relaxation import KernelSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class SearchedBelow:
     """The node the kernel numbered i > 0 is node first_id + i."""
     came_with: Proof
     """What proved the node's bound before."""
-    below: Below
+    search: KernelSearch
     """Everything the kernel wrote down, as arrays."""
 
 

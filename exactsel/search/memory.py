@@ -7,6 +7,7 @@ nodes alone, so that the tree stays the same on every machine.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from exactsel.bounds.witness import DualPoint, ModelPoint
@@ -40,24 +41,25 @@ def node_bytes(node: Node) -> int:
 class MemoryGuard:
     """Which frontier the search should use, given the bytes its open nodes take."""
 
-    limit: float
+    limit: float = math.inf
     """MiB of open nodes."""
-    _usual: Frontier | None = None
+    usual: Frontier | None = None
+    """The frontier to come back to, while the search goes depth-first."""
 
     def choose(self, current: Frontier, size: int) -> Frontier:
         """The frontier to go on with; nodes are moved over when it changes."""
-        if self._usual is None and size > self.limit * MEBIBYTE:
-            self._usual = current
+        if self.usual is None and size > self.limit * MEBIBYTE:
+            self.usual = current
             return _moved(current, DepthFirst())
-        if self._usual is not None and size < RELIEVED * self.limit * MEBIBYTE:
+        if self.usual is not None and size < RELIEVED * self.limit * MEBIBYTE:
             return self.release(current)
         return current
 
     def release(self, current: Frontier) -> Frontier:
         """The frontier the search was given, holding what is open now."""
-        if self._usual is None:
+        if self.usual is None:
             return current
-        usual, self._usual = self._usual, None
+        usual, self.usual = self.usual, None
         return _moved(current, usual)
 
     def hopeless(self, size: int) -> bool:

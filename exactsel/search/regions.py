@@ -1,10 +1,11 @@
-"""Pieces of the search space on their way through a round, and what a round returns."""
+"""Parts of the search space on their way through a round, and what a round returns."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.witness import Proof
@@ -12,10 +13,9 @@ from exactsel.kernels.node import FREE
 from exactsel.problem.fit import Fit
 from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node
-from exactsel.search.trees import Split
 from exactsel.types import StateArray
-from exactsel.walks.closed_form import Subtree
-from exactsel.walks.relaxation import Below
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.relaxation import KernelSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Fixing:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A piece of the search space with its best proven bound; ``closed`` says why it need not be searched."""
+    """A part of the search space with its best proven bound; ``closed`` says why it need not be searched."""
 
     state: StateArray
     bound: float
@@ -54,42 +54,120 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Expansion:
-    """What became of one node: ``region`` after its own bound calls and, when it was split, its pieces."""
+class NodeKept:
+    """A node that is closed, or open again with a bound of its own: ``region`` is the node after its bound calls."""
 
     node: Node
     region: Region
-    split: Split | None = None
-    children: tuple[Region, ...] = ()
-    rest: Region | None = None
-    subtree: Subtree | None = None
-    """The walk of the whole subtree, where there was one; ``children`` are then the regions it left open."""
-    below: Below | None = None
-    """The search inside the kernel, where there was one; ``children`` are the regions it left open ..."""
-    numbers: tuple[int, ...] = ()
-    """... and these its numbers for them."""
-    vain_walk: int | None = None
-    """Nodes of a walk whose outcome was not used, 0 where it was refused (nearly dependent columns)."""
+    unused_walk: int | None = None
+    """Nodes of a walk of its subtree whose result is not used, 0 where it was refused; None where none was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDivided:
+    """A node that was split: ``region`` is the node after its bound calls."""
+
+    node: Node
+    region: Region
+    columns: tuple[int, ...]
+    """The chain of decisions (see trees.Split)."""
+    children: tuple[Region, ...]
+    """One for each of the columns."""
+    rest: Region
+    """What leaves all the columns out."""
+    unused_walk: int | None = None
+    """As in :class:`NodeKept`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWalked:
+    """A node whose whole subtree was walked in closed form: ``children`` are the regions left open."""
+
+    node: Node
+    region: Region
+    walk: WalkResult
+    children: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSearched:
+    """A node below which the kernel searched by itself: ``children`` are the regions left open."""
+
+    node: Node
+    search: KernelSearch
+    children: tuple[Region, ...]
+    numbers: tuple[int, ...]
+    """The kernel's numbers of the children."""
+
+
+Outcome: TypeAlias = NodeKept | NodeDivided | NodeWalked | NodeSearched
+"""What became of one node."""
+
+
+@dataclass(slots=True)
+class Seconds:
+    """Time that went into the parts of rounds."""
+
+    bound: float = 0.0
+    refit: float = 0.0
+    subtrees: float = 0.0
+
+    def add(self, other: Seconds) -> None:
+        """Count the time of another round too."""
+        self.bound += other.bound
+        self.refit += other.refit
+        self.subtrees += other.subtrees
+
+    def as_dict(self) -> dict[str, float]:
+        """By name, as results show them."""
+        return {"bound": self.bound, "refit": self.refit, "subtrees": self.subtrees}
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The outcome of a round: better models found, and one expansion per node, in node order."""
+    """What a round returns."""
 
-    found: tuple[Fit, ...]
-    expansions: tuple[Expansion, ...]
+    models: tuple[Fit, ...]
+    """Models better than the best known before, each better than the one before it."""
+    outcomes: tuple[Outcome, ...]
+    """One for each node, in their order."""
+    scope: str = ""
+    """A restriction, in words, under which some of its bounds hold."""
+    seconds: Seconds = field(default_factory=Seconds, compare=False)
+
+
+@dataclass(slots=True)
+class RoundWork:
+    """What a round has brought so far."""
+
+    upper: float
+    """The best objective known."""
+    models: list[Fit] = field(default_factory=list)
+    """The models that brought it down, in the order in which they came."""
+    scope: str = ""
+    seconds: Seconds = field(default_factory=Seconds)
+
+    def offer(self, fit: Fit | None) -> None:
+        """Take a model if it is better than all before."""
+        if fit is not None and fit.value < self.upper:
+            self.upper = fit.value
+            self.models.append(fit)
+
+    def done(self, outcomes: Iterable[Outcome]) -> Round:
+        """The whole round."""
+        return Round(tuple(self.models), tuple(outcomes), self.scope, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One node's part of a bound call's result."""
+class NodeBounds:
+    """One node's row of a bound call's answers."""
 
-    result: Tightened
+    tightened: Tightened
     row: int
 
     def view(self, state: StateArray) -> BranchingView:
         """What the branching rule may see: the candidates left after fixing."""
-        answers, candidates = self.result.answers, (state == FREE).nonzero()[0]
+        answers, candidates = self.tightened.answers, (state == FREE).nonzero()[0]
         return BranchingView(
             candidates,
             answers.x[self.row, candidates],
@@ -100,7 +178,7 @@ class Answer:
 
     def proof(self, column: int, inside: bool) -> Proof:
         """What proves the bound a child inherits."""
-        return self.result.child_proof(self.row, column, inside)
+        return self.tightened.child_proof(self.row, column, inside)
 
 
 def as_region(node: Node) -> Region:

@@ -18,23 +18,38 @@ from exactsel.search.node import Node
 from exactsel.search.regions import Round
 from exactsel.walks.effort import Effort
 
-Begun = Callable[[], Round]
-"""A round that has been begun; called, it waits for the outcome."""
-
 
 class Rounds:
     """A context in which rounds are carried out, one at a time; leaving it waits for the one that is going on."""
 
     def __init__(self, expander: Expander) -> None:
         self._expander = expander
+        self._wait: Callable[[], Round] | None = None
         self._worker: ThreadPoolExecutor | None = None
         if expander.threads > 1:
             self._worker = ThreadPoolExecutor(1, "exactsel-round", interrupts.adopt, (interrupts.current(),))
 
-    def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> Begun:
-        """Begin to expand the nodes. :class:`exactsel.search.expand.Interrupted` comes with the outcome."""
+    @property
+    def begun(self) -> bool:
+        """Whether there is a round whose outcome has not been asked for."""
+        return self._wait is not None
+
+    def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> None:
+        """Begin to expand the nodes."""
         expand = partial(self._expander.expand, nodes, upper, effort)
-        return expand if self._worker is None else self._worker.submit(expand).result
+        self._wait = expand if self._worker is None else self._worker.submit(expand).result
+
+    def outcome(self) -> Round:
+        """Wait for the round that has been begun.
+
+        Raises
+        ------
+        exactsel.search.expand.Interrupted
+            When it was told to stop; it then leaves no trace.
+        """
+        assert self._wait is not None, "a round must be begun first"
+        wait, self._wait = self._wait, None
+        return wait()
 
     def __enter__(self) -> Rounds:
         return self

@@ -7,13 +7,14 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.search.frontier import Frontier
-from exactsel.search.memory import node_bytes
+from exactsel.search.memory import MemoryGuard, node_bytes
 from exactsel.search.node import Node
+from exactsel.search.regions import Seconds
 from exactsel.walks.effort import Prospects, SubtreeRecord
 
 
@@ -58,8 +59,31 @@ class SearchState:
     """Nodes taken from the frontier whose round is not committed yet, in the order in which that will be done."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
-    _stated: Stated | None = field(default=None, repr=False)
-    _digest: Any = field(default_factory=hashlib.sha256, repr=False)
+    guard: MemoryGuard = field(default_factory=MemoryGuard)
+    """Which order the open nodes are kept in while they take too much memory."""
+    seconds: Seconds = field(default_factory=Seconds)
+    """Time that went into the rounds of the search that is going on."""
+    told: float = -math.inf
+    """The bound when it was last asked whether it has risen."""
+    stated: Stated | None = field(default=None, repr=False)
+    """The model of which the most can be said; None until that is asked for."""
+    digest: bytes = field(default=hashlib.sha256().digest(), repr=False)
+    """sha256 over the digest before and what was committed last: one that can be saved, and gone on from."""
+
+    def begin(self, memory_limit: float) -> None:
+        """A search begins, or goes on: nodes of a round that was broken off inside are open again."""
+        self.put_back()
+        self.guard.limit = memory_limit
+        self.seconds = Seconds()
+        self.told = self.bound
+
+    def end(self) -> None:
+        """The search has come to an end: open nodes are in the order asked for."""
+        self.frontier = self.guard.release(self.frontier)
+
+    def relieve_memory(self) -> None:
+        """Go on in the order that suits the memory the open nodes take."""
+        self.frontier = self.guard.choose(self.frontier, self.open_bytes)
 
     def push(self, node: Node) -> None:
         """Open a node."""
@@ -96,19 +120,24 @@ class SearchState:
         flying = min((node.bound for node in self.in_flight), default=math.inf)
         return min(self.value, self.dropped, self.frontier.lower(), flying)
 
+    def bound_has_risen(self) -> bool:
+        """Whether the bound is higher than when this was last asked."""
+        before, self.told = self.told, max(self.told, self.bound)
+        return self.told > before
+
     def take_over(self, fit: Fit, source: str) -> None:
         """Make a model the incumbent."""
-        before = self._stated or self._state_of(self.incumbent, self.source)
+        before = self.stated or self._state_of(self.incumbent, self.source)
         self.incumbent, self.source = fit, source
         # Where rounding is large the model that looks best need not be the one of which the most can be said.
-        self._stated = min(before, self._state_of(fit, source), key=lambda stated: stated.upper)
+        self.stated = min(before, self._state_of(fit, source), key=lambda stated: stated.upper)
 
     @property
     def shown(self) -> Stated:
         """The model to show: the incumbent, or an earlier one where rounding leaves less to say of the incumbent."""
-        if self._stated is None:
-            self._stated = self._state_of(self.incumbent, self.source)
-        return self._stated
+        if self.stated is None:
+            self.stated = self._state_of(self.incumbent, self.source)
+        return self.stated
 
     def _state_of(self, fit: Fit, source: str) -> Stated:
         return Stated(fit, fit.value if self.statement is None else self.statement.upper(fit), source)
@@ -131,9 +160,9 @@ class SearchState:
     @property
     def tree_hash(self) -> str:
         """sha256 over everything committed so far, in order."""
-        return str(self._digest.hexdigest())
+        return self.digest.hex()
 
     def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
         """Add one committed fact to the tree hash: whole numbers, and objective values, which are taken in ``unit``."""
         entries = [*numbers, *(value / self.unit for value in values)]
-        self._digest.update(kind + struct.pack(f"<{len(entries)}d", *entries))
+        self.digest = hashlib.sha256(self.digest + kind + struct.pack(f"<{len(entries)}d", *entries)).digest()

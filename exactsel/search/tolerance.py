@@ -20,8 +20,8 @@ FINEST = 1e-11
 RELATIVE_FROM = 1e-12
 """Part of the empty model's objective below which an objective is no measure of a gap any more."""
 
-
 KEPT = 1.0 - 2.0**-10
+"""Part of a tolerance that the search itself works to."""
 
 
 def resolution(upper: float, null: float) -> float:
@@ -57,7 +57,7 @@ class Tolerance:
 
     @property
     def for_search(self) -> Tolerance:
-        """A hair less, so that what is said of the data as given, where rounding is taken off, is within this one."""
+        """Slightly less, so that what is said of the data as given, where rounding is taken off, is within this one."""
         return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps)
 
     def absolute(self, upper: float) -> float:

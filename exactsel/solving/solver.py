@@ -31,7 +31,7 @@ from exactsel.problem.model import Model
 from exactsel.proofs.statement import statement_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.engine import Limits, search
-from exactsel.search.events import Event, Explored, Finished, IncumbentFound, LowerBoundRaised, Started
+from exactsel.search.events import Event, Finished, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
@@ -137,7 +137,6 @@ class Search:
             began = time.perf_counter()
             try:
                 for event in search(self.state, expander, limits, watch):
-                    self._note_scope(event)
                     if isinstance(event, Finished):
                         self._termination = event.termination
                     if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
@@ -165,13 +164,6 @@ class Search:
                 self._walker(options), self._subsearcher(options),
             )  # fmt: skip
         return self._expander
-
-    def _note_scope(self, event: Event) -> None:
-        """Remember what the bounds met so far are restricted to."""
-        scope = getattr(self._bound, "scope", "")
-        if not scope and isinstance(event, Explored) and self._expander is not None:
-            scope = getattr(self._expander.walker, "scope", "")
-        self.state.scope = scope or self.state.scope
 
     def _walker(self, options: BoundOptions) -> SubtreeWalker | DependentWalker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
@@ -227,7 +219,7 @@ class Search:
         problem, state = self.problem, self.state
         shown, lower = state.shown, state.lower
         claim = claim_of(shown.upper, lower, self._tolerance)
-        parts = self._expander.seconds if self._expander is not None else {}
+        parts = state.seconds.as_dict() if self._expander is not None else {}
         times = {**self.times, **parts, "total": time.perf_counter() - self._began}
         return Result(
             upper=shown.upper,

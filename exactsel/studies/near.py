@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from exactsel import clock
 from exactsel._jit import available_threads
-from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, scope_of
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
@@ -26,7 +26,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.proofs.statement import statement_of
 from exactsel.search.branching import Branching
-from exactsel.search.regions import Answer
+from exactsel.search.regions import NodeBounds
 from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
 from exactsel.solving.result import Readable, Result
@@ -209,7 +209,7 @@ def list_near(
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
-        problem.feature_names, result.scope or getattr(bound, "scope", ""),
+        problem.feature_names, result.scope or listing.restriction,
     )  # fmt: skip
 
 
@@ -234,6 +234,8 @@ class _Listing:
         self.found: list[NearModel] = []
         self.regions = 0
         self.undecided = 0
+        self.restriction = ""
+        """A scope some bound met while listing came with."""
         self._cutoff = (math.nan, math.nan)
         self._open: list[tuple[StateArray, Any]] = [(problem.root_state, None)]
 
@@ -322,22 +324,26 @@ class _Listing:
             state[:] = OUT
             state[support] = IN
         needed = self._above(self.threshold)
-        tightened = self.bound.tighten(alone, [None] * len(states), needed, self.best)
+        tightened = self._noted(self.bound.tighten(alone, [None] * len(states), needed, self.best))
         self.undecided += int(np.count_nonzero(~(tightened.answers.bound >= needed)))
 
     def _divide(self, regions: list[tuple[StateArray, Any]]) -> None:
         states = np.stack([state for state, _ in regions])
-        tightened = self.bound.tighten(states, [warm for _, warm in regions], self.cutoff, self.best)
+        tightened = self._noted(self.bound.tighten(states, [warm for _, warm in regions], self.cutoff, self.best))
         self.regions += len(regions)
         for row, (state, _) in enumerate(regions):
             if tightened.answers.bound[row] >= self.cutoff:
                 continue
-            column = self._column(Answer(tightened, row), state)
+            column = self._column(NodeBounds(tightened, row), state)
             for decision in (IN, OUT):
                 child = state.copy()
                 child[column] = decision
                 self._open.append((child, tightened.warm[row]))
 
-    def _column(self, answer: Answer, state: StateArray) -> int:
+    def _noted(self, tightened: Tightened) -> Tightened:
+        self.restriction = scope_of(self.bound, tightened) or self.restriction
+        return tightened
+
+    def _column(self, answer: NodeBounds, state: StateArray) -> int:
         view = answer.view(state)
         return int(view.candidates[self.branching.select(view)])

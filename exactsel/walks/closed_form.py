@@ -39,8 +39,8 @@ LARGEST = 1000
 
 
 @dataclass(frozen=True)
-class Subtree:
-    """What became of one node's subtree.
+class WalkResult:
+    """What the walk of one node's subtree brought.
 
     ``open_states`` (m, d) are the regions left, with ``open_bounds`` (m,), in the order ``moves`` names them; all
     others are closed with a bound of at least ``dropped``. ``support`` is that of the best model met, None if none is
@@ -60,6 +60,8 @@ class SubtreeWalker:
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
     def __init__(self, problem: Problem, curvature: FloatArray | None, options: BoundOptions) -> None:
+        self.scope = ""
+        """Its bounds hold for all models."""
         self.k = problem.k
         self.d = problem.d
         self.curvature = curvature
@@ -80,7 +82,9 @@ class SubtreeWalker:
         closed = objective is not None and objective.is_quadratic and not problem.units.grouped
         return closed and problem.d <= LARGEST and problem.k > 0
 
-    def explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
+    def explore(
+        self, states: StateArray, upper: float, tolerance: float, budget: int
+    ) -> list[WalkResult | None] | None:
         """Walk the subtree of each node, up to ``budget`` nodes each.
 
         Parameters
@@ -99,15 +103,17 @@ class SubtreeWalker:
             None where the node's columns are too nearly dependent. None instead of the list when told to stop.
         """
         size = max(self._options.threads, int(MOST_MEMORY / (9 * self.d**2 + 40 * budget)))
-        subtrees: list[Subtree | None] = []
+        results: list[WalkResult | None] = []
         for first in range(0, len(states), size):
             walked = self._explore(states[first : first + size], upper, tolerance, budget)
             if walked is None:
                 return None
-            subtrees += walked
-        return subtrees
+            results += walked
+        return results
 
-    def _explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
+    def _explore(
+        self, states: StateArray, upper: float, tolerance: float, budget: int
+    ) -> list[WalkResult | None] | None:
         walk = empty_walk(len(states), self.d, self.k, budget)
         stop = self._options.stop
         scale = max(NULL_SHARE * self._data.constant, abs(upper) if np.isfinite(upper) else self._data.constant)
@@ -120,14 +126,14 @@ class SubtreeWalker:
             )  # fmt: skip
         if np.any(walk.status == STOPPED):
             return None
-        return [None if walk.status[row] == NOT_TRUSTED else subtree_of(walk, row) for row in range(len(states))]
+        return [None if walk.status[row] == NOT_TRUSTED else walk_result(walk, row) for row in range(len(states))]
 
 
-def subtree_of(walk: Walk, row: int) -> Subtree:
+def walk_result(walk: Walk, row: int) -> WalkResult:
     """What one walk brought."""
     count, support = int(walk.open_count[row]), walk.support[row]
     found = np.isfinite(walk.value[row])
-    return Subtree(
+    return WalkResult(
         finished=count == 0,
         nodes=int(walk.nodes[row]),
         dropped=float(walk.dropped[row]),

@@ -19,7 +19,7 @@ from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.types import FloatArray, StateArray
-from exactsel.walks.closed_form import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, Subtree, subtree_of
+from exactsel.walks.closed_form import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, WalkResult, walk_result
 
 LARGEST = 400
 """With more columns than this a node takes too long for this method to pay."""
@@ -74,14 +74,16 @@ class DependentWalker:
             return None
         return DependentWalker(problem, relations, options)
 
-    def explore(self, states: StateArray, upper: float, tolerance: float, budget: int) -> list[Subtree | None] | None:
+    def explore(
+        self, states: StateArray, upper: float, tolerance: float, budget: int
+    ) -> list[WalkResult | None] | None:
         """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
         walk = empty_walk(len(states), self.problem.d, self.problem.k, budget)
-        found: list[Subtree | None] = []
+        results: list[WalkResult | None] = []
         for row, state in enumerate(states):
             begin = self._start(state, upper, tolerance)
             if begin is None:
-                found.append(None)
+                results.append(None)
                 continue
             walk_dependent(
                 self._data, self._relations.scale, begin.places, begin.start, upper, tolerance, self._unit_rounding,
@@ -89,8 +91,8 @@ class DependentWalker:
             )  # fmt: skip
             if walk.status[row] == STOPPED:
                 return None
-            found.append(subtree_of(walk, row))
-        return found
+            results.append(walk_result(walk, row))
+        return results
 
     def _start(self, state: StateArray, upper: float, tolerance: float) -> _Start | None:
         """The region's first fit; None where rounding would cost too much of the tolerance."""

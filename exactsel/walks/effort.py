@@ -129,17 +129,19 @@ class Prospects:
     """
 
     long: bool = False
-    _mark: int = LONG_FROM // 2
-    _open_at_mark: int = 0
+    mark: int = LONG_FROM // 2
+    """Nodes at which to look again."""
+    open_at_mark: int = 0
+    """Nodes that were open when that was last done."""
 
     def note(self, nodes: int, open_nodes: int) -> None:
         """Enter how far the search is."""
-        if nodes < self._mark:
+        if nodes < self.mark:
             return
-        if self._mark >= LONG_FROM and open_nodes > LONG_GROWTH * self._open_at_mark:
+        if self.mark >= LONG_FROM and open_nodes > LONG_GROWTH * self.open_at_mark:
             self.long = True
-        self._mark *= 2
-        self._open_at_mark = open_nodes
+        self.mark *= 2
+        self.open_at_mark = open_nodes
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
-from exactsel.bounds.witness import ModelPoint
+from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.apg import GramData
 from exactsel.kernels.node import empty_answers
 from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, DONE, Subsearch, empty_subsearch, search_below
@@ -32,7 +32,7 @@ class OpenRegion(NamedTuple):
     start: ModelPoint | None
 
 
-class Note(NamedTuple):
+class Step(NamedTuple):
     """One thing done: to which node, what (kernels/subsearch.py), with which bound and what proves it."""
 
     number: int
@@ -43,11 +43,12 @@ class Note(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Below:
-    """What the search below one node brought; nodes are numbered from 0, that one, to ``numbers`` - 1.
+class KernelSearch:
+    """What the kernel's search below one node brought; nodes are numbered from 0, that one, to ``numbers`` - 1.
 
     Regions not among :meth:`open_regions` are closed with a bound of at least ``dropped``. ``support`` is that of the
-    best model met, None if none is better than the caller's.
+    best model met, None if none is better than the caller's. The arrays are as the kernel wrote them
+    (:class:`exactsel.kernels.subsearch.Subsearch`).
     """
 
     nodes: int
@@ -55,63 +56,62 @@ class Below:
     numbers: int
     dropped: float
     support: tuple[int, ...] | None
-    found: Subsearch = field(repr=False)
-    row: int
+    steps: IntArray = field(repr=False)
+    """(m, 3) number of the node, what was done, number of the point that proves it (-1: what the search came with)."""
+    step_bounds: FloatArray = field(repr=False)
+    """(m,) the bound that goes with each."""
+    open_states: StateArray = field(repr=False)
+    """(l, d) the regions left open ..."""
+    open_bounds: FloatArray = field(repr=False)
+    open_labels: IntArray = field(repr=False)
+    """(l, 3) ... their numbers, the points that prove their bounds, and those to start from (-1: the caller's)."""
+    scaled_points: FloatArray = field(repr=False)
+    """(nodes, d) the models that prove bounds, in the variables of the kernel."""
     scale: FloatArray = field(repr=False)
-    relaxation: Relaxation = field(repr=False)
-    _points: dict[int, ModelPoint] = field(default_factory=dict, repr=False)
+    """(d,) what a model is multiplied by to be in those variables."""
+    curvature: FloatArray | None = field(repr=False)
+    """The D of formula (3) the points are for, (d,); None where they are for formula (2)."""
+    _points: dict[int, ModelPoint] = field(default_factory=dict, repr=False, compare=False)
 
     def open_regions(self) -> Iterator[OpenRegion]:
         """What is left open, in the order of the numbers."""
-        found, row = self.found, self.row
-        labels = found.open_labels[row, : found.open_count[row]]
-        for at in np.argsort(labels[:, 0]).tolist():
-            number, proof, start = labels[at].tolist()
-            state, bound = found.open_states[row, at].copy(), float(found.open_bounds[row, at])
+        for at in np.argsort(self.open_labels[:, 0]).tolist():
+            number, proof, start = self.open_labels[at].tolist()
+            state, bound = self.open_states[at].copy(), float(self.open_bounds[at])
             yield OpenRegion(number, state, bound, self._point(proof), self._point(start))
 
-    def notes(self) -> Iterator[Note]:
+    def told(self) -> Iterator[Step]:
         """Everything done, in order."""
-        found, row = self.found, self.row
-        count = found.note_count[row]
-        what, bounds = found.notes[row, :count].tolist(), found.note_bounds[row, :count].tolist()
-        for (number, move, point), bound in zip(what, bounds, strict=True):
-            yield Note(number, move % 8, move // 8, bound, self._point(point))
-
-    def raw_notes(self) -> IntArray:
-        """The notes (m, 3) as the kernel wrote them: number of the node, what was done, number of the point."""
-        notes: IntArray = self.found.notes[self.row, : self.found.note_count[self.row]]
-        return notes
+        for (number, move, point), bound in zip(self.steps.tolist(), self.step_bounds.tolist(), strict=True):
+            yield Step(number, move % 8, move // 8, bound, self._point(point))
 
     def points_used(self) -> IntArray:
         """The points that prove something, ascending."""
-        notes = self.raw_notes()
-        proves = (notes[:, 1] % 8 != BOUNDED) & (notes[:, 1] % 8 != BRANCHED) & (notes[:, 2] >= 0)
+        kind, point = self.steps[:, 1] % 8, self.steps[:, 2]
+        proves = (kind != BOUNDED) & (kind != BRANCHED) & (point >= 0)
         used = np.zeros(self.nodes, dtype=np.bool_)
-        used[notes[proves, 2]] = True
+        used[point[proves]] = True
         return used.nonzero()[0]
 
     @property
     def uses_what_it_came_with(self) -> bool:
         """Whether some region is closed by what proved the bound of the node begun with."""
-        notes = self.raw_notes()
-        return bool(np.any((notes[:, 1] % 8 == CLOSED) & (notes[:, 2] < 0)))
+        return bool(np.any((self.steps[:, 1] % 8 == CLOSED) & (self.steps[:, 2] < 0)))
 
     def points(self, numbers: IntArray) -> FloatArray:
         """Some of the points, one model (d,) a row."""
-        points: FloatArray = self.found.points[self.row, numbers] / self.scale
+        points: FloatArray = self.scaled_points[numbers] / self.scale
         return points
 
-    def sample_point(self) -> ModelPoint:
-        """A point of the kind that proves the bounds here."""
-        return self.relaxation.as_point(np.zeros(self.scale.size))
-
-    def _point(self, index: int) -> ModelPoint | None:
-        if index < 0:
+    def _point(self, number: int) -> ModelPoint | None:
+        if number < 0:
             return None
-        if index not in self._points:
-            self._points[index] = self.relaxation.as_point(self.found.points[self.row, index] / self.scale)
-        return self._points[index]
+        if number not in self._points:
+            point = ModelPoint.from_dense(self.scaled_points[number] / self.scale)
+            if self.curvature is not None:
+                point = CurvedPoint(point.index, point.value, self.curvature)
+            self._points[number] = point
+        return self._points[number]
 
 
 class Subsearcher:
@@ -122,6 +122,8 @@ class Subsearcher:
         self._options = options
         self._form = relaxation.kernel_form
         problem = relaxation.problem
+        sample = relaxation.as_point(np.zeros(problem.d))
+        self._curvature = sample.curvature if isinstance(sample, CurvedPoint) else None
         self._refit_tolerance = 1e-8 * problem.gradient_scale
         entries = problem.d if isinstance(self._form.data, GramData) else problem.n
         self.iteration_cost = float(entries * problem.d)
@@ -133,9 +135,9 @@ class Subsearcher:
         return hasattr(bound, "kernel_form")
 
     def explore(
-        self, states: StateArray, warm: Sequence[ModelPoint | None], known: FloatArray, upper: float,
+        self, states: StateArray, warm: Sequence[ModelPoint | None], inherited: FloatArray, upper: float,
         tolerance: float, budget: int, horizon: float = math.inf,
-    ) -> list[Below] | None:  # fmt: skip
+    ) -> list[KernelSearch] | None:  # fmt: skip
         """Search below each node, up to ``budget`` nodes each.
 
         Parameters
@@ -143,7 +145,7 @@ class Subsearcher:
         states : int8 array (B, d)
         warm : sequence of B
             What the parent's bound call left behind, None at the root.
-        known : float array (B,)
+        inherited : float array (B,)
             Bounds the nodes came with.
         upper : float
             Objective of the incumbent.
@@ -164,33 +166,39 @@ class Subsearcher:
         if horizon < math.inf:
             rules = rules._replace(polish=THOROUGH)
         problem = self._relaxation.problem
-        found = empty_subsearch(len(states), problem.d, problem.k, budget)
+        outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
         with loss_session(problem.loss), parallel_section(workers):
             search_below(
-                loss, data, lam, problem.k, rules, states, starts, known, upper, tolerance, self._refit_tolerance,
-                budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), found, _new_counter(),
+                loss, data, lam, problem.k, rules, states, starts, inherited, upper, tolerance, self._refit_tolerance,
+                budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
             )  # fmt: skip
-        if np.any(found.status != DONE):
+        if np.any(outputs.status != DONE):
             return None
-        return [_below(found, row, scale, self._relaxation) for row in range(len(states))]
+        return [_kernel_search(outputs, row, scale, self._curvature) for row in range(len(states))]
 
 
 def _new_counter() -> IntArray:
     return np.zeros(1, dtype=np.int64)
 
 
-def _below(found: Subsearch, row: int, scale: FloatArray, relaxation: Relaxation) -> Below:
-    support = found.support[row]
-    return Below(
-        nodes=int(found.nodes[row]),
-        iterations=int(found.iterations[row]),
-        numbers=int(found.numbers[row]),
-        dropped=float(found.dropped[row]),
-        support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(found.value[row]) else None,
-        found=found,
-        row=row,
+def _kernel_search(outputs: Subsearch, row: int, scale: FloatArray, curvature: FloatArray | None) -> KernelSearch:
+    """One row of what the kernel wrote down."""
+    support, steps, left = outputs.support[row], int(outputs.note_count[row]), int(outputs.open_count[row])
+    nodes = int(outputs.nodes[row])
+    return KernelSearch(
+        nodes=nodes,
+        iterations=int(outputs.iterations[row]),
+        numbers=int(outputs.numbers[row]),
+        dropped=float(outputs.dropped[row]),
+        support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(outputs.value[row]) else None,
+        steps=outputs.notes[row, :steps],
+        step_bounds=outputs.note_bounds[row, :steps],
+        open_states=outputs.open_states[row, :left],
+        open_bounds=outputs.open_bounds[row, :left],
+        open_labels=outputs.open_labels[row, :left],
+        scaled_points=outputs.points[row, :nodes],
         scale=scale,
-        relaxation=relaxation,
+        curvature=curvature,
     )

@@ -1,0 +1,117 @@
+"""Leave what is below nodes to the kernels that can search by themselves, where that promises to pay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel.bounds.witness import FitPoint
+from exactsel.kernels.node import FREE, IN
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.node import Node, is_convex
+from exactsel.search.regions import NodeSearched, NodeWalked, Region, RoundWork, inherit
+from exactsel.search.tolerance import Tolerance
+from exactsel.search.visit import Interrupted
+from exactsel.types import StateArray
+from exactsel.walks.closed_form import SubtreeWalker, WalkResult
+from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.effort import WORTH_KEEPING, Effort, supports, walk_budget
+from exactsel.walks.relaxation import KernelSearch, Subsearcher
+
+
+@dataclass(frozen=True)
+class SubtreeKernels:
+    """The kernels that can search by themselves, as far as the problem and the settings allow."""
+
+    problem: SubsetProblem
+    tolerance: Tolerance
+    cutoff: Callable[[float], float]
+    """The bound at which a region is closed, given the best objective known."""
+    walker: SubtreeWalker | DependentWalker | None
+    subsearcher: Subsearcher | None
+
+    def search(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> dict[int, NodeSearched]:
+        """Leave nodes to the relaxation's own kernel, but for convex ones, which are solved with more care; by id."""
+        if self.subsearcher is None:
+            return {}
+        wide = [node for node in nodes if not is_convex(node.state, self.problem.k)]
+        budget = effort.subsearch_budget(self.subsearcher.iteration_cost, len(wide)) if wide else 0
+        if budget == 0:
+            return {}
+        began = time.perf_counter()
+        searches = self.subsearcher.explore(
+            np.stack([node.state for node in wide]), [node.warm for node in wide],
+            np.array([node.bound for node in wide]), work.upper, self.tolerance.absolute(work.upper), budget,
+            effort.horizon,
+        )  # fmt: skip
+        if searches is None:
+            raise Interrupted
+        for search in searches:
+            work.offer(None if search.support is None else self.problem.fit(search.support))
+        work.seconds.subtrees += time.perf_counter() - began
+        cutoff = self.cutoff(work.upper)
+        return {node.id: _searched(node, search, cutoff) for node, search in zip(wide, searches, strict=True)}
+
+    def walk(self, regions: Sequence[Region], work: RoundWork, effort: Effort) -> dict[int, WalkResult | None]:
+        """Walk the subtrees of the open regions for which that promises to pay; by row, None where it was refused."""
+        rows = self._worth_walking(regions, self.cutoff(work.upper), effort)
+        if self.walker is None or effort.walks is None or not rows:
+            return {}
+        began = time.perf_counter()
+        states = np.stack([regions[row].state for row in rows])
+        budget = walk_budget(int(np.count_nonzero(states, axis=1).max()), first=not effort.walks.begun)
+        if effort.left is not None:
+            budget = min(budget, effort.left // len(rows))
+        if budget == 0:
+            return {}
+        walks = self.walker.explore(states, work.upper, self.tolerance.absolute(work.upper), budget)
+        if walks is None:
+            raise Interrupted
+        work.seconds.subtrees += time.perf_counter() - began
+        for walk in walks:
+            work.offer(None if walk is None or walk.support is None else self.problem.fit(walk.support))
+        return dict(zip(rows, walks, strict=True))
+
+    def _worth_walking(self, regions: Sequence[Region], cutoff: float, effort: Effort) -> list[int]:
+        walks, k = effort.walks, self.problem.k
+        if self.walker is None or walks is None:
+            return []
+        return [
+            row for row, region in enumerate(regions)
+            if region.closed is None and region.bound < cutoff
+            and walks.wants(k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state)))
+        ]  # fmt: skip
+
+    def worth_keeping(self, region: Region, walk: WalkResult) -> bool:
+        """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""
+        if walk.finished:
+            return True
+        left = sum(self._supports(state) for state in walk.open_states)
+        return left <= WORTH_KEEPING * self._supports(region.state)
+
+    def _supports(self, state: StateArray) -> int:
+        return supports(self.problem.k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))
+
+
+def walked(node: Node, region: Region, walk: WalkResult, cutoff: float) -> NodeWalked:
+    """What a walk left open, with the better of the region's bound and the fit's."""
+    children = tuple(
+        inherit(region, state, float(bound), FitPoint(), cutoff)
+        for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
+    )
+    return NodeWalked(node, region, walk, children)
+
+
+def _searched(node: Node, search: KernelSearch, cutoff: float) -> NodeSearched:
+    """A node searched below by the kernel, with the regions left open."""
+    children, numbers = [], []
+    for left in search.open_regions():
+        proof = node.proof if left.proof is None else left.proof
+        warm = node.warm if left.start is None else left.start
+        closed = "incumbent" if left.bound >= cutoff else None
+        children.append(Region(left.state, left.bound, proof, warm, closed=closed, estimate=node.estimate))
+        numbers.append(left.number)
+    return NodeSearched(node, search, tuple(children), tuple(numbers))

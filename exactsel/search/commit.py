@@ -1,0 +1,165 @@
+"""Commit what a round returned: the state takes it over, and an event says so for each thing taken over.
+
+Committing is done in one place and in one order, whoever expanded the nodes; what is recorded here in the tree hash is
+what makes two searches the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from exactsel.kernels.node import IN
+from exactsel.search.details import events_of
+from exactsel.search.events import (
+    Bounded,
+    Discarded,
+    Divided,
+    Event,
+    Explored,
+    Fixed,
+    IncumbentFound,
+    SearchedBelow,
+)
+from exactsel.search.expand import Expander
+from exactsel.search.node import Node
+from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
+from exactsel.search.state import SearchState
+
+
+def commit_models(state: SearchState, finished: Round, expander: Expander) -> Iterator[Event]:
+    """Take over better models, and discard the open nodes they overtake."""
+    state.scope = finished.scope or state.scope
+    state.seconds.add(finished.seconds)
+    for fit in finished.models:
+        if fit.value < state.value:
+            state.take_over(fit, "search")
+            state.record(b"incumbent", *fit.support, values=(fit.value,))
+            yield IncumbentFound(state.upper, fit.support, fit.coef, state.source)
+    if finished.models:
+        for node in state.prune(expander.cutoff(state.value)):
+            yield _discard(state, node.id, Region(node.state, node.bound, node.proof, closed="incumbent"))
+
+
+def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bool) -> Iterator[Event]:
+    """Commit what became of one node; ``details`` tells also what the kernels did one by one."""
+    if isinstance(outcome, NodeSearched):
+        yield from _commit_searched(state, outcome, expander.problem.k if details else None)
+        return
+    node, region = outcome.node, outcome.region
+    yield from _commit_visits(state, node.id, region)
+    for fixing in region.fixings:
+        state.dropped = min(state.dropped, fixing.bound)
+        state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
+        yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
+    if expander.walker is not None:
+        _note_work(state, outcome, expander.problem.k)
+    if isinstance(outcome, NodeWalked):
+        yield from _commit_walked(state, outcome, expander)
+    elif isinstance(outcome, NodeDivided):
+        yield from _commit_divided(state, outcome)
+    else:
+        yield from _settle(state, node.id, region, node.parent, node.depth)
+
+
+def _commit_divided(state: SearchState, outcome: NodeDivided) -> Iterator[Event]:
+    node, regions = outcome.node, (*outcome.children, outcome.rest)
+    ids = _new_ids(state, len(regions))
+    state.depth = max(state.depth, node.depth + 1)
+    state.record(b"divided", node.id, *outcome.columns)
+    yield Divided(node.id, outcome.columns, tuple(ids[:-1]), ids[-1])
+    for number, region in zip(ids, regions, strict=True):
+        yield from _commit_visits(state, number, region)
+        yield from _settle(state, number, region, node.id, node.depth + 1)
+
+
+def _commit_walked(state: SearchState, outcome: NodeWalked, expander: Expander) -> Iterator[Event]:
+    """Commit a subtree walked by the kernel: what it closed, and the regions it left open."""
+    node, walk = outcome.node, outcome.walk
+    state.scope = state.scope or expander.walker_scope
+    state.nodes += walk.nodes
+    state.dropped = min(state.dropped, walk.dropped)
+    state.discarded += 1
+    ids = _new_ids(state, len(outcome.children))
+    state.depth = max(state.depth, node.depth + (1 if ids else 0))
+    state.record(b"explored", node.id, walk.nodes, values=(walk.dropped, *walk.open_bounds))
+    curvature = expander.walker_curvature
+    yield Explored(node.id, outcome.region.state, walk.moves, walk.dropped, tuple(ids), curvature)
+    yield from _settle_all(state, ids, outcome.children, node)
+
+
+def _commit_searched(state: SearchState, outcome: NodeSearched, details_of: int | None) -> Iterator[Event]:
+    """Commit what the kernel did below a node; step by step for the k given as ``details_of``."""
+    node, search, first = outcome.node, outcome.search, state.next_id - 1
+    state.next_id += search.numbers - 1
+    state.nodes += search.nodes
+    state.bound_calls += search.nodes
+    state.iterations += search.iterations
+    state.dropped = min(state.dropped, search.dropped)
+    state.depth = max(state.depth, node.depth + 1)
+    ids = tuple(first + number if number else node.id for number in outcome.numbers)
+    state.discarded += search.numbers // 2 + 1 - len(ids)
+    bounds = (search.dropped, *(region.bound for region in outcome.children))
+    state.record(b"below", node.id, search.nodes, search.iterations, *ids, values=bounds)
+    if details_of is None:
+        yield SearchedBelow(node.id, search.nodes, search.dropped, ids, first, node.proof, search)
+    else:
+        yield from events_of(search, node, lambda number: first + number if number else node.id, details_of)
+    yield from _settle_all(state, ids, outcome.children, node)
+
+
+def _note_work(state: SearchState, outcome: NodeKept | NodeDivided | NodeWalked, k: int) -> None:
+    """Enter what bound calls and walks have cost, from which the search learns where walks pay."""
+    region = outcome.region
+    for visit in region.visits:
+        state.walks.note_bound(int(np.count_nonzero(outcome.node.state)), visit.iterations)
+    places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
+    if isinstance(outcome, NodeWalked):
+        state.walks.note_walk(places, columns, outcome.walk.nodes, outcome.walk.finished)
+    elif outcome.unused_walk is not None:
+        state.walks.note_walk(places, columns, outcome.unused_walk, finished=False)
+        state.nodes += outcome.unused_walk
+        state.record(b"in vain", outcome.node.id, outcome.unused_walk)
+    elif region.closed is None:
+        state.walks.note_no_walk(places)
+
+
+def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[Event]:
+    if region.visits:
+        state.nodes += 1
+    for visit in region.visits:
+        state.bound_calls += 1
+        state.iterations += visit.iterations
+        state.record(b"bounded", number, visit.iterations, values=(visit.bound,))
+        yield Bounded(number, visit.bound, visit.solved, visit.iterations)
+
+
+def _settle_all(state: SearchState, ids: Sequence[int], regions: Sequence[Region], parent: Node) -> Iterator[Event]:
+    for number, region in zip(ids, regions, strict=True):
+        yield from _settle(state, number, region, parent.id, parent.depth + 1)
+
+
+def _settle(state: SearchState, number: int, region: Region, parent: int, depth: int) -> Iterator[Event]:
+    """Discard a region that is closed, and open a node of one that is not."""
+    if region.closed is not None:
+        yield _discard(state, number, region)
+        return
+    state.push(
+        Node(
+            number, parent, depth, region.state, region.bound, region.proof, region.warm, region.tight, region.estimate
+        )
+    )
+
+
+def _discard(state: SearchState, number: int, region: Region) -> Discarded:
+    state.dropped = min(state.dropped, region.bound)
+    state.discarded += 1
+    state.record(b"discarded", number, values=(region.bound,))
+    return Discarded(number, region.state, region.closed or "", region.bound, region.proof)
+
+
+def _new_ids(state: SearchState, count: int) -> range:
+    ids = range(state.next_id, state.next_id + count)
+    state.next_id += count
+    return ids

@@ -1,0 +1,286 @@
+"""Nodes, rounds and the state of a search as plain arrays, and back: for another process, or for a file.
+
+What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
+Records refer to each other by number, so what several nodes share (the point that proved their parent's bound, say) is
+packed once and shared again afterwards. A model is packed as its columns and computed anew from the problem. Nothing is
+executed when packed data are read, as it would be with pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.node import Node
+from exactsel.search.regions import (
+    Fixing,
+    NodeDivided,
+    NodeKept,
+    NodeSearched,
+    NodeWalked,
+    Region,
+    Round,
+    Seconds,
+    Visit,
+)
+from exactsel.types import FloatArray, IntArray
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.effort import Effort, Prospects, SubtreeRecord
+from exactsel.walks.relaxation import KernelSearch
+
+VERSION = 1
+"""Of the layout."""
+
+RECORDS: dict[type, str] = {
+    Node: "id:i parent:i depth:i state:r bound:f proof:r warm:r tight:b estimate:f",
+    ModelPoint: "index:r value:r",
+    CurvedPoint: "index:r value:r curvature:r",
+    DualPoint: "beta:r",
+    FitPoint: "",
+    EigenvaluePoint: "",
+    InfimumPoint: "",
+    Visit: "bound:f solved:b iterations:i",
+    Fixing: "column:i inside:b bound:f proof:r",
+    Region: "state:r bound:f proof:r warm:r tight:b visits:m fixings:m closed:t estimate:f",
+    NodeKept: "node:r region:r unused_walk:n",
+    NodeDivided: "node:r region:r columns:s children:m rest:r unused_walk:n",
+    NodeWalked: "node:r region:r walk:r children:m",
+    NodeSearched: "node:r search:r children:m numbers:s",
+    WalkResult: "finished:b nodes:i dropped:f support:s open_states:r open_bounds:r moves:r",
+    KernelSearch: "nodes:i iterations:i numbers:i dropped:f support:s steps:r step_bounds:r open_states:r "
+    "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
+    Round: "models:m outcomes:m scope:t seconds:r",
+    Seconds: "bound:f refit:f subtrees:f",
+    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df passed_over:di",
+    Prospects: "long:b mark:i open_at_mark:i",
+    Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r",
+}
+"""The fields of each record and what they hold: i whole number, f number, b truth value, t text or None, n whole number
+from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and df a table of
+whole numbers, or of numbers, by whole number."""
+
+ARRAYS = ("int8", "int32", "int64", "float64", "bool")
+"""Types of arrays that can be packed."""
+
+DIMENSIONS = 3
+"""Of arrays, at most."""
+
+_TYPES = {"i": np.int64, "f": np.float64, "b": np.bool_, "n": np.int64, "t": np.int64, "r": np.int64, "s": np.int64}
+_TYPES |= {"di": np.int64, "df": np.int64}
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Plain data: a header of what JSON can hold, and arrays by name."""
+
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def fields_of(text: str) -> list[tuple[str, str]]:
+    """The fields of a record, each with what it holds (see :data:`RECORDS`)."""
+    return [(name, kind) for name, _, kind in (word.partition(":") for word in text.split())]
+
+
+def pack(values: Sequence[Any], records: dict[type, str] | None = None) -> Packed:
+    """Pack records and arrays, with everything they refer to.
+
+    Raises
+    ------
+    UnsupportedError
+        For an object of another type, such as what a plug-in's bound may hand to children.
+    """
+    packer = _Packer(RECORDS if records is None else records)
+    roots = [packer.number(value) for value in values]
+    return packer.packed(roots)
+
+
+def unpack(packed: Packed, problem: SubsetProblem, records: dict[type, str] | None = None) -> list[Any]:
+    """What was packed; ``problem`` computes models anew.
+
+    Raises
+    ------
+    InputError
+        Where the layout is that of another version.
+    """
+    if packed.header.get("version") != VERSION:
+        raise InputError(
+            f"the packed search is of layout {packed.header.get('version')}, but this version reads layout {VERSION}; "
+            "go on with the version that packed it."
+        )
+    unpacker = _Unpacker(packed, problem, RECORDS if records is None else records)
+    return [unpacker.object(number) for number in packed.header["roots"]]
+
+
+@dataclass
+class _Table:
+    """The rows of one type of record, field by field."""
+
+    rows: int = 0
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+
+    def add(self, name: str, value: Any) -> None:
+        self.columns.setdefault(name, []).append(value)
+
+
+class _Packer:
+    def __init__(self, records: dict[type, str]) -> None:
+        self._records = {cls: (cls.__name__, fields_of(text)) for cls, text in records.items()}
+        self._tables: dict[str, _Table] = {}
+        self._numbers: dict[int, int] = {}
+        self._places: list[tuple[str, int]] = []
+        self._texts: dict[str, int] = {}
+        self._kept: list[Any] = []
+
+    def number(self, value: Any) -> int:
+        """The number of an object, which is packed if it is new; -1 for None."""
+        if value is None:
+            return -1
+        number = self._numbers.get(id(value))
+        if number is None:
+            place = self._added(value)
+            number = self._numbers[id(value)] = len(self._places)
+            self._places.append(place)
+            self._kept.append(value)  # so that no other object gets its id
+        return number
+
+    def _added(self, value: Any) -> tuple[str, int]:
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, Fit):
+            name, cells = "Fit", {"columns": self.number(value.columns)}
+        else:
+            record = self._records.get(type(value))
+            if record is None:
+                raise UnsupportedError(
+                    f"a search that holds an object of type {type(value).__name__} cannot be packed; a bound should "
+                    "hand on numpy arrays, or the points of exactsel.bounds.witness, and nothing else."
+                )
+            name, fields = record
+            cells = {field: self._cell(kind, getattr(value, field)) for field, kind in fields}
+        table = self._tables.setdefault(name, _Table())
+        for field_name, cell in cells.items():
+            table.add(field_name, cell)
+        table.rows += 1
+        return name, table.rows - 1
+
+    def _cell(self, kind: str, value: Any) -> Any:
+        match kind:
+            case "r":
+                return self.number(value)
+            case "m":
+                return [self.number(one) for one in value]
+            case "n":
+                return -1 if value is None else value
+            case "t":
+                return -1 if value is None else self._texts.setdefault(value, len(self._texts))
+            case "s":
+                return -1 if value is None else self.number(np.array(value, dtype=np.int64))
+            case "di" | "df":
+                return self.number(np.array(list(value.items()), dtype=np.float64).reshape(-1, 2))
+        return value
+
+    def _array(self, value: NDArray[Any]) -> tuple[str, int]:
+        name = value.dtype.name
+        if name not in ARRAYS or value.ndim > DIMENSIONS:
+            raise UnsupportedError(
+                f"an array of type {name} and {value.ndim} dimensions cannot be packed; a bound should hand on arrays "
+                f"of one of the types {', '.join(ARRAYS)} and at most {DIMENSIONS} dimensions."
+            )
+        table = self._tables.setdefault(name, _Table())
+        table.add("shape", (*value.shape, *[-1] * (DIMENSIONS - value.ndim)))
+        table.add("data", value.ravel())
+        table.rows += 1
+        return name, table.rows - 1
+
+    def packed(self, roots: list[int]) -> Packed:
+        """Everything added, as arrays."""
+        names = {name: code for code, name in enumerate(self._tables)}
+        arrays: dict[str, NDArray[Any]] = {
+            "places": np.array([(names[name], row) for name, row in self._places], dtype=np.int64).reshape(-1, 2)
+        }
+        kinds = {name: dict(fields) for name, fields in self._records.values()} | {"Fit": {"columns": "r"}}
+        for name, table in self._tables.items():
+            for column, cells in table.columns.items():
+                place = f"{name}.{column}"
+                if name in ARRAYS:
+                    arrays[place] = np.array(cells, dtype=np.int64) if column == "shape" else np.concatenate(cells)
+                elif kinds[name][column] == "m":
+                    arrays[place] = np.array([one for cell in cells for one in cell], dtype=np.int64)
+                    arrays[f"{place}.count"] = np.array([len(cell) for cell in cells], dtype=np.int64)
+                else:
+                    arrays[place] = np.array(cells, dtype=_TYPES[kinds[name][column]])
+        return Packed({"version": VERSION, "tables": list(names), "texts": list(self._texts), "roots": roots}, arrays)
+
+
+class _Unpacker:
+    def __init__(self, packed: Packed, problem: SubsetProblem, records: dict[type, str]) -> None:
+        self._arrays, self._texts = packed.arrays, packed.header["texts"]
+        self._problem = problem
+        self._types = {cls.__name__: (cls, fields_of(text)) for cls, text in records.items()}
+        self._tables = packed.header["tables"]
+        self._places = packed.arrays["places"].tolist()
+        self._objects: dict[int, Any] = {}
+        self._starts: dict[str, IntArray] = {}
+
+    def object(self, number: int) -> Any:
+        """The object of this number; None for -1."""
+        if number < 0:
+            return None
+        if number not in self._objects:
+            code, row = self._places[number]
+            self._objects[number] = self._made(self._tables[code], row)
+        return self._objects[number]
+
+    def _made(self, name: str, row: int) -> Any:
+        if name in ARRAYS:
+            return self._array(name, row)
+        if name == "Fit":
+            return self._problem.fit(self.object(int(self._arrays["Fit.columns"][row])))
+        cls, fields = self._types[name]
+        return cls(**{field: self._value(f"{name}.{field}", kind, row) for field, kind in fields})
+
+    def _value(self, place: str, kind: str, row: int) -> Any:
+        if kind == "m":
+            first, end = self._part(place, f"{place}.count", row)
+            return tuple(self.object(number) for number in self._arrays[place][first:end].tolist())
+        value = self._arrays[place][row].item()
+        match kind:
+            case "r":
+                return self.object(value)
+            case "n":
+                return None if value < 0 else value
+            case "t":
+                return None if value < 0 else self._texts[value]
+            case "s":
+                return None if value < 0 else tuple(self.object(value).tolist())
+            case "di":
+                return {int(key): int(entry) for key, entry in self.object(value).tolist()}
+            case "df":
+                return {int(key): entry for key, entry in self.object(value).tolist()}
+        return value
+
+    def _array(self, name: str, row: int) -> NDArray[Any]:
+        shape = [size for size in self._arrays[f"{name}.shape"][row].tolist() if size >= 0]
+        first, end = self._part(f"{name}.data", f"{name}.shape", row)
+        # A copy, so that one array that is kept does not keep all of them.
+        part: FloatArray = self._arrays[f"{name}.data"][first:end].copy()
+        return part.reshape(shape)
+
+    def _part(self, place: str, sizes: str, row: int) -> tuple[int, int]:
+        """Where the entries of a row begin and end in the array that holds those of all rows."""
+        if place not in self._starts:
+            count = self._arrays[sizes]
+            if count.ndim == 2:
+                count = np.where(count < 0, 1, count).prod(axis=1)
+            self._starts[place] = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        first, end = self._starts[place][row : row + 2].tolist()
+        return first, end

@@ -1,0 +1,97 @@
+"""The whole state of a search as plain data, from which another process can go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exactsel.errors import InputError
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import Statement, SubsetProblem
+from exactsel.search.frontier import DepthFirst, Frontier
+from exactsel.search.memory import MemoryGuard
+from exactsel.search.node import Node
+from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
+from exactsel.search.regions import Seconds
+from exactsel.search.state import SearchState, Stated
+from exactsel.walks.effort import Prospects, SubtreeRecord
+
+COUNTED = "dropped:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f"
+"""Fields of a state that are numbers."""
+
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r"
+"""Fields of a state that are saved as they are."""
+
+
+@dataclass(frozen=True)
+class _SavedState:
+    """A :class:`exactsel.search.state.SearchState` without what the problem and the settings say anyhow."""
+
+    dropped: float
+    next_id: int
+    nodes: int
+    bound_calls: int
+    iterations: int
+    depth: int
+    discarded: int
+    open_bytes: int
+    unit: float
+    told: float
+    incumbent: Fit
+    source: str
+    scope: str
+    walks: SubtreeRecord
+    prospects: Prospects
+    seconds: Seconds
+    open_nodes: tuple[Node, ...]
+    in_flight: tuple[Node, ...]
+    relieving: bool
+    """Whether the search goes depth-first for the sake of memory."""
+    digest: str
+    stated: Stated | None
+
+
+_STATE = RECORDS | {
+    Stated: "fit:r upper:f source:t",
+    _SavedState: f"{AS_THEY_ARE} open_nodes:m in_flight:m relieving:b digest:t stated:r",
+}
+
+
+def pack_state(state: SearchState) -> Packed:
+    """Everything needed to go on later: open nodes, incumbent, counts, and the digest of all that was committed.
+
+    Raises
+    ------
+    UnsupportedError
+        Where the bound hands on objects other than arrays and points.
+    """
+    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
+    saved = _SavedState(
+        **kept, open_nodes=tuple(state.frontier), in_flight=tuple(state.in_flight),
+        relieving=state.guard.usual is not None, digest=state.tree_hash, stated=state.stated,
+    )  # fmt: skip
+    packed = pack([saved], _STATE)
+    return Packed(packed.header | {"problem_hash": state.problem_hash}, packed.arrays)
+
+
+def unpack_state(
+    packed: Packed, problem: SubsetProblem, frontier: Frontier, statement: Statement | None = None
+) -> SearchState:
+    """The state that was packed; its open nodes are put into ``frontier``, an empty one of the kind it had.
+
+    Raises
+    ------
+    InputError
+        When it belongs to another problem, or was packed in another layout.
+    """
+    if packed.header.get("problem_hash") != problem.hash:
+        raise InputError("the packed search belongs to another problem; give the one it was made for.")
+    (saved,) = unpack(packed, problem, _STATE)
+    guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
+    used: Frontier = DepthFirst() if saved.relieving else frontier
+    for node in saved.open_nodes:
+        used.push(node)
+    return SearchState(
+        frontier=used, problem_hash=problem.hash, statement=statement, in_flight=list(saved.in_flight), guard=guard,
+        digest=bytes.fromhex(saved.digest), stated=saved.stated,
+        **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
+    )  # fmt: skip
