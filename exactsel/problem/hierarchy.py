@@ -137,7 +137,8 @@ class Hierarchy:
         return None
 
     def restricted(self, support: Sequence[int], k: int, state: StateArray) -> tuple[int, ...]:
-        """An admissible set made of a support: its units in the order given, each with what it needs, while they fit.
+        """An admissible set made of a support: the smallest with all of it, where there is one; else its units in the
+        order given, each with what it needs, while they fit.
 
         Parameters
         ----------
@@ -147,6 +148,9 @@ class Hierarchy:
         state : int8 array (d,)
             What was decided before; a region that is not empty.
         """
+        kept = self.completed(support, k, state)
+        if kept is not None:
+            return kept
         kept = self.completed((), k, state)
         for unit in support:
             more = None if kept is None or unit in kept else self.completed((*kept, unit), k, state)

@@ -87,6 +87,11 @@ class Units:
         return self.column_names
 
     @property
+    def free_columns(self) -> bool:
+        """Whether columns are chosen one by one and freely: kernels that search by themselves know nothing else."""
+        return not self.grouped and self.constraint is None
+
+    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The columns of every unit where these are groups; empty where columns are chosen one by one."""
         return ()
@@ -121,6 +126,16 @@ class Units:
             return units
         region = self.region(k)
         return None if region is None else self.constraint.completed(units, k, region)
+
+    def remaining(self, support: Iterable[int], unit: int, k: int) -> tuple[int, ...]:
+        """What a support can keep without one of its units: all others, but for those that need it."""
+        others = [j for j in support if j != unit]
+        if self.constraint is None:
+            return tuple(others)
+        state = np.full(self.d, OUT, dtype=np.int8)
+        state[others] = FREE
+        implied = self.implied(state, k)
+        return () if implied is None else tuple(j for j in others if implied[j] != OUT)
 
     def limited(self, k: int) -> int:
         """k, which is at most the number of columns, or the number of units where that is less."""

@@ -33,7 +33,7 @@ from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
@@ -176,8 +176,16 @@ class ProofWriter:
                 words += len(part)
         return words
 
+    def _listed(self, coef: FloatArray) -> IntArray:
+        """The columns the file lists with their coefficients: those in the model, and those these need."""
+        units = self.problem.units
+        if units.constraint is None:
+            return np.flatnonzero(coef)
+        needed = units.completed(units.units_of(np.flatnonzero(coef)), self.problem.k)
+        return np.union1d(np.flatnonzero(coef), units.columns_of(needed or ()))
+
     def _write(self, words: int, entries: dict[str, Any], coef: FloatArray) -> None:
-        used = np.flatnonzero(coef)
+        used = self._listed(coef)
         curvature = np.zeros(0) if self._curvature is None else self._curvature
         points = len(self._point_sizes)
         stored = self._open["point_index"].tell() // np.dtype(self._index_type).itemsize
@@ -213,6 +221,8 @@ class ProofWriter:
             flags = {"intercept": about.intercept, "weights": about.weights is not None}
             flags |= {"scale": isinstance(about, GivenInstance) and about.scale}
             entries |= {name: True for name, value in flags.items() if value}
+            if about.hierarchy is not None:
+                entries["hierarchy"] = about.hierarchy.kind
         return {
             **entries, "n": about.A.shape[0], "d": self._d, "k": problem.k, "problem_hash": problem.hash,
             "lower": lower.hex(), "upper": upper.hex(), "scope": "bounded models" if scope else "",

@@ -25,6 +25,7 @@ from exactsel.search.regions import (
     Round,
     RoundWork,
     as_region,
+    constrained,
     inherit,
 )
 from exactsel.search.tolerance import Tolerance
@@ -120,10 +121,11 @@ class Expander:
         column = int(view.candidates[chosen])
         split = self.tree.split(region.state, column, self.problem.k)
         children = tuple(
-            inherit(region, state, view.bound_in[chosen], bounds.proof(column, True), cutoff)
+            constrained(inherit(region, state, view.bound_in[chosen], bounds.proof(column, True), cutoff), self.problem)
             for state in split.children
         )
         rest = inherit(region, split.rest, view.bound_out[chosen], bounds.proof(column, False), cutoff)
+        rest = constrained(rest, self.problem)
         return NodeDivided(node, region, split.columns, children, rest, unused_walk)
 
     def _expand_eagerly(self, node: Node, work: RoundWork) -> NodeKept | NodeDivided:

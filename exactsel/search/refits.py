@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from exactsel.kernels.node import OUT, Answers
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray, IntArray
@@ -24,10 +25,28 @@ class Refits:
         self._threads = threads
         self._quick: dict[bytes, float] = {}
         self._exact: dict[bytes, float] = {}
+        self._admissible: dict[bytes, tuple[int, ...]] = {}
+
+    def admissible(self, answers: Answers) -> IntArray:
+        """The supports relaxations were rounded to, made admissible where the problem has a constraint."""
+        constraint = self._problem.units.constraint
+        if constraint is None:
+            return answers.support
+        k, root = self._problem.k, self._problem.root_state
+        supports = np.full_like(answers.support, -1)
+        for row, support in enumerate(answers.support):
+            wanted = support[support >= 0]
+            wanted = wanted[root[wanted] != OUT]
+            wanted = wanted[np.argsort(-np.abs(answers.x[row, wanted]), kind="stable")]
+            key = wanted.tobytes()
+            if key not in self._admissible:
+                self._admissible[key] = constraint.restricted(wanted.tolist(), k, root)
+            supports[row, : len(self._admissible[key])] = self._admissible[key]
+        return supports
 
     def quick(self, supports: IntArray) -> FloatArray:
         """Quick objectives (see SubsetProblem.objectives), nan where that fails."""
-        for remembered in (self._quick, self._exact):
+        for remembered in (self._quick, self._exact, self._admissible):
             if len(remembered) >= REMEMBERED:
                 remembered.clear()
         keys = [np.sort(support).tobytes() for support in supports]

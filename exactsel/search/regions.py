@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.witness import Proof
 from exactsel.kernels.node import FREE
 from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
 from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node
 from exactsel.types import StateArray
@@ -192,3 +193,13 @@ def inherit(region: Region, state: StateArray, bound: float, proof: Proof, cutof
         bound, proof = region.bound, region.proof
     closed = "inherited" if bound >= cutoff else None
     return Region(state, float(bound), proof, region.warm, closed=closed, estimate=region.estimate)
+
+
+def constrained(region: Region, problem: SubsetProblem) -> Region:
+    """The region with everything the problem's constraint implies; closed where no model is left in it."""
+    if problem.units.constraint is None or region.closed is not None:
+        return region
+    state = problem.units.implied(region.state, problem.k)
+    if state is None:
+        return replace(region, bound=math.inf, closed="excluded")
+    return replace(region, state=state)

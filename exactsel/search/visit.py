@@ -16,7 +16,7 @@ from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, U
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.node import is_convex
 from exactsel.search.refits import Refits
-from exactsel.search.regions import Fixing, NodeBounds, Region, RoundWork, Visit
+from exactsel.search.regions import Fixing, NodeBounds, Region, RoundWork, Visit, constrained
 from exactsel.types import FloatArray, StateArray
 
 
@@ -51,10 +51,14 @@ class Visitor:
                 visited.append((after, None))
                 continue
             if self.fixes:
-                after = _fixed(after, tightened, i, cutoff, self.problem.k)
-            visited.append((after, NodeBounds(tightened, i)))
+                after = self._constrained(_fixed(after, tightened, i, cutoff, self.problem.k))
+            visited.append((after, None if after.closed is not None else NodeBounds(tightened, i)))
         self._solve_convex(visited, work)
         return visited
+
+    def _constrained(self, region: Region) -> Region:
+        """The region with what the constraint makes of the columns just fixed."""
+        return region if not region.fixings else constrained(region, self.problem)
 
     def _solve_convex(self, visited: list[Visited], work: RoundWork) -> None:
         """Bound what fixing turned into a convex problem again, in place."""
@@ -97,9 +101,10 @@ class Visitor:
             for region, status in zip(regions, answers.status.tolist(), strict=True)
         ])  # fmt: skip
         promising = solved & ~(answers.bound >= self.cutoff(work.upper))
-        values = self.refits.quick(answers.support)
+        supports = self.refits.admissible(answers)
+        values = self.refits.quick(supports)
         for row in np.flatnonzero(promising | ~(values >= work.upper)).tolist():
-            support = answers.support[row]
+            support = supports[row]
             if solved[row] and answers.status[row] != SOLVED:
                 support = allowed_columns(regions[row].state, self.problem.k)
             work.offer(self.refits.better(support, work.upper))

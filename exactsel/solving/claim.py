@@ -72,6 +72,8 @@ def established(problem: SubsetProblem, file: Path) -> float | None:
 def _as_bytes(proof: Proof) -> bytes:
     entries = {name: getattr(proof, name) for name in _HEADER}
     entries |= {name: True for name in FLAGS if getattr(proof, name)}
+    if proof.hierarchy is not None:
+        entries["hierarchy"] = proof.hierarchy
     entries |= {"lower": proof.lower.hex(), "upper": proof.upper.hex()}
     arrays: dict[str, np.ndarray] = {name: getattr(proof, name) for name in ARRAYS}
     kinds = {name: "u1" if array.dtype == np.uint8 else array.dtype.str for name, array in arrays.items()}

@@ -21,7 +21,7 @@ from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.kernel_form import Relaxation
-from exactsel.errors import InputError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
 from exactsel.observers.history import History
 from exactsel.observers.trace import Trace
@@ -89,6 +89,11 @@ class Search:
         self._details = details
         self._began = time.perf_counter()
         self._tree = make("trees", self.settings.tree)
+        if self._tree.eager and problem.units.constraint is not None:
+            raise UnsupportedError(
+                f"the tree '{self._tree.name}' leaves out models that others contain, which does not hold under a "
+                f"hierarchy; use --tree binary."
+            )
         self._solver, self._branching = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
@@ -186,7 +191,7 @@ class Search:
         default = settings.bound == "auto" and settings.frontier == "best-first" and self._branching.name == "half"
         wanted = settings.subtrees and default and self._tree.name == "binary"
         objective = problem.objective
-        if not wanted or objective is None or objective.is_quadratic or problem.units.grouped:
+        if not wanted or objective is None or objective.is_quadratic or not problem.units.free_columns:
             return None
         return Subsearcher(cast(Relaxation, self._bound), options) if Subsearcher.serves(self._bound) else None
 

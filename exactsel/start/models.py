@@ -67,9 +67,6 @@ def _restricted(support: Sequence[int], problem: SubsetProblem, constraint: Cons
     """The support with what its units need, as far as there is room; the largest coefficients first."""
     state = problem.root_state
     allowed = np.array([j for j in support if state[j] != OUT], dtype=np.int64)
-    whole = constraint.completed(allowed.tolist(), problem.k, state)
-    if whole is not None:
-        return whole
     weight = problem.units.sizes(problem.fit(allowed).coef)[allowed]
     return constraint.restricted(allowed[np.argsort(-weight, kind="stable")].tolist(), problem.k, state)
 

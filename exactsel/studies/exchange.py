@@ -63,14 +63,15 @@ def neighbourhood(
     models[support] = upper
     exchanges = []
     for column in (j for j in support if j not in must_have):
-        rest = tuple(j for j in support if j != column)
-        candidates = [tuple(sorted((*rest, j))) for j in others]
+        rest = problem.units.remaining(support, column, problem.k)
+        possible = [j for j in others if problem.units.completed((*rest, j), problem.k) is not None]
+        candidates = [tuple(sorted((*rest, j))) for j in possible]
         replacement = replaced = None
         if candidates:
             values = problem.objectives(np.array(candidates, dtype=np.int64))
             models |= {s: float(v) for s, v in zip(candidates, values, strict=True) if np.isfinite(v)}
             if np.isfinite(values).any():
-                replacement = others[int(np.nanargmin(values))]
+                replacement = possible[int(np.nanargmin(values))]
                 replaced = problem.fit((*rest, replacement)).value
         exchanges.append(Exchange(column, problem.fit(rest).value, replacement, replaced))
     near = [s for s, value in models.items() if value <= upper + NEAR * abs(upper)]

@@ -338,7 +338,9 @@ class _Listing:
             for decision in (IN, OUT):
                 child = state.copy()
                 child[column] = decision
-                self._open.append((child, tightened.warm[row]))
+                implied = self.problem.units.implied(child, self.problem.k)
+                if implied is not None:
+                    self._open.append((implied, tightened.warm[row]))
 
     def _noted(self, tightened: Tightened) -> Tightened:
         self.restriction = scope_of(self.bound, tightened) or self.restriction

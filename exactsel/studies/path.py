@@ -112,7 +112,7 @@ def solve_path(
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     if near is not None:
         check_near(near, cap)
-    smallest = max(1, len(problem.units.must_have))
+    smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
     sizes = sorted({min(k, problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")

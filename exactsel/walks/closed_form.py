@@ -79,7 +79,7 @@ class SubtreeWalker:
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether subtrees of this problem can be walked at all: the columns of quadratic loss, one by one."""
         objective = problem.objective
-        closed = objective is not None and objective.is_quadratic and not problem.units.grouped
+        closed = objective is not None and objective.is_quadratic and problem.units.free_columns
         return closed and problem.d <= LARGEST and problem.k > 0
 
     def explore(
