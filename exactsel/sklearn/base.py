@@ -96,7 +96,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         self._note(result)
         return problem.as_given(result.coef)
 
-    def _grouped(self, problem: Problem) -> Problem | GroupedProblem:
+    def _grouped(self, problem: Problem) -> Problem:
         """The problem over groups of columns, if there are any; more groups than there are count as all."""
         if self.groups is None:
             return problem

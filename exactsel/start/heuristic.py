@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from exactsel.problem.column_subset import ColumnSubsetProblem
-    from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.regression import Problem
 
-    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | GroupedProblem
+    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
 
 
 def never() -> bool:
