@@ -10,6 +10,7 @@ written, or that others can write, is not used, and then nothing is cached.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import os
 import stat
@@ -18,8 +19,9 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 from exactsel.interrupts import aside, half_written
@@ -277,6 +279,47 @@ else:
         before = int(cells[index])
         cells[index] = value
         return before
+
+
+def without_annotations(function: Callable[..., Any]) -> FunctionType:
+    """A copy of a function without annotations: numba compares those of an overload literally."""
+    return FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+
+
+def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
+    """Let the type of one argument, a named tuple or None, choose what a call runs.
+
+    As functools.singledispatch, for kernels: the decorated function serves every type that has none of its own by
+    ``@function.register(Type, ...)``. Those have its parameters by name, in its order. A kernel chooses while it is
+    compiled, at no cost when it runs.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        signature = inspect.signature(without_annotations(function))
+        place = list(signature.parameters).index(argument)
+        special: dict[type, Callable[..., Any]] = {}
+
+        @wraps(function)
+        def stub(*arguments: Any) -> Any:
+            return special.get(type(arguments[place]), function)(*arguments)
+
+        def choose(*arguments: Any) -> FunctionType:  # the compiler asks with its own types in the place of values
+            kind = getattr(arguments[place], "instance_class", type(None))
+            return without_annotations(special.get(kind, function))
+
+        def register(*kinds: type) -> Callable[[F], F]:
+            def add(body: F) -> F:
+                special.update(dict.fromkeys(kinds, body))
+                return body
+
+            return add
+
+        choose.__signature__ = signature  # type: ignore[attr-defined]
+        stub.register = register  # type: ignore[attr-defined]
+        overload(stub)(choose)
+        return stub
+
+    return decorate
 
 
 _session_lock = threading.RLock()

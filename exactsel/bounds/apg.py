@@ -21,11 +21,13 @@ import numpy as np
 from exactsel._jit import loss_session, parallel_section
 from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
-from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
+from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, stack_points
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
-from exactsel.kernels.apg import GramData, Rules, apg_data, apg_gram
+from exactsel.kernels.apg import Perspective, Rules, relax_nodes
+from exactsel.kernels.forms import GramData, RawData
+from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import empty_answers
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
@@ -68,17 +70,21 @@ class AcceleratedGradientBound:
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
-        if self.curvature and problem.is_quadratic and affordable(problem.d, options.seconds) is not None:
-            hessian = problem.hessian
-            curvature = curvature_of(problem, hessian, options) if may_gain(problem) else None
-            if curvature is not None and gains(curvature, problem.lam):
-                return PreparedCurved(self, problem, options, hessian, curvature)
-        if problem.lam == 0:
+        curvature = self.known_curvature(problem, options) if may_gain(problem) else None
+        if curvature is not None and not gains(curvature, problem.lam):
+            curvature = None
+        if curvature is None and problem.lam == 0:
             raise UnsupportedError(
                 "the bound 'apg' needs curvature, but lam is 0 and the columns are (nearly) dependent; "
                 "use --bound fit, or give a positive --lam."
             )
-        return PreparedAcceleratedGradient(self, problem, options)
+        return PreparedAcceleratedGradient(self, problem, options, curvature, problem, None)
+
+    def known_curvature(self, problem: Problem, options: BoundOptions) -> FloatArray | None:
+        """The curvature of all columns, where it can be used and is affordable."""
+        if not (self.curvature and problem.is_quadratic and affordable(problem.d, options.seconds) is not None):
+            return None
+        return curvature_of(problem, problem.hessian, options)
 
 
 def may_gain(problem: Problem) -> bool:
@@ -118,71 +124,28 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 
-class PreparedCurved:
-    """Quadratic loss, with the curvature of all columns."""
+class PreparedPerspective:
+    """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(
-        self,
-        solver: AcceleratedGradientBound,
-        problem: Problem,
-        options: BoundOptions,
-        hessian: FloatArray,
-        curvature: FloatArray,
-    ) -> None:
-        self.problem = problem
-        self.options = options
-        self.curvature = curvature
-        self._root = np.sqrt(curvature)
-        self._data, lipschitz = curved_data(problem, hessian, curvature)
-        self.rules = solver.rules(problem, lipschitz)
-
-    @property
-    def kernel_form(self) -> KernelForm:
-        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
-        return KernelForm(self.problem.loss, self._data, 1.0, self.rules, self._root)
-
-    def as_point(self, x: FloatArray) -> CurvedPoint:
-        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
-        point = ModelPoint.from_dense(x)
-        return CurvedPoint(point.index, point.value, self.curvature)
-
-    def tighten(
-        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
-    ) -> Tightened:
-        """See :class:`exactsel.bounds.base.PreparedBound`."""
-        if known is None:
-            known = np.full(len(states), -np.inf)
-        problem, options = self.problem, self.options
-        answers = empty_answers(len(states), problem.d, problem.k)
-        starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * self._root
-        target = cutoff if options.force_quit else np.inf
-        with parallel_section(options.threads):
-            apg_gram(self._data, 1.0, problem.k, self.rules, states, starts, target, known, options.stop, answers)
-        answers.point[:] /= self._root
-        answers.x[:] /= self._root
-        points = [CurvedPoint(p.index, p.value, self.curvature) for p in sparse_points(answers)]
-        return Tightened(answers, points, points)
-
-
-class PreparedAcceleratedGradient:
-    """The curvature of the ridge alone: Gram kernel for quadratic loss, data kernel for every other."""
-
-    def __init__(self, solver: AcceleratedGradientBound, problem: Problem, options: BoundOptions) -> None:
-        self.problem = problem
-        self.options = options
-        lipschitz = problem.spectral_norm_squared * problem.loss.smoothness
-        self.rules = solver.rules(problem, lipschitz)
-
-    @property
-    def kernel_form(self) -> KernelForm:
-        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
-        problem = self.problem
-        data = problem.gram if problem.is_quadratic else problem.raw
-        return KernelForm(problem.row_loss, data, problem.lam, self.rules, np.ones(problem.d))
+        self, solver: AcceleratedGradientBound, problem: Any, options: BoundOptions, curvature: FloatArray | None,
+        inner: Problem, groups: Groups | None,
+    ) -> None:  # fmt: skip
+        self.problem, self.options, self.curvature = problem, options, curvature
+        data: GramData | RawData = inner.gram if inner.is_quadratic else inner.raw
+        lam, scale, lipschitz = inner.lam, np.ones(inner.d), 0.0
+        if curvature is None:
+            lipschitz = inner.spectral_norm_squared * inner.loss.smoothness
+        else:
+            data, lipschitz = curved_data(inner, inner.hessian, curvature)
+            lam, scale = 1.0, np.sqrt(curvature)
+        self.rules = solver.rules(inner, lipschitz)
+        self._form = KernelForm(Perspective(inner.row_loss, data, groups, lam, problem.k, self.rules), scale)
 
     def as_point(self, x: FloatArray) -> ModelPoint:
         """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
-        return ModelPoint.from_dense(x)
+        point = ModelPoint.from_dense(x)
+        return point if self.curvature is None else CurvedPoint(point.index, point.value, self.curvature)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -190,20 +153,25 @@ class PreparedAcceleratedGradient:
         """See :class:`exactsel.bounds.base.PreparedBound`."""
         if known is None:
             known = np.full(len(states), -np.inf)
-        problem, options = self.problem, self.options
+        problem, options, (perspective, scale) = self.problem, self.options, self._form
         answers = empty_answers(len(states), problem.d, problem.k)
-        starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d)
+        starts = stack_points(warm if options.warm_start else [None] * len(states), scale.size) * scale
+        points = answers.point if perspective.groups is None else np.zeros_like(starts)
         target = cutoff if options.force_quit else np.inf
-        with loss_session(problem.loss), parallel_section(options.threads):
-            if problem.is_quadratic:
-                apg_gram(
-                    problem.gram, problem.lam, problem.k, self.rules,
-                    states, starts, target, known, options.stop, answers,
-                )  # fmt: skip
-            else:
-                apg_data(
-                    problem.row_loss, problem.raw, problem.lam, problem.k, self.rules,
-                    states, starts, target, known, options.stop, answers,
-                )  # fmt: skip
-        points = sparse_points(answers)
-        return Tightened(answers, points, points)
+        with loss_session(perspective.loss), parallel_section(options.threads):
+            relax_nodes(*perspective, states, starts, target, known, options.stop, answers, points)
+        points /= scale
+        if perspective.groups is None:
+            # Lengths of groups stay in the kernel's variables; that is good enough for what they are for: to branch.
+            answers.x[:] /= scale
+        found = [self.as_point(point) for point in points]
+        return Tightened(answers, found, found)
+
+
+class PreparedAcceleratedGradient(PreparedPerspective):
+    """Of single columns: its kernel can also search by itself."""
+
+    @property
+    def kernel_form(self) -> KernelForm:
+        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
+        return self._form

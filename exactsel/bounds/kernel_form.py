@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from exactsel.bounds.witness import ModelPoint
-from exactsel.kernels.apg import GramData, RawData, Rules
+from exactsel.kernels.apg import Perspective
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 
@@ -13,10 +13,7 @@ from exactsel.types import FloatArray
 class KernelForm(NamedTuple):
     """A problem as the relaxation's kernels take it: in the variables ``scale`` * x."""
 
-    loss: Any
-    data: GramData | RawData
-    lam: float
-    rules: Rules
+    perspective: Perspective
     scale: FloatArray
 
 

@@ -1,4 +1,4 @@
-"""Accelerated proximal gradient on the perspective relaxation of a node, for any loss and in Gram form.
+"""Accelerated proximal gradient on the perspective relaxation of a node: any loss, columns or groups of them.
 
 The relaxation of (S, C) with r places is   min_x L(Ax) + (lam/2)(||x_S||^2 + squared k-support norm of x_C),
 and by duality its minimum is the best bound (2). Every iterate's gradient is a dual vector, so each iteration gives
@@ -8,7 +8,8 @@ missing, branching helps more than polishing.
 
 With a general loss the steps are found by backtracking (Beck, Teboulle, A fast iterative shrinkage-thresholding
 algorithm, 2009). Momentum with gradient restart: O'Donoghue, Candes, Adaptive restart for accelerated gradient
-schemes (2015).
+schemes (2015). What depends on the data (rows, or their Gram matrix) stands in kernels/forms.py, what depends on groups
+in kernels/grouped.py.
 """
 
 from __future__ import annotations
@@ -18,10 +19,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit, prange
-from exactsel.kernels.dual import dual_at_point, dual_from_gram, node_bound
-from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
+from exactsel.kernels.dual import node_bound
+from exactsel.kernels.forms import (
+    GramData,
+    RawData,
+    dual_value,
+    minimise,
+    proven_by,
+    prox,
+    sizes,
+    smooth_value,
+    value_ahead,
+    write_image,
+    write_image_ahead,
+)
+from exactsel.kernels.grouped import Groups, node_form
+from exactsel.kernels.linalg import extrapolate
 from exactsel.kernels.node import (
-    CUT,
     ILL_CONDITIONED,
     UNFINISHED,
     Answers,
@@ -31,33 +45,7 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
-from exactsel.kernels.refit import gram_refit, newton_refit
-from exactsel.kernels.rows import total_value
-from exactsel.kernels.selection import prox_k_support
-from exactsel.types import BoolArray, FloatArray, StateArray
-
-FIRST_STEP = 4.0
-"""Steps begin this many times as long as the Lipschitz constant calls for, which is that of all columns at the largest
-curvature of the loss, and are halved when they overshoot. That cannot make a bound wrong, since any point gives one
-(measured: half the iterations for logistic loss)."""
-
-
-class GramData(NamedTuple):
-    """What the quadratic loss needs of the data: G = A'A, b = A'y, ||y||^2/2, rows, column norms."""
-
-    G: FloatArray
-    b: FloatArray
-    constant: float
-    rows: int
-    norms: FloatArray
-
-
-class RawData(NamedTuple):
-    """The data themselves: A' (d, n), y and column norms."""
-
-    AT: FloatArray
-    y: FloatArray
-    norms: FloatArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 
 class Rules(NamedTuple):
@@ -74,11 +62,16 @@ class Rules(NamedTuple):
     """... and at most this part of what the relaxation can add to the bound the node came with."""
 
 
-@njit
-def extrapolate(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: float) -> None:
-    """ahead = new + momentum * (new - old)."""
-    for i in range(new.size):
-        ahead[i] = new[i] + momentum * (new[i] - old[i])
+class Perspective(NamedTuple):
+    """The perspective relaxation of a problem, as kernels take it."""
+
+    loss: Any
+    data: GramData | RawData
+    groups: Groups | None
+    """What is chosen, where it is not single columns."""
+    lam: float
+    k: int
+    rules: Rules
 
 
 @njit
@@ -119,45 +112,56 @@ def settled(best: float, relaxation: float, cutoff: float, known: float, rules: 
 
 
 @njit
-def gram_node(
-    data: GramData, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
-) -> None:  # fmt: skip
-    """Bound one node of a quadratic problem."""
-    columns, fixed = node_columns(state)
-    if is_convex(columns, fixed, k):
-        columns = solved_columns(columns, fixed, k)
-    m, places = columns.size, k - fixed
-    G, b, norms = np.empty((m, m)), np.empty(m), np.empty(m)
-    for i in range(m):
-        for j in range(m):
-            G[i, j] = data.G[columns[i], columns[j]]
-        b[i] = data.b[columns[i]]
-        norms[i] = data.norms[columns[i]]
-    x, Gx, q = np.empty(m), np.empty(m), np.empty(m)
-    if is_convex(columns, fixed, k):
-        if not gram_refit(data.G, data.b, data.constant, lam, columns, x) > -np.inf:
-            answers.status[row] = ILL_CONDITIONED
-            return
-        symmetric_times_sparse(G, x, Gx)
-        base = dual_from_gram(Gx, b, data.constant, data.rows, norms, x, q)
-        write_solved(answers, row, columns, x, node_bound(base, q, m, 0, lam, np.empty(1)))
-        return
-    for i in range(m):
-        x[i] = start[columns[i]]
-    symmetric_times_sparse(G, x, Gx)
-    w, Gw, new, Gnew, u = x.copy(), Gx.copy(), np.empty(m), np.empty(m), np.empty(m)
-    point, point_q, ranked = x.copy(), np.zeros(m), np.empty(places + 1)
-    best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
-    step = 1.0 / rules.lipschitz
-    iterations = 0
-    finished = True
+def _step(
+    problem: Perspective, form: Any, fixed: int, base: float, w: FloatArray, image_w: FloatArray, slope: FloatArray,
+    step: float, level: float, new: FloatArray, image: FloatArray,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Write the next iterate and its image; return the relaxation's value there, the length of the step and the level.
+
+    ``base`` and ``slope`` are those of :func:`exactsel.kernels.forms.dual_value` at w, the point to step from.
+    """
+    u, places, rules = np.empty(w.size), problem.k - fixed, problem.rules
     while True:
-        base = dual_from_gram(Gx, b, data.constant, data.rows, norms, x, q)
+        for i in range(w.size):
+            u[i] = w[i] - step * slope[i]
+        norm, level = prox(form, u, fixed, places, step * problem.lam, level, new)
+        write_image(form, new, image)
+        value = smooth_value(problem.loss, form, new, image)
+        if step * rules.lipschitz <= 1.0:
+            break
+        rise = value - value_ahead(problem.loss, form, base, w, image_w)
+        if not overshoots(rise, w, new, slope, step):
+            break
+        step = max(0.5 * step, 1.0 / rules.lipschitz)
+    return value + 0.5 * problem.lam * norm, step, level
+
+
+@njit
+def relax_node(
+    problem: Perspective, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray,
+    answers: Answers, points: FloatArray, row: int,
+) -> None:  # fmt: skip
+    """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound."""
+    units, fixed = node_columns(state)
+    if is_convex(units, fixed, problem.k):
+        _solve_node(problem, solved_columns(units, fixed, problem.k), start, cutoff, answers, points, row)
+        return
+    form, loss, lam, rules = node_form(problem.groups, problem.data, units), problem.loss, problem.lam, problem.rules
+    places, x = problem.k - fixed, start[form.columns]
+    image, new_image, q, ranked = (
+        np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
+    )  # fmt: skip
+    write_image(form, x, image)
+    w, image_w, new, slope = x.copy(), image.copy(), x.copy(), np.empty(x.size)
+    point, point_q = x.copy(), np.zeros(units.size)
+    best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
+    step, iterations, finished = form.first_step / rules.lipschitz, 0, True
+    while True:
+        base = dual_value(loss, form, x, image, w, image_w, q, slope)
         bound = node_bound(base, q, fixed, places, lam, ranked)
         if bound > best:
             best, point_base = bound, base
-            point[:] = x
+            point[:] = proven_by(form, x, w)
             point_q[:] = q
         if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
             break
@@ -165,118 +169,65 @@ def gram_node(
             finished = False
             break
         iterations += 1
-        for i in range(m):
-            u[i] = w[i] - step * (Gw[i] - b[i])
-        norm, level = prox_k_support(u, fixed, places, step * lam, level, new)
-        symmetric_times_sparse(G, new, Gnew)
-        relaxation = min(relaxation, data.constant + 0.5 * dot(new, Gnew) - dot(new, b) + 0.5 * lam * norm)
+        value, step, level = _step(problem, form, fixed, base, w, image_w, slope, step, level, new, new_image)
+        relaxation = min(relaxation, value)
         if turns_back(w, new, x):
-            t = 1.0
-            w[:] = new
-            Gw[:] = Gnew
+            t, momentum = 1.0, 0.0
         else:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-            extrapolate(w, new, x, (t - 1.0) / following)
-            extrapolate(Gw, Gnew, Gx, (t - 1.0) / following)
-            t = following
+            momentum, t = (t - 1.0) / following, following
+        extrapolate(w, new, x, momentum)
+        write_image_ahead(form, w, new_image, image, momentum, image_w)
         x[:] = new
-        Gx[:] = Gnew
-    write_relaxed(answers, row, columns, fixed, k, lam, point_base, point_q, point, x, cutoff)
+        image[:] = new_image
+    size = sizes(form, x)
+    write_relaxed(answers, row, units, fixed, problem.k, lam, point_base, point_q, size, size, cutoff)
+    _write_point(points, row, form.columns, point)
     answers.iterations[row] = iterations
     if not finished:
         answers.status[row] = UNFINISHED
 
 
 @njit
-def data_node(
-    loss: Any, data: RawData, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
+def _write_point(points: FloatArray, row: int, columns: IntArray, point: FloatArray) -> None:
+    for i in range(columns.size):
+        points[row, columns[i]] = point[i]
+
+
+@njit
+def _solve_node(
+    problem: Perspective, units: IntArray, start: FloatArray, cutoff: float, answers: Answers, points: FloatArray,
+    row: int,
 ) -> None:  # fmt: skip
-    """Bound one node of a problem with any loss."""
-    columns, fixed = node_columns(state)
-    n = data.y.size
-    zx, b = np.empty(n), np.empty(n)
-    if is_convex(columns, fixed, k):
-        columns = solved_columns(columns, fixed, k)
-    m, places = columns.size, k - fixed
-    x, q, v = np.empty(m), np.empty(m), np.empty(m)
-    for i in range(m):
-        x[i] = start[columns[i]]
-    if is_convex(columns, fixed, k):
-        newton_refit(loss, data.AT, data.y, lam, columns, 0.0, x, zx, cutoff + 1e-12 * abs(cutoff))
-        base = dual_at_point(loss, data.AT, data.y, data.norms, columns, zx, b, q, v)
-        bound = node_bound(base, q, m, 0, lam, np.empty(1))
-        write_solved(answers, row, columns, x, bound)
-        if bound >= cutoff:
-            answers.status[row] = CUT  # perhaps before x was the minimiser
+    """Bound a node that holds one convex problem, the one on all columns of ``units``."""
+    form = node_form(problem.groups, problem.data, units)
+    x, image, q = start[form.columns], np.empty(form.image_size), np.empty(units.size)
+    hopeless = cutoff + 1e-12 * abs(cutoff)
+    status = minimise(problem.loss, form, problem.data, problem.lam, x, image, hopeless)
+    if status == ILL_CONDITIONED:
+        answers.status[row] = ILL_CONDITIONED
         return
-    predict(data.AT, columns, x, zx)
-    w, zw, new, znew, u = x.copy(), zx.copy(), x.copy(), np.empty(n), np.empty(m)
-    values, slopes = np.empty(n), np.empty(n)
-    point, point_q, ranked = x.copy(), np.zeros(m), np.empty(places + 1)
-    best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
-    step = FIRST_STEP / rules.lipschitz
-    iterations = 0
-    finished = True
-    while True:
-        base = dual_at_point(loss, data.AT, data.y, data.norms, columns, zw, b, q, v)
-        bound = node_bound(base, q, fixed, places, lam, ranked)
-        if bound > best:
-            best, point_base = bound, base
-            point[:] = w
-            point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
-            break
-        if stop[0]:
-            finished = False
-            break
-        iterations += 1
-        here = base + dot(b, zw)
-        while True:
-            for i in range(m):
-                u[i] = w[i] - step * v[i]
-            norm, level = prox_k_support(u, fixed, places, step * lam, level, new)
-            predict(data.AT, columns, new, znew)
-            there = total_value(loss, znew, data.y, values, slopes)
-            if step * rules.lipschitz <= 1.0 or not overshoots(there - here, w, new, v, step):
-                break
-            step = max(0.5 * step, 1.0 / rules.lipschitz)
-        relaxation = min(relaxation, there + 0.5 * lam * norm)
-        if turns_back(w, new, x):
-            t = 1.0
-            w[:] = new
-            zw[:] = znew
-        else:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-            extrapolate(w, new, x, (t - 1.0) / following)
-            extrapolate(zw, znew, zx, (t - 1.0) / following)
-            t = following
-        x[:] = new
-        zx[:] = znew
-    write_relaxed(answers, row, columns, fixed, k, lam, point_base, point_q, point, x, cutoff)
-    answers.iterations[row] = iterations
-    if not finished:
-        answers.status[row] = UNFINISHED
+    base = dual_value(problem.loss, form, x, image, x, image, q, np.empty(x.size))
+    bound = node_bound(base, q, units.size, 0, problem.lam, np.empty(1))
+    write_solved(answers, row, units, sizes(form, x), bound)
+    _write_point(points, row, form.columns, x)
+    if bound >= cutoff:
+        answers.status[row] = status
 
 
 @njit(parallel=True)
-def apg_gram(
-    data: GramData, lam: float, k: int, rules: Rules, states: StateArray, starts: FloatArray,
-    cutoff: float, known: FloatArray, stop: BoolArray, answers: Answers,
+def relax_nodes(
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules,
+    states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray,
+    answers: Answers, points: FloatArray,
 ) -> None:  # fmt: skip
-    """Bound every node (a row of ``states``) of a quadratic problem, warm-started from ``starts``.
+    """Bound every node (a row of ``states``) of the :class:`Perspective` whose fields come first.
 
-    ``known`` (B,) are the bounds the nodes came with: a call that does not beat them would be for nothing.
+    ``starts`` (B, d) are the models to start from, and ``points`` (B, d) receives those that prove the bounds.
+    ``known`` (B,) are the bounds the nodes came with: a call that does not beat them would be for nothing. Where groups
+    are chosen, states and answers speak of groups, and the models in ``answers`` are the groups' lengths.
     """
     for row in prange(states.shape[0]):
-        gram_node(data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)
-
-
-@njit(parallel=True)
-def apg_data(
-    loss: Any, data: RawData, lam: float, k: int, rules: Rules, states: StateArray, starts: FloatArray,
-    cutoff: float, known: FloatArray, stop: BoolArray, answers: Answers,
-) -> None:  # fmt: skip
-    """Bound every node of a problem with any loss, on the data themselves."""
-    for row in prange(states.shape[0]):
-        data_node(loss, data, lam, k, rules, states[row], starts[row], cutoff, known[row], stop, answers, row)
+        # Put together here: numba hands threads no tuple that holds tuples.
+        problem = Perspective(loss, data, groups, lam, k, rules)
+        relax_node(problem, states[row], starts[row], cutoff, known[row], stop, answers, points, row)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel._jit import njit, prange
-from exactsel.kernels.apg import GramData
 from exactsel.kernels.dual import dual_from_gram
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.linalg import cholesky, dot, inverse_from_cholesky, symmetric_times_sparse
 from exactsel.kernels.node import (
     ILL_CONDITIONED,

@@ -8,12 +8,11 @@ by a constant mean the same, and whoever goes on from z starts next to the level
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from exactsel._jit import njit, overload
+from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.adjusted import AdjustedLogistic
@@ -38,12 +37,6 @@ TOO_SMALL = 1e-200
 LOGISTIC = (Logistic, AdjustedLogistic)
 
 
-def _each_row(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    for i in range(z.size):
-        values[i] = point_value(loss, z[i], y[i])
-        slopes[i] = point_derivative(loss, z[i], y[i])
-
-
 @njit
 def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
     """log(1 + exp(-y z)) and its derivative in z."""
@@ -56,42 +49,28 @@ def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: Floa
         slopes[i] = -y[i] * ((1.0 if t >= 0.0 else e) / (1.0 + e))
 
 
-def _logistic(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+@choose_by_type("loss")
+def plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """Write l(z_i, y_i) and its derivative in z_i of every row, of a loss without weights or intercept."""
+    for i in range(z.size):
+        values[i] = point_value(loss, z[i], y[i])
+        slopes[i] = point_derivative(loss, z[i], y[i])
+
+
+@plain_rows.register(*LOGISTIC)
+def _logistic_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
     logistic_rows(z, y, values, slopes)
 
 
-def plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    """Write l(z_i, y_i) and its derivative in z_i of every row, of a loss without weights or intercept."""
-    (_logistic if isinstance(loss, LOGISTIC) else _each_row)(loss, z, y, values, slopes)
-
-
-def _choose_rows(
-    loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray
-) -> Callable[..., None]:  # the compiler asks with types in the place of values
-    return _logistic if loss.instance_class in LOGISTIC else _each_row
-
-
-overload(plain_rows)(_choose_rows)
-
-
-def _bend_of_slope(loss: Any, z: float, y: float, slope: float) -> float:
-    return abs(slope) * (1.0 - abs(slope))
-
-
-def _bend_of_row(loss: Any, z: float, y: float, slope: float) -> float:
+@choose_by_type("loss")
+def row_bend(loss: Any, z: float, y: float, slope: float) -> float:
+    """l''(z, y) of a row whose ``slope`` is known: for logistic loss that saves an exponential."""
     return point_curvature(loss, z, y)
 
 
-def row_bend(loss: Any, z: float, y: float, slope: float) -> float:
-    """l''(z, y) of a row whose ``slope`` is known: for logistic loss that saves an exponential."""
-    return (_bend_of_slope if isinstance(loss, LOGISTIC) else _bend_of_row)(loss, z, y, slope)
-
-
-def _choose_bend(loss: Any, z: float, y: float, slope: float) -> Callable[..., float]:
-    return _bend_of_slope if loss.instance_class in LOGISTIC else _bend_of_row
-
-
-overload(row_bend)(_choose_bend)
+@row_bend.register(*LOGISTIC)
+def _bend_of_slope(loss: Any, z: float, y: float, slope: float) -> float:
+    return abs(slope) * (1.0 - abs(slope))
 
 
 @njit

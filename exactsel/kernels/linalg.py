@@ -29,6 +29,13 @@ def add_scaled(out: FloatArray, scale: float, a: FloatArray) -> None:
 
 
 @njit
+def extrapolate(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: float) -> None:
+    """ahead = new + momentum * (new - old)."""
+    for i in range(new.size):
+        ahead[i] = new[i] + momentum * (new[i] - old[i])
+
+
+@njit
 def _add_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatArray) -> None:
     """out += the four rows ``which``, each times its scale."""
     a, b, c, d = rows[which[0]], rows[which[1]], rows[which[2]], rows[which[3]]

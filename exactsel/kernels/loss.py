@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
-from exactsel._jit import njit, overload
+from exactsel._jit import njit, overload, without_annotations
 from exactsel.types import FloatArray
 
 
@@ -51,18 +50,13 @@ def point_project(loss: Any, b: float, y: float) -> float:
     return float(type(loss).point_project(loss, b, y))
 
 
-def _unannotated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy without annotations: numba compares signatures literally."""
-    return FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-
-
 def _compile_from_loss(stub: Callable[..., Any]) -> None:
     """Make compiled calls of ``stub`` run the method of that name of the loss they are given."""
 
     def choose(loss: Any, *_arguments: Any) -> Callable[..., Any]:
-        return _unannotated(getattr(loss.instance_class, stub.__name__))
+        return without_annotations(getattr(loss.instance_class, stub.__name__))
 
-    choose.__signature__ = inspect.signature(_unannotated(stub))  # type: ignore[attr-defined]
+    choose.__signature__ = inspect.signature(without_annotations(stub))  # type: ignore[attr-defined]
     overload(stub)(choose)
 
 

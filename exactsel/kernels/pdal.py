@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit, prange
-from exactsel.kernels.apg import RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.forms import RawData
 from exactsel.kernels.linalg import correlate, predict
 from exactsel.kernels.loss import point_prox
 from exactsel.kernels.node import (

@@ -7,12 +7,11 @@ Any loss is served by its scalar functions; logistic loss has a vectorised twin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from exactsel._jit import njit, overload
+from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
 from exactsel.kernels.linalg import dot
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
@@ -21,26 +20,15 @@ from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
 
-def _adjusted_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    adjusted_rows(loss, z, y, values, slopes)
-
-
-def _plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+@choose_by_type("loss")
+def row_values(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """Write the value and the derivative in z_i of every row."""
     plain_rows(loss, z, y, values, slopes)
 
 
-def row_values(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    """Write the value and the derivative in z_i of every row."""
-    (_adjusted_rows if isinstance(loss, ADJUSTED) else _plain_rows)(loss, z, y, values, slopes)
-
-
-def _choose(
-    loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray
-) -> Callable[..., None]:  # the compiler asks with types in the place of values
-    return _adjusted_rows if loss.instance_class in ADJUSTED else _plain_rows
-
-
-overload(row_values)(_choose)
+@row_values.register(*ADJUSTED)
+def _adjusted_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    adjusted_rows(loss, z, y, values, slopes)
 
 
 @njit(sums=True)
@@ -58,6 +46,15 @@ def total_value(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slo
     return float(_sum(values))
 
 
+@choose_by_type("loss")
+def _value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    total = 0.0
+    for i in range(z.size):
+        total += point_value(loss, z[i], y[i])
+    return total
+
+
+@_value.register(*ADJUSTED)
 def _adjusted_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
     values, slopes = np.empty(z.size), np.empty(z.size)
     adjusted_rows(loss, z, y, values, slopes)
@@ -67,48 +64,21 @@ def _adjusted_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
     return total
 
 
-def _plain_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
-    total = 0.0
-    for i in range(z.size):
-        total += point_value(loss, z[i], y[i])
-    return total
-
-
-def _value(loss: Any, z: FloatArray, y: FloatArray) -> float:
-    return (_adjusted_value if isinstance(loss, ADJUSTED) else _plain_value)(loss, z, y)
-
-
-def _choose_value(loss: Any, z: FloatArray, y: FloatArray) -> Callable[..., float]:
-    return _adjusted_value if loss.instance_class in ADJUSTED else _plain_value
-
-
-overload(_value)(_choose_value)
-
-
 @njit
 def loss_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
     """L(z), the sum over rows."""
     return float(_value(loss, z, y))
 
 
-def _adjusted_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    adjusted_rows(loss, z, y, np.empty(z.size), out)
-
-
-def _plain_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+@choose_by_type("loss")
+def _gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
     for i in range(z.size):
         out[i] = point_derivative(loss, z[i], y[i])
 
 
-def _gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    (_adjusted_gradient if isinstance(loss, ADJUSTED) else _plain_gradient)(loss, z, y, out)
-
-
-def _choose_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> Callable[..., None]:
-    return _adjusted_gradient if loss.instance_class in ADJUSTED else _plain_gradient
-
-
-overload(_gradient)(_choose_gradient)
+@_gradient.register(*ADJUSTED)
+def _adjusted_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    adjusted_rows(loss, z, y, np.empty(z.size), out)
 
 
 @njit
@@ -117,24 +87,15 @@ def loss_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> N
     _gradient(loss, z, y, out)
 
 
-def _adjusted_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
-    adjusted_bends(loss, z, y, majorise, out)
-
-
-def _plain_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+@choose_by_type("loss")
+def _bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
     for i in range(z.size):
         out[i] = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
 
 
-def _bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
-    (_adjusted_bend if isinstance(loss, ADJUSTED) else _plain_bend)(loss, z, y, majorise, out)
-
-
-def _choose_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> Callable[..., None]:
-    return _adjusted_bend if loss.instance_class in ADJUSTED else _plain_bend
-
-
-overload(_bend)(_choose_bend)
+@_bend.register(*ADJUSTED)
+def _adjusted_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    adjusted_bends(loss, z, y, majorise, out)
 
 
 @njit
@@ -160,29 +121,27 @@ def lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -
     return total - (z.size + 32) * UNIT * magnitude
 
 
-def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
-    base, roundings = adjusted_dual(loss, z, y, b)
-    return base, roundings
-
-
-def _plain_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+@choose_by_type("loss")
+def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
     values = np.empty(z.size)
     plain_rows(loss, z, y, values, b)
     return lower_sum(values, z, y, b), b.size + 16
 
 
-def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
-    """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
-    return _adjusted_dual(loss, z, y, b) if isinstance(loss, ADJUSTED) else _plain_dual(loss, z, y, b)
+@dual_rows.register(*ADJUSTED)
+def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    base, roundings = adjusted_dual(loss, z, y, b)
+    return base, roundings
 
 
-def _choose_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> Callable[..., tuple[float, int]]:
-    return _adjusted_dual if loss.instance_class in ADJUSTED else _plain_dual
+@choose_by_type("loss")
+def _mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
+    """What an intercept makes of a column before its curvature is summed: it is taken from its weighted mean."""
+    return 0.0
 
 
-overload(dual_rows)(_choose_dual)
-
-
+@_mean.register(*ADJUSTED)
 def _mean_to_take(loss: Any, a: FloatArray, weights: FloatArray) -> float:
     if not loss.levelled:
         return 0.0
@@ -191,22 +150,6 @@ def _mean_to_take(loss: Any, a: FloatArray, weights: FloatArray) -> float:
         total += weights[row]
         mean += weights[row] * a[row]
     return mean / total if total > 0.0 else 0.0
-
-
-def _no_mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
-    return 0.0
-
-
-def _mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
-    """What an intercept makes of a column before its curvature is summed: it is taken from its weighted mean."""
-    return (_mean_to_take if isinstance(loss, ADJUSTED) else _no_mean)(loss, a, weights)
-
-
-def _choose_mean(loss: Any, a: FloatArray, weights: FloatArray) -> Callable[..., float]:
-    return _mean_to_take if loss.instance_class in ADJUSTED else _no_mean
-
-
-overload(_mean)(_choose_mean)
 
 
 @njit(sums=True)

@@ -8,13 +8,13 @@ does is written down, so that the search's events can be told from it (bounds/su
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import atomic_add, njit, overload, prange
-from exactsel.kernels.apg import GramData, Rules, data_node, gram_node
+from exactsel._jit import atomic_add, choose_by_type, njit, prange
+from exactsel.kernels.apg import Perspective, Rules, relax_node
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED, Answers
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -31,6 +31,21 @@ WIDTH = 32
 
 REMEMBERED = 32
 """Supports last evaluated, which are not evaluated again."""
+
+
+class SearchLimits(NamedTuple):
+    """When a search closes a region or leaves it open, and when it ends."""
+
+    upper: float
+    """Objective of the best model known to the caller."""
+    tolerance: float
+    """A region is closed where its bound reaches this much less than the best objective known."""
+    budget: int
+    """Nodes the search may bound."""
+    horizon: float
+    """Regions whose bound lies above are left open: others come first."""
+    accuracy: float
+    """Gradient norm at which a refitted model counts as solved."""
 
 
 class Subsearch(NamedTuple):
@@ -86,67 +101,20 @@ def empty_subsearch(searches: int, d: int, k: int, budget: int) -> Subsearch:
     )
 
 
-def _bound_from_gram(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
-) -> None:  # fmt: skip
-    gram_node(data, lam, k, rules, state, start, cutoff, known, stop, answers, row)
-
-
-def bound_node(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
-) -> None:  # fmt: skip
-    """Bound one node, in Gram form or on the data (see kernels/apg.py)."""
-    bound = _bound_from_gram if isinstance(data, GramData) else _bound_from_data
-    bound(loss, data, lam, k, rules, state, start, cutoff, known, stop, answers, row)
-
-
-def _choose_bound(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
-) -> Callable[..., None]:  # fmt: skip
-    return _bound_from_gram if data.instance_class is GramData else _bound_from_data
-
-
-def _bound_from_data(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
-    cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
-) -> None:  # fmt: skip
-    data_node(loss, data, lam, k, rules, state, start, cutoff, known, stop, answers, row)
-
-
-overload(bound_node)(_choose_bound)
-
-
-def _objective_from_gram(
-    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
-) -> float:
-    return float(gram_refit(data.G, data.b, data.constant, lam, columns, x))
-
-
-def _objective_from_data(
-    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
-) -> float:
-    value, norm = newton_refit(loss, data.AT, data.y, lam, columns, tolerance, x, np.empty(data.y.size), hopeless)
-    return value if norm < np.inf else np.inf
-
-
+@choose_by_type("data")
 def quick_objective(
     loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
 ) -> float:
     """The minimal objective on ``columns``, from x on; something above it where it is not below ``hopeless``."""
-    objective = _objective_from_gram if isinstance(data, GramData) else _objective_from_data
-    return objective(loss, data, lam, columns, x, tolerance, hopeless)
+    value, norm = newton_refit(loss, data.AT, data.y, lam, columns, tolerance, x, np.empty(data.y.size), hopeless)
+    return value if norm < np.inf else np.inf
 
 
-def _choose_objective(
+@quick_objective.register(GramData)
+def _objective_from_gram(
     loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
-) -> Callable[..., float]:
-    return _objective_from_gram if data.instance_class is GramData else _objective_from_data
-
-
-overload(quick_objective)(_choose_objective)
+) -> float:
+    return float(gram_refit(data.G, data.b, data.constant, lam, columns, x))
 
 
 @njit
@@ -226,9 +194,8 @@ def _is_new(supports: IntArray, evaluated: int, support: IntArray) -> bool:
 
 @njit
 def _try_support(
-    loss: Any, data: Any, lam: float, answers: Answers, worker: int, upper: float, tolerance: float,
-    found: Subsearch, row: int,
-) -> None:  # fmt: skip
+    problem: Perspective, answers: Answers, worker: int, upper: float, accuracy: float, found: Subsearch, row: int
+) -> None:
     """Refit the support the relaxed model was rounded to, and keep it if it is better than anything known."""
     size = 0
     while size < answers.support.shape[1] and answers.support[worker, size] >= 0:
@@ -238,7 +205,7 @@ def _try_support(
     for i in range(size):
         x[i] = answers.x[worker, columns[i]]
     best = min(upper, found.value[row])
-    value = quick_objective(loss, data, lam, columns, x, tolerance, best)
+    value = quick_objective(problem.loss, problem.data, problem.lam, columns, x, accuracy, best)
     if value < best:
         found.value[row] = value
         found.support[row, :] = -1
@@ -290,49 +257,89 @@ def _is_convex(state: StateArray, k: int) -> bool:
 
 
 @njit
-def _search_below(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray, known: float,
-    upper: float, tolerance: float, refit_tolerance: float, budget: int, horizon: float, stop: BoolArray,
-    answers: Answers, worker: int, found: Subsearch, row: int,
+def _take_next(found: Subsearch, row: int, set_aside: int) -> int:
+    """Take a node off the open ones, the first ``set_aside`` excepted; where it lies until the next is pushed."""
+    last = found.open_count[row] - 1
+    _swap_open(found, row, _choose_next(found.open_bounds[row], set_aside, last + 1), last)
+    found.open_count[row] = last
+    return int(last)
+
+
+@njit
+def _relax(
+    problem: Perspective, state: StateArray, start: FloatArray, cutoff: float, bound: float, stop: BoolArray,
+    answers: Answers, worker: int, found: Subsearch, row: int, number: int,
 ) -> None:  # fmt: skip
-    d = state.size
+    """Bound a node, and write down that it was."""
+    answers.point[worker, :] = 0.0
+    answers.x[worker, :] = 0.0
+    answers.support[worker, :] = -1
+    answers.iterations[worker] = 0
+    relax_node(problem, state, start, cutoff, bound, stop, answers, answers.point, worker)
+    if answers.status[worker] == UNFINISHED:
+        return
+    point = found.nodes[row]
+    found.points[row, point] = answers.point[worker]
+    found.nodes[row] += 1
+    found.iterations[row] += answers.iterations[worker]
+    _note(found, row, number, answers.iterations[worker], BOUNDED, answers.bound[worker], point)
+
+
+@njit
+def _branch(
+    here: StateArray, bound: float, proof: int, number: int, point: int, cutoff: float, horizon: float,
+    answers: Answers, worker: int, found: Subsearch, row: int, set_aside: int,
+) -> int:  # fmt: skip
+    """Split a node; return the number of open regions set aside then."""
+    column = _branching_column(here, answers, worker)
+    _note(found, row, number, column, BRANCHED, bound, proof)
+    for outside in range(2):
+        child = answers.bound_out[worker, column] if outside == 1 else answers.bound_in[worker, column]
+        child_bound, child_proof = (child, point) if child > bound else (bound, proof)
+        here[column] = OUT if outside == 1 else IN
+        if child_bound >= cutoff:
+            _close(found, row, found.numbers[row], child_bound, child_proof)
+        else:
+            _push(found, row, here, child_bound, found.numbers[row], child_proof, point)
+            if child_bound > horizon:
+                set_aside = _set_aside(found, row, set_aside)
+        found.numbers[row] += 1
+    return set_aside
+
+
+@njit
+def _search_below(
+    problem: Perspective, limits: SearchLimits, state: StateArray, start: FloatArray, known: float,
+    stop: BoolArray, answers: Answers, worker: int, found: Subsearch, row: int,
+) -> None:  # fmt: skip
+    d, k, upper = state.size, problem.k, limits.upper
     supports = np.full((REMEMBERED, k), -1, dtype=np.int64)
     evaluated, set_aside = 0, 0
     _push(found, row, state, known, 0, -1, -1)
     while found.open_count[row] > set_aside:
-        if found.nodes[row] >= budget or found.note_count[row] + d + 4 > found.notes.shape[1]:
+        if found.nodes[row] >= limits.budget or found.note_count[row] + d + 4 > found.notes.shape[1]:
             break
-        last = found.open_count[row] - 1
-        _swap_open(found, row, _choose_next(found.open_bounds[row], set_aside, last + 1), last)
-        found.open_count[row] = last
-        here = found.open_states[row, last].copy()
-        bound, proof = found.open_bounds[row, last], found.open_labels[row, last, 1]
-        number, warm = found.open_labels[row, last, 0], found.open_labels[row, last, 2]
-        cutoff = min(upper, found.value[row]) - tolerance
+        taken = _take_next(found, row, set_aside)
+        here = found.open_states[row, taken].copy()
+        bound, proof = found.open_bounds[row, taken], found.open_labels[row, taken, 1]
+        number, warm = found.open_labels[row, taken, 0], found.open_labels[row, taken, 2]
+        cutoff = min(upper, found.value[row]) - limits.tolerance
         if bound >= cutoff:
             _close(found, row, number, bound, proof)
             continue
         point = found.nodes[row]
-        answers.point[worker, :] = 0.0
-        answers.x[worker, :] = 0.0
-        answers.support[worker, :] = -1
-        answers.iterations[worker] = 0
         begin = start if warm < 0 else found.points[row, warm]
-        bound_node(loss, data, lam, k, rules, here, begin, cutoff, bound, stop, answers, worker)
+        _relax(problem, here, begin, cutoff, bound, stop, answers, worker, found, row, number)
         status = answers.status[worker]
         if status == UNFINISHED:
             return
-        found.points[row, point] = answers.point[worker]
-        found.nodes[row] += 1
-        found.iterations[row] += answers.iterations[worker]
-        _note(found, row, number, answers.iterations[worker], BOUNDED, answers.bound[worker], point)
         if answers.bound[worker] > bound:
             bound, proof = answers.bound[worker], point
         settled = status in (CUT, ILL_CONDITIONED) or bound >= cutoff
         if not settled and _is_new(supports, evaluated, answers.support[worker]):
             evaluated += 1
-            _try_support(loss, data, lam, answers, worker, upper, refit_tolerance, found, row)
-            cutoff = min(upper, found.value[row]) - tolerance
+            _try_support(problem, answers, worker, upper, limits.accuracy, found, row)
+            cutoff = min(upper, found.value[row]) - limits.tolerance
         if status == CUT or bound >= cutoff:
             _close(found, row, number, bound, proof)
             continue
@@ -345,41 +352,28 @@ def _search_below(
         if _is_convex(here, k):
             _push(found, row, here, bound, number, proof, point)
             continue
-        column = _branching_column(here, answers, worker)
-        _note(found, row, number, column, BRANCHED, bound, proof)
-        for outside in range(2):
-            child = answers.bound_out[worker, column] if outside == 1 else answers.bound_in[worker, column]
-            child_bound, child_proof = (child, point) if child > bound else (bound, proof)
-            here[column] = OUT if outside == 1 else IN
-            if child_bound >= cutoff:
-                _close(found, row, found.numbers[row], child_bound, child_proof)
-            else:
-                _push(found, row, here, child_bound, found.numbers[row], child_proof, point)
-                if child_bound > horizon:
-                    set_aside = _set_aside(found, row, set_aside)
-            found.numbers[row] += 1
+        set_aside = _branch(
+            here, bound, proof, number, point, cutoff, limits.horizon, answers, worker, found, row, set_aside
+        )
     found.status[row] = DONE
 
 
 @njit(parallel=True)
 def search_below(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, states: StateArray, starts: FloatArray,
-    known: FloatArray, upper: float, tolerance: float, refit_tolerance: float, budget: int, horizon: float,
-    stop: BoolArray, answers: Answers, found: Subsearch, counter: IntArray,
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, limits: SearchLimits,
+    states: StateArray, starts: FloatArray, known: FloatArray, stop: BoolArray,
+    answers: Answers, found: Subsearch, counter: IntArray,
 ) -> None:  # fmt: skip
-    """Search below every node (a row of ``states``), each up to ``budget`` nodes.
+    """Search below every node (a row of ``states``) of the :class:`~exactsel.kernels.apg.Perspective` that comes first.
 
-    A region is closed where its bound reaches min(``upper``, the best objective met) - ``tolerance``. ``known`` (B,)
-    are the bounds the nodes came with and ``starts`` (B, d) the points to start from. Regions whose bound lies above
-    ``horizon`` are left open: others come first. Each row of ``answers`` is a
-    worker's; they share the nodes by ``counter``, a zero.
+    ``known`` (B,) are the bounds the nodes came with and ``starts`` (B, d) the points to start from. Each row of
+    ``answers`` is a worker's; they share the nodes by ``counter``, a zero.
     """
     for worker in prange(answers.bound.size):
+        # Put together here: numba hands threads no tuple that holds tuples.
+        problem = Perspective(loss, data, groups, lam, k, rules)
         while not stop[0]:
             row = atomic_add(counter, 0, 1)
             if row >= states.shape[0]:
                 break
-            _search_below(
-                loss, data, lam, k, rules, states[row], starts[row], known[row], upper, tolerance, refit_tolerance,
-                budget, horizon, stop, answers, worker, found, row,
-            )  # fmt: skip
+            _search_below(problem, limits, states[row], starts[row], known[row], stop, answers, worker, found, row)

@@ -60,6 +60,19 @@ def scratch_space(d: int, workers: int) -> FloatArray:
     return np.empty((workers, max(2 * d * d, min((d + 1) * d * d, MOST_ENTRIES))))
 
 
+class WalkLimits(NamedTuple):
+    """When a walk closes a region, and when it ends."""
+
+    upper: float
+    """Objective of the best model known to the caller."""
+    tolerance: float
+    """A region is closed where its bound reaches this much less than the best objective known."""
+    budget: int
+    """Nodes the walk may visit."""
+    trusted: float
+    """How ill-conditioned a fit may be."""
+
+
 class Walk(NamedTuple):
     """What the walk of each of B subtrees brought, one row a subtree."""
 
@@ -174,24 +187,62 @@ def _fix(
 
 
 @njit
-def _walk_subtree(
-    data: QuadraticData, k: int, state: StateArray, upper: float, tolerance: float, slack: float, trusted: float,
-    budget: int, stop: BoolArray, walk: Walk, row: int, scratch: FloatArray,
-) -> None:  # fmt: skip
-    d = state.size
+def _room(state: StateArray, scratch: FloatArray) -> Stack:
+    """A stack of as many levels as the walk may need, or as ``scratch`` holds."""
     levels = 1
-    for j in range(d):
+    for j in range(state.size):
         levels += state[j] == FREE
     m = levels - 1
-    for j in range(d):
+    for j in range(state.size):
         m += state[j] == IN
     levels = max(2, min(levels, scratch.size // max(1, m * m)))
-    stack = Stack(
+    return Stack(
         scratch[: levels * m * m].reshape((levels, m, m)), np.empty((levels, m)), np.empty((levels, m), dtype=np.int64),
         np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64), np.empty(levels),
     )  # fmt: skip
+
+
+@njit
+def _branch(
+    data: QuadraticData, stack: Stack, level: int, column: int, largest: FloatArray, cutoff: float, slack: float,
+    walk: Walk, row: int,
+) -> int:  # fmt: skip
+    """Branch on the candidate at position ``column``; return the level to go on with.
+
+    The next level is the child without the column, where that stays open. This one goes on, once that is done, as the
+    child with it.
+    """
+    fixed, m, value, places = stack.fixed[level], stack.size[level], stack.value[level], largest.size
+    K, x, columns, without = stack.K[level], stack.x[level], stack.columns[level], stack.x[level + 1]
+    _note(walk, row, columns[column], BRANCH)
+    cost = 0.5 * x[column] ** 2 / K[column, column]
+    swap_columns(K, x, columns, m, column, m - 1)
+    coefficients_without_last(K, x, m, without)
+    walk.nodes[row] += 1
+    excess = curvature_excess(data.curvature, columns, without, fixed, m - 1, largest)
+    closed = m - 1 - fixed > places and value + cost - slack + excess >= cutoff
+    if closed:
+        # Most children end here, before the O(m^2) part of a node.
+        _close(walk, row, value + cost - slack + excess)
+    else:
+        inverse_without_last(K, m, stack.K[level + 1])
+        stack.columns[level + 1, : m - 1] = columns[: m - 1]
+        stack.fixed[level + 1], stack.size[level + 1] = fixed, m - 1
+        stack.value[level + 1] = value + cost
+    swap_columns(K, x, columns, m, m - 1, fixed)
+    stack.fixed[level] = fixed + 1
+    return level if closed else level + 1
+
+
+@njit
+def _walk_subtree(
+    data: QuadraticData, k: int, state: StateArray, limits: WalkLimits, slack: float, stop: BoolArray, walk: Walk,
+    row: int, scratch: FloatArray,
+) -> None:  # fmt: skip
+    stack = _room(state, scratch)
+    levels, upper = stack.size.size, limits.upper
     condition = start_fit(data, state, stack)
-    if not condition <= trusted:
+    if not condition <= limits.trusted:
         walk.status[row] = NOT_TRUSTED
         return
     slack = slack * max(1.0, condition)
@@ -199,7 +250,7 @@ def _walk_subtree(
     largest = np.zeros(k + 1)
     level, audited = 0, 0
     while level >= 0:
-        cutoff = min(upper, walk.value[row]) - tolerance
+        cutoff = min(upper, walk.value[row]) - limits.tolerance
         fixed, m, value = stack.fixed[level], stack.size[level], stack.value[level]
         columns, x = stack.columns[level], stack.x[level]
         places = k - fixed
@@ -234,54 +285,31 @@ def _walk_subtree(
             level -= 1
             continue
         no_room = walk.move_count[row] + 2 * m + levels + 8 > walk.moves.shape[1]
-        if walk.nodes[row] >= budget or level + 1 == levels or no_room:
+        if walk.nodes[row] >= limits.budget or level + 1 == levels or no_room:
             break
         costliest = _fix(data, stack, level, k, bound, largest[places - 1], cutoff, slack, walk, row)
         if costliest == NOTHING_TO_BRANCH_ON:
             break
-        if costliest < 0:
-            continue
-        _note(walk, row, columns[costliest], BRANCH)
-        K = stack.K[level]
-        cost = 0.5 * x[costliest] ** 2 / K[costliest, costliest]
-        swap_columns(K, x, columns, m, costliest, m - 1)
-        without = stack.x[level + 1]
-        coefficients_without_last(K, x, m, without)
-        walk.nodes[row] += 1
-        excess = curvature_excess(data.curvature, columns, without, fixed, m - 1, largest[:places])
-        closed = m - 1 - fixed > places and value + cost - slack + excess >= cutoff
-        if closed:
-            # Most children end here, before the O(m^2) part of a node.
-            _close(walk, row, value + cost - slack + excess)
-        else:
-            inverse_without_last(K, m, stack.K[level + 1])
-            stack.columns[level + 1, : m - 1] = columns[: m - 1]
-            stack.fixed[level + 1], stack.size[level + 1] = fixed, m - 1
-            stack.value[level + 1] = value + cost
-        # This level goes on, once the child without the column is done, as the child with it.
-        swap_columns(K, x, columns, m, m - 1, fixed)
-        stack.fixed[level] = fixed + 1
-        level += 0 if closed else 1
+        if costliest >= 0:
+            level = _branch(data, stack, level, costliest, largest[:places], cutoff, slack, walk, row)
     walk.status[row] = EXPLORED if level < 0 else OUT_OF_BUDGET
     _leave_open(walk, row, stack, level, slack)
 
 
 @njit(parallel=True)
 def walk_subtrees(
-    data: QuadraticData, k: int, states: StateArray, upper: float, tolerance: float, slack: float, trusted: float,
-    budget: int, stop: BoolArray, walk: Walk, scratch: FloatArray, counter: IntArray,
+    data: QuadraticData, k: int, states: StateArray, limits: WalkLimits, slack: float, stop: BoolArray, walk: Walk,
+    scratch: FloatArray, counter: IntArray,
 ) -> None:  # fmt: skip
-    """Walk the subtree of every node (a row of ``states``), each up to ``budget`` nodes.
+    """Walk the subtree of every node (a row of ``states``).
 
-    A region is closed where its bound reaches min(``upper``, the best objective met) - ``tolerance``. ``slack`` is
-    given up for rounding, times the condition of H on the node's columns; above the condition ``trusted`` nothing is
-    done. Each row of ``scratch`` (see :func:`scratch_space`) is a worker; they share the nodes by ``counter``, a zero.
+    ``slack`` is given up for rounding, times the condition of H on the node's columns; where that is more than is
+    trusted nothing is done. Each row of ``scratch`` (see :func:`scratch_space`) is a worker; they share the nodes by
+    ``counter``, a zero.
     """
     for worker in prange(scratch.shape[0]):
         while not stop[0]:
             row = atomic_add(counter, 0, 1)
             if row >= states.shape[0]:
                 break
-            _walk_subtree(
-                data, k, states[row], upper, tolerance, slack, trusted, budget, stop, walk, row, scratch[worker]
-            )
+            _walk_subtree(data, k, states[row], limits, slack, stop, walk, row, scratch[worker])

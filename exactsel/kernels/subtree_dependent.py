@@ -39,6 +39,7 @@ from exactsel.kernels.subtree import (
     PUT_IN,
     STOPPED,
     Walk,
+    WalkLimits,
     _close,
     _keep_model,
     _note,
@@ -99,16 +100,17 @@ def _cutoff(known: float, upper: float, tolerance: float) -> float:
 
 @njit
 def walk_dependent(
-    data: QuadraticData, scale: FloatArray, k: int, start: Start, upper: float, tolerance: float, unit: float,
-    away: float, trusted: float, budget: int, stop: BoolArray, walk: Walk, row: int,
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, unit: float, away: float,
+    stop: BoolArray, walk: Walk, row: int,
 ) -> None:  # fmt: skip
-    """Walk the subtree of one region up to ``budget`` nodes; see kernels/subtree.py for what is handed back.
+    """Walk the subtree of one region; see kernels/subtree.py for what is handed back.
 
     ``k`` counts the columns of the walk only, not those IN in ``start.base``. ``scale`` (d,) are the norms of the
     columns in which T is whole; ``data`` are of unit columns, ``unit`` is the rounding of a Gram entry, and the trace
-    of K may grow to ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of its own.
+    of K may grow to what is trusted. For a model the walk is about, the residual of the data is within ``away`` of its
+    own.
     """
-    levels = start.basis.size + start.others.size + 1
+    levels, upper, tolerance = start.basis.size + start.others.size + 1, limits.upper, limits.tolerance
     stack = first_level(start, levels)
     L, line, solution, x = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
     turned = np.empty(start.basis.size)
@@ -143,7 +145,7 @@ def walk_dependent(
             _close(walk, row, bound)
             level -= 1
             continue
-        if walk.nodes[row] >= budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
+        if walk.nodes[row] >= limits.budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
             walk.status[row] = OUT_OF_BUDGET
             break
         chosen = _choose(stack, level, k, fit, away, cutoff, walk, row)
@@ -153,7 +155,7 @@ def walk_dependent(
         other = substitute(stack, level, scale)
         if other == NOTHING:
             leave_out(stack, level)
-        elif not exchange(stack, level, other, scale, turned) <= trusted:
+        elif not exchange(stack, level, other, scale, turned) <= limits.trusted:
             walk.status[row] = OUT_OF_BUDGET
             break
         _note(walk, row, columns[p - 1], BRANCH)

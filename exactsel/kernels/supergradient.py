@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import njit, prange
-from exactsel.kernels.apg import RawData
 from exactsel.kernels.dual import dual_at_vector, node_bound
+from exactsel.kernels.forms import RawData
 from exactsel.kernels.linalg import predict
 from exactsel.kernels.loss import point_conjugate_derivative, point_project
 from exactsel.kernels.node import (

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.threads import one_thread
-from exactsel.kernels.apg import GramData, RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.forms import GramData, RawData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import node_columns
 from exactsel.kernels.refit import gram_objectives, newton_objectives

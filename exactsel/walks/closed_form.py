@@ -10,7 +10,7 @@ import numpy as np
 
 from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
-from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, empty_walk, scratch_space, walk_subtrees
+from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk, scratch_space, walk_subtrees
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -121,7 +121,7 @@ class SubtreeWalker:
         trusted = min(TRUSTED_CONDITION, allowed / max(self._slack, 1e-300))
         with parallel_section(self._options.threads):
             walk_subtrees(
-                self._data, self.k, states, upper, tolerance, self._slack, trusted, budget, stop, walk,
+                self._data, self.k, states, WalkLimits(upper, tolerance, budget, trusted), self._slack, stop, walk,
                 self._scratch, np.zeros(1, dtype=np.int64),
             )  # fmt: skip
         if np.any(walk.status == STOPPED):

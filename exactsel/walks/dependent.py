@@ -14,7 +14,7 @@ from exactsel.algebra.relations import Relations, basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.dependent_basis import Start
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree import STOPPED, empty_walk
+from exactsel.kernels.subtree import STOPPED, WalkLimits, empty_walk
 from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
@@ -86,8 +86,9 @@ class DependentWalker:
                 results.append(None)
                 continue
             walk_dependent(
-                self._data, self._relations.scale, begin.places, begin.start, upper, tolerance, self._unit_rounding,
-                self._away, begin.trusted, budget, self._options.stop, walk, row,
+                self._data, self._relations.scale, begin.places, begin.start,
+                WalkLimits(upper, tolerance, budget, begin.trusted), self._unit_rounding, self._away,
+                self._options.stop, walk, row,
             )  # fmt: skip
             if walk.status[row] == STOPPED:
                 return None

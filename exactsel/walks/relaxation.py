@@ -13,9 +13,18 @@ from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
-from exactsel.kernels.apg import GramData
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, DONE, Subsearch, empty_subsearch, search_below
+from exactsel.kernels.subsearch import (
+    BOUNDED,
+    BRANCHED,
+    CLOSED,
+    DONE,
+    SearchLimits,
+    Subsearch,
+    empty_subsearch,
+    search_below,
+)
 from exactsel.types import FloatArray, IntArray, StateArray
 
 THOROUGH = 0.1
@@ -125,7 +134,7 @@ class Subsearcher:
         sample = relaxation.as_point(np.zeros(problem.d))
         self._curvature = sample.curvature if isinstance(sample, CurvedPoint) else None
         self._refit_tolerance = 1e-8 * problem.gradient_scale
-        entries = problem.d if isinstance(self._form.data, GramData) else problem.n
+        entries = problem.d if isinstance(self._form.perspective.data, GramData) else problem.n
         self.iteration_cost = float(entries * problem.d)
         """Multiplications of one iteration on all columns, roughly."""
 
@@ -162,17 +171,16 @@ class Subsearcher:
         list of B
             None when told to stop.
         """
-        options, (loss, data, lam, rules, scale) = self._options, self._form
+        options, problem, (perspective, scale) = self._options, self._relaxation.problem, self._form
         if horizon < math.inf:
-            rules = rules._replace(polish=THOROUGH)
-        problem = self._relaxation.problem
+            perspective = perspective._replace(rules=perspective.rules._replace(polish=THOROUGH))
         outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
         with loss_session(problem.loss), parallel_section(workers):
             search_below(
-                loss, data, lam, problem.k, rules, states, starts, inherited, upper, tolerance, self._refit_tolerance,
-                budget, horizon, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
+                *perspective, SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance), states, starts,
+                inherited, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
             )  # fmt: skip
         if np.any(outputs.status != DONE):
             return None

@@ -1,0 +1,202 @@
+"""What accelerated proximal gradient (kernels/apg.py) needs of a node, from the data's rows or from their Gram matrix.
+
+A *form* is a node's share of the data, with room to work in. The *image* of a model x is Ax for rows and A'Ax in Gram
+form: values, gradients and dual vectors at x follow from it in O(n) or O(m), and the images of two models give that of
+any point on the line through them. Where groups are chosen, kernels/grouped.py puts a third form around these two.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel._jit import choose_by_type
+from exactsel.kernels.dual import dual_at_point, dual_from_gram
+from exactsel.kernels.linalg import dot, extrapolate, predict, symmetric_times_sparse
+from exactsel.kernels.node import CUT, ILL_CONDITIONED, SOLVED
+from exactsel.kernels.refit import gram_refit, newton_refit
+from exactsel.kernels.rows import total_value
+from exactsel.kernels.selection import prox_k_support
+from exactsel.types import FloatArray, IntArray
+
+LONG_STEP = 4.0
+"""Steps on rows begin this many times as long as the Lipschitz constant calls for, which is that of all columns at the
+largest curvature of the loss, and are halved when they overshoot. That cannot make a bound wrong, since any point gives
+one (measured: half the iterations for logistic loss)."""
+
+
+class GramData(NamedTuple):
+    """What the quadratic loss needs of the data: G = A'A, b = A'y, ||y||^2/2, rows, column norms."""
+
+    G: FloatArray
+    b: FloatArray
+    constant: float
+    rows: int
+    norms: FloatArray
+
+
+class RawData(NamedTuple):
+    """The data themselves: A' (d, n), y and column norms."""
+
+    AT: FloatArray
+    y: FloatArray
+    norms: FloatArray
+
+
+class RowsForm(NamedTuple):
+    """A node of any loss: all of the data, and which of their columns are the node's."""
+
+    columns: IntArray
+    image_size: int
+    first_step: float
+    """In units of 1 / Lipschitz constant; steps longer than 1 are checked."""
+    AT: FloatArray
+    y: FloatArray
+    norms: FloatArray
+    b: FloatArray
+    """(n,) the dual vector of the last :func:`dual_value`."""
+    values: FloatArray
+    slopes: FloatArray
+
+
+class GramForm(NamedTuple):
+    """A node of quadratic loss: the node's own part of the Gram matrix."""
+
+    columns: IntArray
+    image_size: int
+    first_step: float
+    G: FloatArray
+    b: FloatArray
+    constant: float
+    rows: int
+    norms: FloatArray
+
+
+@choose_by_type("data")
+def form_of(data: Any, columns: IntArray) -> Any:
+    """The form of a node with these columns."""
+    n = data.y.size
+    return RowsForm(columns, n, LONG_STEP, data.AT, data.y, data.norms, np.empty(n), np.empty(n), np.empty(n))
+
+
+@form_of.register(GramData)
+def _gram_form(data: Any, columns: IntArray) -> Any:
+    m = columns.size
+    G, b, norms = np.empty((m, m)), np.empty(m), np.empty(m)
+    for i in range(m):
+        for j in range(m):
+            G[i, j] = data.G[columns[i], columns[j]]
+        b[i] = data.b[columns[i]]
+        norms[i] = data.norms[columns[i]]
+    return GramForm(columns, m, 1.0, G, b, data.constant, data.rows, norms)
+
+
+@choose_by_type("form")
+def write_image(form: Any, x: FloatArray, image: FloatArray) -> None:
+    """Compute the image of x."""
+    predict(form.AT, form.columns, x, image)
+
+
+@write_image.register(GramForm)
+def _gram_image(form: Any, x: FloatArray, image: FloatArray) -> None:
+    symmetric_times_sparse(form.G, x, image)
+
+
+@choose_by_type("form")
+def write_image_ahead(
+    form: Any, ahead: FloatArray, image: FloatArray, last_image: FloatArray, momentum: float, image_ahead: FloatArray
+) -> None:
+    """The image of the point ``ahead``, given those of the last two iterates on whose line it lies."""
+    extrapolate(image_ahead, image, last_image, momentum)
+
+
+@choose_by_type("form")
+def dual_value(
+    loss: Any, form: Any, x: FloatArray, image: FloatArray, ahead: FloatArray, image_ahead: FloatArray, q: FloatArray,
+    v: FloatArray,
+) -> float:  # fmt: skip
+    """``base`` and q of formula (2) at the dual vector of :func:`proven_by`; v, the gradient of the loss ``ahead``.
+
+    With an intercept ``image_ahead`` comes back levelled, see :mod:`exactsel.kernels.levels`.
+    """
+    return float(dual_at_point(loss, form.AT, form.y, form.norms, form.columns, image_ahead, form.b, q, v))
+
+
+@dual_value.register(GramForm)
+def _gram_dual_value(
+    loss: Any, form: Any, x: FloatArray, image: FloatArray, ahead: FloatArray, image_ahead: FloatArray, q: FloatArray,
+    v: FloatArray,
+) -> float:  # fmt: skip
+    for i in range(v.size):
+        v[i] = image_ahead[i] - form.b[i]
+    return float(dual_from_gram(image, form.b, form.constant, form.rows, form.norms, x, q))
+
+
+@choose_by_type("form")
+def proven_by(form: Any, x: FloatArray, ahead: FloatArray) -> FloatArray:
+    """The point whose gradient is the dual vector of :func:`dual_value`: where the gradient is needed anyway."""
+    return ahead
+
+
+@proven_by.register(GramForm)
+def _gram_proven_by(form: Any, x: FloatArray, ahead: FloatArray) -> FloatArray:
+    return x  # costs O(m) more, and its image was computed, not extrapolated
+
+
+@choose_by_type("form")
+def smooth_value(loss: Any, form: Any, x: FloatArray, image: FloatArray) -> float:
+    """L at x; with an intercept ``image`` comes back levelled."""
+    return float(total_value(loss, image, form.y, form.values, form.slopes))
+
+
+@smooth_value.register(GramForm)
+def _gram_smooth_value(loss: Any, form: Any, x: FloatArray, image: FloatArray) -> float:
+    return float(form.constant + 0.5 * dot(x, image) - dot(x, form.b))
+
+
+@choose_by_type("form")
+def value_ahead(loss: Any, form: Any, base: float, ahead: FloatArray, image_ahead: FloatArray) -> float:
+    """L at the point ``ahead`` whose :func:`dual_value` is ``base``."""
+    return float(smooth_value(loss, form, ahead, image_ahead))
+
+
+@value_ahead.register(RowsForm)
+def _rows_value_ahead(loss: Any, form: Any, base: float, ahead: FloatArray, image_ahead: FloatArray) -> float:
+    return float(base + dot(form.b, image_ahead))  # Fenchel's equality
+
+
+@choose_by_type("form")
+def prox(
+    form: Any, u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+) -> tuple[float, float]:
+    """:func:`exactsel.kernels.selection.prox_k_support` of what is chosen, columns or groups of them."""
+    norm, level = prox_k_support(u, fixed, places, weight, guess, x)
+    return norm, level
+
+
+@choose_by_type("form")
+def sizes(form: Any, x: FloatArray) -> FloatArray:
+    """Of what is chosen: coefficients of columns, or lengths of groups."""
+    return x
+
+
+@choose_by_type("form")
+def minimise(loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float) -> int:
+    """Overwrite the start x by the best model on all columns of the form, and ``image`` by its image.
+
+    Returns ILL_CONDITIONED where that failed. Otherwise what a node is called whose bound reaches the cut-off
+    ``hopeless``: SOLVED, or CUT where x may then not be the minimiser.
+    """
+    newton_refit(loss, form.AT, form.y, lam, form.columns, 0.0, x, image, hopeless)
+    return CUT
+
+
+@minimise.register(GramForm)
+def _gram_minimise(
+    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float
+) -> int:
+    if not gram_refit(data.G, data.b, data.constant, lam, form.columns, x) > -np.inf:
+        return ILL_CONDITIONED
+    symmetric_times_sparse(form.G, x, image)
+    return SOLVED
