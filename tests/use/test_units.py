@@ -245,7 +245,7 @@ def test_a_constraint_decides_in_the_root():
     np.testing.assert_array_equal(problem.root_state, units.region(4))
     np.testing.assert_array_equal(problem.replace(must_not=["a"]).root_state, [IN, IN, IN, FREE, OUT, OUT])
     for change in ({"k": 2}, {"must_not": [0]}):
-        with pytest.raises(InputError, match="no model of at most [24] columns meets what is demanded under the"):
+        with pytest.raises(InputError, match=r"no model of at most [24] columns meets what is demanded under the"):
             problem.replace(**change)
 
 
