@@ -27,6 +27,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Decorated = Callable[..., Any]
 
+OF_REGRESSION = (
+    "groups", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights",
+)  # fmt: skip
+"""Options that column subset selection has no use for."""
+
 
 class Seconds(click.FloatRange):
     """A number in a range; unlike click's own type it refuses NaN, which is in none."""
@@ -55,6 +60,12 @@ def problem_options(function: Decorated) -> Decorated:
             click.option(
                 "--groups",
                 help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
+            ),
+            click.option(
+                "--hierarchy",
+                metavar="FILE",
+                help="Columns (or groups) only together with their parents: lines 'child: parent, parent', first line "
+                "weak where one parent is enough; or 'names' for columns called a*b, a:b, a^2.",
             ),
             click.option(
                 "--problem",
@@ -196,10 +207,9 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
                 **chosen, **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
                 must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
-                weights=read_weights(arguments["weights"]),
+                weights=read_weights(arguments["weights"]), **_hierarchy(arguments["hierarchy"], labelled),
             )  # fmt: skip
-        regression = ("groups", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
-        given = [name for name in regression if arguments[name] not in (None, False)]
+        given = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
         if given:
             option = given[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
@@ -213,6 +223,15 @@ def _groups(text: str | None, instance: Instance) -> Any:
     from exactsel.data.encoding import read_groups
 
     return read_groups(text, instance.feature_names, instance.A.shape[1])
+
+
+def _hierarchy(text: str | None, instance: Instance) -> dict[str, Any]:
+    """The hierarchy --hierarchy names, as a problem takes it; nothing where it is not given."""
+    if text is None:
+        return {}
+    from exactsel.data.hierarchy import read_hierarchy
+
+    return read_hierarchy(text, instance.feature_names).as_options()
 
 
 def read_weights(path: str | None) -> Any:
@@ -290,6 +309,7 @@ PROBLEM = (
     "drop",
     "one_hot",
     "groups",
+    "hierarchy",
     "intercept",
     "scale",
     "weights",

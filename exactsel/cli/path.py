@@ -94,6 +94,7 @@ def command(
 def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:
     """What cross-validation needs to know: the data as given, every fold is prepared anew."""
     from exactsel.errors import InputError
+    from exactsel.problem.hierarchy import hierarchy_options
     from exactsel.studies.crossval import random_folds
 
     if problem.family == "css":
@@ -106,7 +107,7 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         A, y = given_data(arguments)
         prepared = {"intercept": made.centred, "scale": made.scaled, "weights": made.weights}
     splits = random_folds(len(y), folds, arguments["seed"])
-    demands = {"must_have": problem.must_have, "must_not": problem.must_not}
+    demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}
 
 

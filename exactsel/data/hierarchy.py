@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from exactsel.data.arrays import read_bytes
 from exactsel.data.sizes import Budget
@@ -26,6 +26,10 @@ class WrittenHierarchy(NamedTuple):
 
     parents: dict[str, list[str]]
     kind: str
+
+    def as_options(self) -> dict[str, Any]:
+        """What a problem takes."""
+        return {"hierarchy": self.parents, "hierarchy_kind": self.kind}
 
 
 def read_hierarchy(text: str, names: Sequence[str] | None) -> WrittenHierarchy:

@@ -194,8 +194,7 @@ class Instance:
             return {"hierarchy": hierarchy, "hierarchy_kind": kind}
         if self.hierarchy is None:
             return {}
-        written = hierarchy_in(self.hierarchy, "the instance's hierarchy")
-        return {"hierarchy": written.parents, "hierarchy_kind": written.kind}
+        return hierarchy_in(self.hierarchy, "the instance's hierarchy").as_options()
 
     def grouped_problem(
         self,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ def load(
     delta: float | None = None,
     groups: GroupSpec | None = None,
     one_hot: Sequence[Choice] = (),
+    hierarchy: Mapping[Any, Any] | None = None,
+    hierarchy_kind: str = "strong",
 ) -> Problem | GroupedProblem:
     """Read a file, or a data frame, as a problem.
 
@@ -71,6 +73,9 @@ def load(
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     one_hot : sequence of str or int
         Columns to replace by a group of 0/1 columns, one for each value.
+    hierarchy, hierarchy_kind : optional
+        Columns, or groups, that are chosen only together with others, see :class:`exactsel.Problem`; takes precedence
+        over the file's.
 
     Returns
     -------
@@ -83,9 +88,11 @@ def load(
     """
     reader = instance_from if is_frame(source) else read_data
     instance = with_labels(reader(source, target=target, drop=drop, one_hot=one_hot), loss)
+    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta}
+    options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind}
     if groups is not None or instance.groups is not None:
-        return instance.grouped_problem(groups=groups, k=k, lam=lam, loss=loss, delta=delta)
-    return instance.problem(k=k, lam=lam, loss=loss, delta=delta)
+        return instance.grouped_problem(groups=groups, **options)
+    return instance.problem(**options)
 
 
 def read_data(

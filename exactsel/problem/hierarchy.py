@@ -240,3 +240,12 @@ def under_hierarchy(units: Units, spec: Mapping[Any, Any] | None, kind: str = "s
     if not spec:
         return units
     return units.under(hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy")))
+
+
+def hierarchy_options(units: Units) -> dict[str, Any]:
+    """What makes a problem on other rows have the hierarchy of these units; nothing where they have none."""
+    constraint = units.constraint
+    if not isinstance(constraint, Hierarchy):
+        return {}
+    parents = {j: list(above) for j, above in enumerate(constraint.parents) if above}
+    return {"hierarchy": parents, "hierarchy_kind": constraint.kind}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,8 @@ def cross_validate(
     weights: ArrayLike | None = None,
     must_have: Sequence[int | str] = (),
     must_not: Sequence[int | str] = (),
+    hierarchy: Mapping[Any, Any] | None = None,
+    hierarchy_kind: str = "strong",
     **options: Any,
 ) -> ValidationErrors:
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -98,7 +100,7 @@ def cross_validate(
         (:mod:`exactsel.problem.preparing`), and its models measured on the held-out rows as they are.
     weights : array (n,), optional
         Row weights; a fold's error is then the weighted mean over its held-out rows.
-    must_have, must_not
+    must_have, must_not, hierarchy, hierarchy_kind
         As for :class:`exactsel.Problem`.
     **options
         As for :func:`exactsel.solve`.
@@ -115,6 +117,7 @@ def cross_validate(
         problem = Problem.prepared(
             A[train], y[train], sizes[-1], loss=whole.loss, lam=ridges[0], intercept=intercept, scale=scale,
             weights=None if known is None else known[train], must_have=must_have, must_not=must_not,
+            hierarchy=hierarchy, hierarchy_kind=hierarchy_kind,
         )  # fmt: skip
         path = solve_path(problem, sizes, ridges, **options)
         if path.interrupted:
