@@ -103,9 +103,7 @@ def choose_columns(
     if not kept:
         raise InputError(f"{where} has no columns left; drop fewer.")
     if instance.hierarchy is not None and len(kept) < d:
-        raise InputError(
-            f"{where} holds a hierarchy of all its columns, so none can be left out; use --must-not instead."
-        )
+        raise InputError(f"{where} holds a hierarchy of all its columns, so none can be left out; use --must-not.")
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
     return replace(instance, A=instance.A[:, kept], y=y, feature_names=known, groups=labels)

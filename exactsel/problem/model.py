@@ -13,6 +13,9 @@ from exactsel.problem.frames import frame_matrix
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 
+SHOWN = 3
+"""Units of a hierarchy that are told one by one."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -61,8 +64,21 @@ def demands_text(problem: dict[str, Any]) -> str:
         for which, what in (("must_have", "in every model:"), ("must_not", "in no model:"))
         if problem.get(which)
     ]
+    if problem.get("hierarchy"):
+        words.append(_hierarchy_text(problem["hierarchy"], names))
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
+
+
+def _hierarchy_text(hierarchy: dict[str, Any], names: Sequence[str] | None) -> str:
+    """A hierarchy (``Constraint.entry``) in words; one that is long by its first units."""
+    joined = " and " if hierarchy["kind"] == "strong" else " or "
+    parents = hierarchy["parents"]
+    said = [
+        f"{label(j, names)} only with {joined.join(label(i, names) for i in above)}" for j, above in parents[:SHOWN]
+    ]
+    more = f", and so on for {len(parents) - SHOWN} more" if len(parents) > SHOWN else ""
+    return f"{hierarchy['kind']} hierarchy: {', '.join(said)}{more}"
 
 
 def label(column: int, names: Sequence[str] | None) -> str:

@@ -282,7 +282,7 @@ class Result(Readable):
             lines.insert(2, f"demands      {demands}")
         if self.proof is not None:
             flags = "".join(f" --{flag}" for flag in ("intercept", "scale") if self.problem.get(flag))
-            flags += " --weights FILE" if self.problem.get("weights") else ""
+            flags += "".join(f" --{name} FILE" for name in ("weights", "hierarchy") if self.problem.get(name))
             lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE{flags})")
         return "\n".join(lines)
 
