@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -15,6 +16,8 @@ from hand_written import CLOSE, FIT, SPLIT_IN, SPLIT_OUT, USE, random_file, stro
 from standalone_says import HUGE, above, below, established, said
 from tiny_problems import Case, fitted, optimum, random_related, within_scope
 
+from exactsel.kernels import node
+from exactsel.problem import hierarchy as problem_hierarchy
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import MalformedError, parse_proof
 from exactsel_certificates.formula import Hierarchy, Instance
@@ -378,3 +381,18 @@ def test_the_replay_knows_hierarchies():
         with pytest.raises(ReplayError, match="hierarchy"):
             replay(instance_of(case), replace(record, steps=(walked,)))
     assert tried > 10
+
+
+def test_the_search_implies_the_same():
+    """What the solver makes of a region is what the checkers make of it, to the last unit."""
+    rng = random.Random(6)
+    for _ in range(1500):
+        hierarchy, state, k = random_rule(rng)
+        own = dict(hierarchy.parents)
+        searched = problem_hierarchy.Hierarchy(tuple(own.get(j, ()) for j in range(len(state))), hierarchy.kind)
+        known = {FREE: node.FREE, IN: node.IN, OUT: node.OUT}
+        found = searched.implied(np.array([known[s] for s in state], dtype=np.int8), k)
+        twin = Rule(hierarchy, k).implied(state, range(len(state)))
+        assert (None if found is None else found.tolist()) == (None if twin is None else [known[s] for s in twin])
+        if hierarchy.parents:
+            assert searched.entry() == json.loads(json.dumps(hierarchy._asdict()))
