@@ -20,6 +20,7 @@ COLOURS = {
     "solved": "#90caf9",
     "walked": "#ce93d8",
     "contained": "#e0e0e0",
+    "excluded": "#e0e0e0",
 }
 
 
