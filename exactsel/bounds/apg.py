@@ -21,7 +21,7 @@ import numpy as np
 from exactsel._jit import loss_session, parallel_section
 from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
-from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, sparse_points, stack_points
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points, stack_points
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
@@ -40,7 +40,7 @@ WIDE, WIDE_POLISH = 400, 0.1
 
 
 @dataclass(frozen=True)
-class AcceleratedGradientBound:
+class AcceleratedGradientBound(BoundSolver):
     """Minimise the perspective relaxation; every iterate's dual vector is a bound."""
 
     max_iterations: int = 200
@@ -118,8 +118,10 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 
-class PreparedCurved:
+class PreparedCurved(PreparedBound):
     """Quadratic loss, with the curvature of all columns."""
+
+    curvature: FloatArray
 
     def __init__(
         self,
@@ -164,7 +166,7 @@ class PreparedCurved:
         return Tightened(answers, points, points)
 
 
-class PreparedAcceleratedGradient:
+class PreparedAcceleratedGradient(PreparedBound):
     """The curvature of the ridge alone: Gram kernel for quadratic loss, data kernel for every other."""
 
     def __init__(self, solver: AcceleratedGradientBound, problem: Problem, options: BoundOptions) -> None:

@@ -46,7 +46,7 @@ class GroupedBound(AcceleratedGradientBound):
         return PreparedGrouped(self, problem, options, curvature)
 
 
-class PreparedGrouped:
+class PreparedGrouped(PreparedBound):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(

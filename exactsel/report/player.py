@@ -38,8 +38,6 @@ MOST_NODES, MOST_COLUMNS = 400, 60
 MOST_SUPPORTS = 3000
 """The best model of every size is found by trying all supports, where there are no more than this."""
 
-GREEDY = {"regression": "forward", "css": "greedy-css", "grouped": "forward"}
-
 Step = dict[str, Any]
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from exactsel import clock
 from exactsel._jit import available_threads
+from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
@@ -196,11 +196,12 @@ def list_near(
     **options: Any,
 ) -> NearOptimal:
     """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
-    with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
+    with Watch(time_limit, signals) as watch, one_thread():
         watch.keep_result()
-        solver, branching = methods_for(problem, Settings(**options))
-        bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
-        listing = _Listing(problem, bound, branching, result.upper, tau, cap, result.scope)
+        methods = methods_for(problem, Settings(**options))
+        threads = options.get("threads") or available_threads()
+        bound = methods.bound.prepare(problem, BoundOptions(threads, stop=watch.flag))
+        listing = _Listing(problem, bound, methods.branching, result.upper, tau, cap, result.scope)
         try:
             with dispensable():
                 termination = listing.run(watch)
@@ -209,7 +210,7 @@ def list_near(
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,
-        problem.feature_names, result.scope or getattr(bound, "scope", ""),
+        problem.feature_names, result.scope or bound.scope,
     )  # fmt: skip
 
 

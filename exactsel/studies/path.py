@@ -13,15 +13,11 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.solving.choose import FAMILIES
 from exactsel.solving.result import Result, Termination
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import solve
 from exactsel.studies.near import NearOptimal, check_near, list_near
-
-QUICK_HEURISTICS = {
-    "regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css"), "grouped": ("forward", "swap"),
-}  # fmt: skip
-"""After the first problem there is a model to start from, and local search improves it."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,8 @@ def solve_path(
         for k in sizes:
             changes: dict[str, Any] = {"k": k} if lam is None else {"k": k, "lam": lam}
             start = before.get(k, smaller)
-            arguments = {"heuristics": QUICK_HEURISTICS[problem.family], **options} if made.results else options
+            # After the first problem there is a model to start from, and local search improves it.
+            arguments = {"heuristics": FAMILIES[problem.family].improving, **options} if made.results else options
             # From the last one, which knows all that has been worked out from the data.
             problem = problem.replace(**changes)
             result = solve(problem, start=start, signals=signals, **arguments)

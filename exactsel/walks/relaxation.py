@@ -127,11 +127,6 @@ class Subsearcher:
         self.iteration_cost = float(entries * problem.d)
         """Multiplications of one iteration on all columns, roughly."""
 
-    @staticmethod
-    def serves(bound: object) -> bool:
-        """Whether a prepared bound has a kernel that can search by itself."""
-        return hasattr(bound, "kernel_form")
-
     def explore(
         self, states: StateArray, warm: Sequence[ModelPoint | None], known: FloatArray, upper: float,
         tolerance: float, budget: int, horizon: float = math.inf,
