@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from exactsel.problem.model import label
+from exactsel.problem.model import label, listed
 from exactsel.report.page import Cell, paragraph, section, table
 from exactsel.studies.close import Close
 from exactsel.studies.exchange import NEAR, Neighbourhood
@@ -46,7 +46,7 @@ def _complete(near: NearOptimal, share: float, k: int, names: Sequence[str] | No
     if count == 1:
         only = f"No other set of {k} {noun}s comes {reach}; this is proven."
         return section("Models that come close", paragraph(only))
-    every = ", ".join(label(j, names) for j in near.in_every or ()) or "none"
+    every = listed(near.in_every or (), names, "{name} ({number})")
     intro = paragraph(
         f"Exactly {count:,} sets of {k} {noun}s come {reach}; the list is complete, which is proven like the answer "
         f"itself. {noun.capitalize()}s in all of them: {every}."

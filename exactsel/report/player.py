@@ -15,6 +15,7 @@ from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import label
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
 from exactsel.search.events import (
@@ -296,4 +297,4 @@ def _finder(source: str) -> str:
 
 
 def _names(problem: SubsetProblem) -> tuple[str, ...]:
-    return problem.feature_names or tuple(f"x{j}" for j in range(problem.d))
+    return tuple(label(j, problem.feature_names, "{name}", "x{number}") for j in range(problem.d))

@@ -26,7 +26,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import Tolerance, resolution
+from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Result, claim_of
 from exactsel.solving.settings import Settings
@@ -243,7 +243,6 @@ def _as_method_result(
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
-    tolerance = Tolerance(bound.settings["eps"], bound.settings["rel_eps"], bound.null_objective)
     upper = statement_of(problem).upper(fit)
     return MethodResult(
         **{
@@ -252,7 +251,7 @@ def _as_method_result(
             "support": fit.support,
             "coef": fit.coef,
             "model": Model.of(problem, fit.coef),
-            "claim": claim_of(upper, min(bound.lower, upper), tolerance),
+            "claim": claim_of(upper, min(bound.lower, upper), bound.tolerance),
             "lower": min(bound.lower, upper),
             "source": heuristic.name,
             "times": {**bound.times, "method": seconds, "total": total},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import demands_text
+from exactsel.problem.model import demands_text, listed
 from exactsel.proofs.statement import statement_of
 from exactsel.search.branching import Branching
 from exactsel.search.regions import Answer
@@ -40,6 +40,9 @@ BATCH = 64
 MARGIN = 1e-9
 """Times |threshold|, or a thousandth of the empty model's objective: regions are closed this much above the threshold,
 so that rounding hides no model."""
+
+NUMBER_FIRST = "{number} {name}"
+"""How a column is called in the list."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class NearOptimal(Readable):
         return {key: value for key, value in self.as_dict().items() if key != "optimum"}
 
     def __str__(self) -> str:
-        k, noun = self.result.problem["k"], f"{self.result.noun}s"
+        k, noun, names = self.result.problem["k"], f"{self.result.noun}s", self.feature_names
         if self.complete:
             what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
         else:
@@ -132,13 +135,9 @@ class NearOptimal(Readable):
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
             lines.append(f"unique       {unique}")
-            lines.append(f"in every one {self._named(self.in_every or ())}")
-        lines += [f"{model.value:.12g}   {self._named(model.support)}" for model in self.models]
+            lines.append(f"in every one {listed(self.in_every or (), names, NUMBER_FIRST)}")
+        lines += [f"{model.value:.12g}   {listed(model.support, names, NUMBER_FIRST)}" for model in self.models]
         return "\n".join(lines)
-
-    def _named(self, columns: Iterable[int]) -> str:
-        names = self.feature_names
-        return ", ".join(str(j) if names is None else f"{j} {names[j]}" for j in columns) or "none"
 
 
 def near_optimal(
