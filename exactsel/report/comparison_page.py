@@ -7,8 +7,8 @@ from html import escape
 
 from exactsel._version import __version__
 from exactsel.problem.model import label
+from exactsel.report.answer import answer_text
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
-from exactsel.report.run import answer_text
 from exactsel.report.svg import Series, bar, line_chart
 from exactsel.studies.compare import Comparison, Row
 
