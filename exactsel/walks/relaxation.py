@@ -14,8 +14,9 @@ from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.witness import ModelPoint
 from exactsel.kernels.apg import GramData
+from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import BOUNDED, BRANCHED, CLOSED, DONE, Subsearch, empty_subsearch, search_below
+from exactsel.kernels.subsearch import BOUNDED, DONE, Subsearch, empty_subsearch, search_below
 from exactsel.types import FloatArray, IntArray, StateArray
 
 THOROUGH = 0.1
