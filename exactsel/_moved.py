@@ -26,7 +26,7 @@ TODAY = {
     "criteria": "studies.criteria",
     "crossval": "studies.crossval",
     "curvature": "algebra.curvature",
-    "escaping": "plain",
+    "escaping": "errors",
     "fit": "problem.fit",
     "frames": "problem.frames",
     "generate": "data.generate",

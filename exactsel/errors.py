@@ -1,12 +1,36 @@
-"""Exceptions whose text is the sentence a user reads: what was found, what was expected, what to do."""
+r"""Exceptions whose text is the sentence a user reads: what was found, what was expected, what to do.
+
+The text of any column, group or file name is shown safely: a terminal obeys control characters, and a column called
+``\x1b[2J`` would clear the screen, one with a bidirectional control would show digits in another order.
+:func:`escaped` is the one place where that is prevented; error messages pass through it when they are made, everything
+else where it is printed.
+"""
 
 from __future__ import annotations
 
-from exactsel.plain import escaped
+NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """The text with every character that is not printable written as an escape, but for those in ``keep``.
+
+    That takes in the C0 and C1 controls, DEL, line and paragraph separators, bidirectional and other format controls,
+    lone surrogates, and code points without a meaning. Spaces stay spaces.
+    """
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() or mark in keep else _escape(mark) for mark in text)
+
+
+def _escape(mark: str) -> str:
+    if mark in NAMED:
+        return NAMED[mark]
+    code = ord(mark)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class ExactselError(Exception):
-    """Base of every error exactsel raises on purpose; its sentence quotes nothing raw (:mod:`exactsel.plain`)."""
+    """Base of every error exactsel raises on purpose; its sentence quotes nothing raw (:func:`escaped`)."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(escaped(part) if isinstance(part, str) else part for part in arguments))

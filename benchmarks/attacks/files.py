@@ -95,7 +95,7 @@ def fault_of(code: Any, out: str, err: str) -> str:
 
 def attacked(number: int, seed: int, kinds: tuple[str, ...]) -> tuple[int, str, str, bytes]:
     """File ``number``: its kind, what was done to it, and its bytes."""
-    from benchmarks.attacks.damaged import damaged
+    from benchmarks.attacks.any_damage import damaged
 
     kind = kinds[number % len(kinds)]
     data, damage = damaged(kind, np.random.default_rng([seed, number]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from exactsel.plain import escaped
+from exactsel.errors import escaped
 
 
 def say(text: str, err: bool = False) -> None:

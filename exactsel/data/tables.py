@@ -14,9 +14,8 @@ import numpy as np
 from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
-from exactsel.errors import InputError
+from exactsel.errors import InputError, escaped
 from exactsel.files import is_file
-from exactsel.plain import escaped
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.types import FloatArray
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from exactsel.data.arrays import TEXT_BYTES, read_bytes
 from exactsel.data.sizes import COLUMN_BYTES, Budget
-from exactsel.errors import InputError
-from exactsel.plain import escaped
+from exactsel.errors import InputError, escaped
 from exactsel.problem.frames import Column
 from exactsel.types import FloatArray
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactsel.plain import escaped
+from exactsel.errors import escaped
 from exactsel.problem.frames import Column
 
 LONGEST = 60

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import numpy as np
 
-from exactsel.plain import escaped
+from exactsel.errors import escaped
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.problem.regression import Problem

@@ -49,9 +49,9 @@ class SearchState:
     scope: str = ""
     """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
-    """What walking whole subtrees has brought (see subtrees.py)."""
+    """What walking whole subtrees has brought (see walks/effort.py)."""
     prospects: Prospects = field(default_factory=Prospects)
-    """Whether the end is in sight (see subtrees.py)."""
+    """Whether the end is in sight (see walks/effort.py)."""
     statement: Statement | None = None
     """What may be said of the data as given; None where the numbers searched are what is spoken of."""
     in_flight: list[Node] = field(default_factory=list)

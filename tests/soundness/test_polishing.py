@@ -48,7 +48,7 @@ FOUND = [
 
 def test_a_claim_its_own_proof_does_not_show_comes_down(tmp_path, monkeypatch):
     """File and result claim what the checker establishes, if that is less."""
-    from exactsel.solving.solver import claim
+    from exactsel.solving import claim
 
     problem, options = honest_case("wide rows", 1201)
     before = solve(problem, signals=(), **options)

@@ -22,8 +22,7 @@ from exactsel.data import read_columns, read_data
 from exactsel.data.arrays import floats, read_vector
 from exactsel.data.sizes import SMALLEST_LIMIT, VARIABLE
 from exactsel.data.sparse import read_matrix_market, read_sparse_archive
-from exactsel.errors import ExactselError, InputError
-from exactsel.plain import escaped
+from exactsel.errors import ExactselError, InputError, escaped
 from exactsel.problem.checks import column_number
 
 pyarrow = pytest.importorskip("pyarrow")
