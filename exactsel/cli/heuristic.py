@@ -40,10 +40,10 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     from exactsel.report.model import result_table
     from exactsel.studies import heuristics
 
-    made = heuristics.make(method, _parsed(options))
+    heuristic = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
     catch_signals()
-    result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in STEERING})
+    result = heuristics.run(heuristic, problem, signals=SIGNALS, **{name: arguments[name] for name in STEERING})
     if not quiet:
         say(str(result), err=True)
     say(result.to_json() if as_json else result_table(result))

@@ -90,10 +90,10 @@ def setting_options(
     """Options for these fields of exactsel.Settings; ``defaults`` and ``texts`` say otherwise for some of them."""
 
     def add(function: Decorated) -> Decorated:
-        usual, known = Settings(), settings_of()
+        usual, settings = Settings(), settings_of()
         for name in reversed(names):
-            default, text = defaults.get(name, getattr(usual, name)), texts.get(name, known[name].text)
-            function = _setting_option(name, known[name], default, text)(function)
+            default, text = defaults.get(name, getattr(usual, name)), texts.get(name, settings[name].text)
+            function = _setting_option(name, settings[name], default, text)(function)
         return function
 
     return add
@@ -191,9 +191,9 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
                 weights=read_weights(arguments["weights"]),
             )  # fmt: skip
         regression = ("groups", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights")
-        given = [name for name in regression if arguments[name] not in (None, False)]
-        if given:
-            option = given[0].replace("_", "-")
+        foreign = [name for name in regression if arguments[name] not in (None, False)]
+        if foreign:
+            option = foreign[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=arguments["k"])
 
@@ -299,19 +299,19 @@ def verify_text(proof: str) -> str:
 def _given(kept: Sequence[str]) -> list[str]:
     """The parameters that were given on the command line, if they are among those ``kept``."""
     context = click.get_current_context()
-    given: list[str] = []
+    words: list[str] = []
     for parameter in context.command.params:
         name, value = str(parameter.name), context.params.get(str(parameter.name))
         if name not in kept or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         if isinstance(parameter, click.Argument):
-            given.insert(0, str(value))
+            words.insert(0, str(value))
         elif getattr(parameter, "is_flag", False):
-            given.append((parameter.opts if value else parameter.secondary_opts)[-1])
+            words.append((parameter.opts if value else parameter.secondary_opts)[-1])
         else:
             entries = value if isinstance(value, tuple) else (value,)
-            given += [word for entry in entries for word in (parameter.opts[-1], str(entry))]
-    return given
+            words += [part for entry in entries for part in (parameter.opts[-1], str(entry))]
+    return words
 
 
 def catch_signals() -> None:

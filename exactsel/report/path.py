@@ -32,8 +32,8 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     """
     rows = [compared.row(result) for result in compared.path.results]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1
-    known = [name for name in NAMES if any(row[name] is not None for row in rows)]
-    widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in known}
+    criteria = [name for name in NAMES if any(row[name] is not None for row in rows)]
+    widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in criteria}
     # The support is as long as it is: with this much room its first columns still stand on the line.
     kept = fitting(widths, [name for name in LESS_IMPORTANT if name != "lam" or not several], width and width - 16)
     lines = [" ".join(f"{TITLES.get(name, name):{_side(name)}{widths[name]}}" for name in kept) + "  support"]

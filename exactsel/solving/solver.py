@@ -154,8 +154,8 @@ class Search:
         with dispensable():
             self._bound = methods.bound.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began
-            given = () if self._start is None else self._take(self.problem.fit(self._start), "given")
-        yield from given
+            events = () if self._start is None else self._take(self.problem.fit(self._start), "given")
+        yield from events
         if self._given_state is None:
             yield from self._starting_models(watch)
         with dispensable():

@@ -135,7 +135,7 @@ def compare(
         # The best answer is a fair start: it takes nothing from the methods, and the bounds refer to one incumbent.
         start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
         result = Search(problem, settings, start=start, signals=signals).run()
-        own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
+        unaided = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     statement = statement_of(problem)
     rows = [
         Row(
@@ -145,7 +145,7 @@ def compare(
         for heuristic, proposal, seconds, fit in answers
         for value in [statement.upper(fit)]
     ]  # fmt: skip
-    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), own)
+    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), unaided)
 
 
 def _answers(

@@ -282,9 +282,9 @@ class _Listing:
     def _drop(self) -> None:
         """Leave out what a better model has put beyond the threshold since it was found, if a bound says so too."""
         kept = self.within()
-        known = {model.support for model in kept}
+        kept_supports = {model.support for model in kept}
         states = np.full((len(self.found) - len(kept), self.problem.d), OUT, dtype=np.int8)
-        for state, model in zip(states, (m for m in self.found if m.support not in known), strict=True):
+        for state, model in zip(states, (m for m in self.found if m.support not in kept_supports), strict=True):
             state[list(model.support)] = IN
         self.found = kept
         self._exclude(list(states))
