@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.greedy_rls.reference import low_rank_update
 from benchmarks.greedy_rls.scaling import exponent
 from benchmarks.paper.tables import Row
-from exactsel_heuristics._greedy_rls_reference import low_rank_update
 from exactsel_heuristics.greedy_rls import select_path
 
 Outcome = tuple[list[int], float]

@@ -21,7 +21,7 @@ import numpy as np
 from exactsel._jit import loss_session, parallel_section
 from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
-from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, stack_points
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
@@ -42,7 +42,7 @@ WIDE, WIDE_POLISH = 400, 0.1
 
 
 @dataclass(frozen=True)
-class AcceleratedGradientBound:
+class AcceleratedGradientBound(BoundSolver):
     """Minimise the perspective relaxation; every iterate's dual vector is a bound."""
 
     max_iterations: int = 200
@@ -124,7 +124,7 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 
-class PreparedPerspective:
+class PreparedPerspective(PreparedBound):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.witness import ModelPoint, Proof
 from exactsel.kernels.node import Answers
 from exactsel.types import BoolArray, FloatArray, StateArray
@@ -56,7 +57,20 @@ class Tightened:
 
 
 class PreparedBound(Protocol):
-    """A bound solver bound to one problem."""
+    """A bound solver bound to one problem. Derive from it, and only :meth:`tighten` need be written."""
+
+    curvature: FloatArray | None = None
+    """(d,) The curvature of all columns, where the bound uses it; None where it has the ridge's or none."""
+
+    @property
+    def scope(self) -> str:
+        """What the bounds met so far are restricted to, in words; empty when they are not."""
+        return ""
+
+    @property
+    def kernel_form(self) -> KernelForm | None:
+        """What a kernel needs to search by itself (:class:`exactsel.bounds.kernel_form.Relaxation`), if it can."""
+        return None
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -87,15 +101,21 @@ class PreparedBound(Protocol):
 class BoundSolver(Protocol):
     """A way to bound nodes, found by name among the entry points ``exactsel.bounds``.
 
-    A solver for column subset selection says so by ``family = "css"``, one for groups of columns by ``"grouped"``;
-    without that attribute it serves regression. One that evaluates rows by ``problem.row_loss``, and so knows row
-    weights and the intercept of a loss, says so by ``adjusted_rows = True``; no other is given such a problem.
-
     Where a bound holds for some models only, the answer says so in :attr:`Tightened.scope`. What is prepared may also
     have a text ``scope`` of its own, for all its answers.
+
+    Derive from it, and the members with defaults need not be written; of an object of another class they may be left
+    out all the same (:mod:`exactsel.bounds.plug_in`).
     """
 
     name: str
+
+    family: str = "regression"
+    """The problems it is for; ``"css"`` is column subset selection, ``"grouped"`` are problems over groups."""
+
+    adjusted_rows: bool = False
+    """Whether it evaluates rows by ``problem.row_loss``, and so knows row weights and the intercept of a loss; no other
+    is given such a problem."""
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
         """Bind to a problem; :class:`exactsel.errors.UnsupportedError` when it cannot be served."""

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.algebra.projection import Span, span_of
-from exactsel.bounds.base import BoundOptions, Tightened
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.witness import EigenvaluePoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
@@ -48,7 +48,7 @@ RELIABLE = 1e-7
 
 
 @dataclass(frozen=True)
-class EigenvalueBound:
+class EigenvalueBound(BoundSolver):
     """Eigenvalues of what is left once S is projected out (column subset selection)."""
 
     name = "eigenvalue"
@@ -61,7 +61,7 @@ class EigenvalueBound:
         return PreparedEigenvalue(problem, options)
 
 
-class PreparedEigenvalue:
+class PreparedEigenvalue(PreparedBound):
     """Bounds nodes one by one, on several threads (the factorisations release the interpreter lock)."""
 
     def __init__(self, problem: ColumnSubsetProblem, options: BoundOptions) -> None:

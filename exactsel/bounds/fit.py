@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import parallel_section
-from exactsel.bounds.base import BoundOptions, Tightened, sparse_points
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points
 from exactsel.bounds.witness import FitPoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.dual import dual_at_point
@@ -34,7 +34,7 @@ BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (
 
 
 @dataclass(frozen=True)
-class FitBound:
+class FitBound(BoundSolver):
     """Drop the limit on the size of the model: one linear system a node, and exact drop costs."""
 
     name = "fit"
@@ -61,7 +61,7 @@ class FitTightened(Tightened):
         return self.proofs[row]
 
 
-class PreparedFit:
+class PreparedFit(PreparedBound):
     """Calls the kernel, and works from the data where a node's columns are nearly dependent."""
 
     def __init__(self, problem: Problem, options: BoundOptions) -> None:

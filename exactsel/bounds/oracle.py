@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import loss_session
-from exactsel.bounds.base import BoundOptions, Tightened, sparse_points
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points
 from exactsel.bounds.pdal import check_lam
 from exactsel.bounds.pointwise import bound_at_model
 from exactsel.errors import UnsupportedError
@@ -34,7 +34,7 @@ ACCURACY = 1e-12
 
 
 @dataclass(frozen=True)
-class CvxpyBound:
+class CvxpyBound(BoundSolver):
     """Solve  min L(Ax) + (lam/2) sum_j x_j^2 / z_j,  0 <= z <= 1, z_S = 1, sum z_C <= r  by cvxpy, node by node.
 
     The conic solver's value is never trusted: the bound is formula (2) at its x.
@@ -62,7 +62,7 @@ class CvxpyBound:
         return PreparedOracle(problem, options, cvxpy)
 
 
-class PreparedOracle:
+class PreparedOracle(PreparedBound):
     """Builds and solves one conic program per node."""
 
     def __init__(self, problem: Problem, options: BoundOptions, cvxpy: Any) -> None:

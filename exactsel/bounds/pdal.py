@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
-from exactsel.bounds.base import BoundOptions, Tightened
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.witness import DualPoint, ModelPoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import SOLVED, Answers, empty_answers
@@ -20,7 +20,7 @@ from exactsel.types import FloatArray, StateArray
 
 
 @dataclass(frozen=True)
-class PrimalDualBound:
+class PrimalDualBound(BoundSolver):
     """Maximise the bound over dual vectors as the best-first search paper does (its Algorithms 2 and 3).
 
     The text of the paper we have lost the value of its accuracy. With ours the bound ends about 0.1 % below its maximum
@@ -46,7 +46,7 @@ class PrimalDualBound:
         return PreparedDual(problem, options, pdal_data, rules, root)
 
 
-class PreparedDual:
+class PreparedDual(PreparedBound):
     """Calls a kernel that works on the dual; for :class:`PrimalDualBound` and supergradient ascent."""
 
     def __init__(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.base import BoundOptions, BoundSolver
 from exactsel.bounds.pdal import PreparedDual, check_lam
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.pdal import DualRules
@@ -16,7 +16,7 @@ from exactsel.problem.regression import Problem
 
 
 @dataclass(frozen=True)
-class SupergradientBound:
+class SupergradientBound(BoundSolver):
     """Maximise the bound over dual vectors by supergradient ascent (the paper's Algorithm 5, appendix B).
 
     Kept for the comparison the paper makes: the bound is not smooth, so the ascent may stop well below its maximum,

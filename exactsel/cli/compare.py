@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, catch_signals, command_text, exit_code, problem_options, read_problem
+from exactsel.cli.options import (
+    SIGNALS,
+    STEERING,
+    catch_signals,
+    command_text,
+    exit_code,
+    problem_options,
+    read_problem,
+    setting_options,
+)
 from exactsel.cli.talk import say
 
 
@@ -15,13 +24,15 @@ from exactsel.cli.talk import say
 @click.option(
     "--heuristic", "heuristics", help="Methods to compare, separated by commas; all that serve the problem by default."
 )
-@click.option(
-    "--time-limit", type=float, default=60.0, show_default=True, help="Seconds per method and for the search."
+@setting_options(
+    *STEERING,
+    defaults={"time_limit": 60.0},
+    time_limit="Seconds per method and for the search.",
+    eps="Absolute gap the exact search may stop at.",
+    rel_eps="The same, relative to |upper|.",
+    seed="Seed of the methods' random choices.",
+    threads="Threads of the exact search; all cores by default.",
 )
-@click.option("--eps", type=float, default=0.0, show_default=True, help="Absolute gap the exact search may stop at.")
-@click.option("--rel-eps", type=float, default=1e-6, show_default=True, help="The same, relative to |upper|.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the methods' random choices.")
-@click.option("--threads", type=int, help="Threads of the exact search; all cores by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
 @click.option("--html", "page_file", type=click.Path(), help="Also write a self-contained HTML page of the comparison.")
 def command(heuristics: str | None, as_json: bool, page_file: str | None, **arguments: Any) -> int:
@@ -37,8 +48,7 @@ def command(heuristics: str | None, as_json: bool, page_file: str | None, **argu
 
     check_target(page_file)
     problem = read_problem(arguments)
-    names = ("time_limit", "eps", "rel_eps", "seed", "threads")
-    options = {name: arguments[name] for name in names}
+    options = {name: arguments[name] for name in STEERING}
     catch_signals()
     comparison = compare(problem, heuristics, signals=SIGNALS, alone=page_file is not None, **options)
     if page_file is not None:

@@ -25,13 +25,13 @@ def command(out: str, **arguments: Any) -> None:
     from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
 
-    given = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
+    overrides = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
     if arguments["scale"] or arguments["must_have"] or arguments["must_not"]:
         raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
-    given |= {"intercept": True} if arguments["intercept"] else {}
-    given |= {"weights": read_weights(arguments["weights"])} if arguments["weights"] else {}
+    overrides |= {"intercept": True} if arguments["intercept"] else {}
+    overrides |= {"weights": read_weights(arguments["weights"])} if arguments["weights"] else {}
     with warnings_as_lines():
-        instance = with_labels(replace(read_file(arguments), **given))
+        instance = with_labels(replace(read_file(arguments), **overrides))
     if arguments["problem"] == "css":
         instance = replace(instance, y=None)
     write_instance(out, instance)

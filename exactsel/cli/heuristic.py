@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from exactsel.cli.options import SIGNALS, catch_signals, exit_code, problem_options, read_problem
+from exactsel.cli.options import (
+    SIGNALS,
+    STEERING,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    setting_options,
+)
 from exactsel.cli.talk import say
 
 
@@ -15,13 +23,12 @@ from exactsel.cli.talk import say
 @click.argument("method")
 @problem_options
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method; may be repeated.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the method's random choices.")
-@click.option(
-    "--time-limit", type=float, help="Seconds for the method and then for raising the bound; root bound only."
+@setting_options(
+    *STEERING,
+    seed="Seed of the method's random choices.",
+    time_limit="Seconds for the method and then for raising the bound; root bound only.",
+    threads="Threads of the search; all cores by default.",
 )
-@click.option("--eps", type=float, default=0.0, show_default=True, help="Absolute gap to stop at.")
-@click.option("--rel-eps", type=float, default=1e-6, show_default=True, help="Gap to stop at, relative to |upper|.")
-@click.option("--threads", type=int, help="Threads of the search; all cores by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="No report on stderr.")
 def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, **arguments: Any) -> int:
@@ -33,11 +40,10 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     from exactsel.report.model import result_table
     from exactsel.studies import heuristics
 
-    made = heuristics.make(method, _parsed(options))
+    heuristic = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
-    names = ("seed", "time_limit", "eps", "rel_eps", "threads")
     catch_signals()
-    result = heuristics.run(made, problem, signals=SIGNALS, **{name: arguments[name] for name in names})
+    result = heuristics.run(heuristic, problem, signals=SIGNALS, **{name: arguments[name] for name in STEERING})
     if not quiet:
         say(str(result), err=True)
     say(result.to_json() if as_json else result_table(result))

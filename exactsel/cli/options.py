@@ -7,9 +7,10 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from click.core import ParameterSource
 
 from exactsel import interrupts
 from exactsel.cli.talk import say_line
+from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
 if TYPE_CHECKING:
     from exactsel.data.instance import Instance
@@ -89,47 +91,37 @@ def problem_options(function: Decorated) -> Decorated:
     return function
 
 
+STEERING = ("time_limit", "eps", "rel_eps", "seed", "threads")
+"""The settings of the search behind a comparison of methods."""
+
+
+def setting_options(
+    *names: str, defaults: Mapping[str, Any] = MappingProxyType({}), **texts: str
+) -> Callable[[Decorated], Decorated]:
+    """Options for these fields of exactsel.Settings; ``defaults`` and ``texts`` say otherwise for some of them."""
+
+    def add(function: Decorated) -> Decorated:
+        usual, settings = Settings(), settings_of()
+        for name in reversed(names):
+            default, text = defaults.get(name, getattr(usual, name)), texts.get(name, settings[name].text)
+            function = _setting_option(name, settings[name], default, text)(function)
+        return function
+
+    return add
+
+
+def _setting_option(name: str, setting: Setting, default: Any, text: str) -> Callable[[Decorated], Decorated]:
+    flag = option_of(name)
+    if setting.kind is bool:
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=default, help=text)
+    if default is None or isinstance(default, tuple):
+        return click.option(flag, name, type=setting.kind, help=text)
+    return click.option(flag, name, type=setting.kind, default=default, show_default=True, help=text)
+
+
 def search_options(function: Decorated) -> Decorated:
     """Everything that steers a search, under the names of exactsel.Settings."""
-    for option in reversed(
-        [
-            click.option("--eps", type=float, default=0.0, show_default=True, help="Absolute gap to stop at."),
-            click.option(
-                "--rel-eps", type=float, default=1e-6, show_default=True, help="Gap to stop at, relative to |upper|."
-            ),
-            click.option("--time-limit", type=float, help="Seconds."),
-            click.option("--node-limit", type=int, help="Nodes of the search tree."),
-            click.option(
-                "--memory-limit",
-                type=float,
-                default=4096.0,
-                show_default=True,
-                help="MiB of open nodes above which the search goes depth-first for a while.",
-            ),
-            click.option("--seed", type=int, default=0, show_default=True, help="Seed of the heuristics."),
-            click.option("--threads", type=int, help="Threads; all cores by default. The tree does not depend on it."),
-            click.option("--tree", default="binary", show_default=True, help="binary or state-space (the paper's)."),
-            click.option(
-                "--bound",
-                default="auto",
-                show_default=True,
-                help="apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.",
-            ),
-            click.option("--branching", default="auto", show_default=True, help="half, largest or costliest."),
-            click.option("--frontier", default="best-first", show_default=True, help="Also depth-first, weighted."),
-            click.option(
-                "--heuristic", "heuristics", help="Starting heuristics, separated by commas; 'none' for none."
-            ),
-            click.option("--batch", type=int, help="Nodes in one round; part of what defines the tree."),
-            click.option("--warm-start/--no-warm-start", default=True, help="Start bound calls from the parent's."),
-            click.option(
-                "--subtrees/--no-subtrees", default=True, help="Let the kernels search small subtrees by themselves."
-            ),
-            click.option("--force-quit/--no-force-quit", default=True, help="End bound calls at the cut-off."),
-        ]
-    ):
-        function = option(function)
-    return function
+    return setting_options(*settings_of())(function)
 
 
 def proof_option(function: Decorated) -> Decorated:
@@ -209,9 +201,9 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
                 weights=read_weights(arguments["weights"]), **_hierarchy(arguments["hierarchy"], labelled),
             )  # fmt: skip
-        given = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
-        if given:
-            option = given[0].replace("_", "-")
+        foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
+        if foreign:
+            option = foreign[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=arguments["k"])
 
@@ -259,21 +251,16 @@ def _listed(text: str | None) -> list[str]:
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments of exactsel.solve from the search options among ``arguments``, checked."""
     from exactsel import registry
-    from exactsel.solving.settings import Settings
     from exactsel.start.models import resolve
 
-    names = (
-        "eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "seed", "threads",
-        "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
-    )  # fmt: skip
-    settings = {name: arguments[name] for name in names}
-    if arguments["heuristics"] is not None:
-        settings["heuristics"] = arguments["heuristics"]
+    settings = {name: arguments[name] for name in settings_of()}
+    if settings["heuristics"] is None:
+        del settings["heuristics"]
     checked = Settings(**settings)
     resolve(checked.heuristics)
-    for option in ("tree", "bound", "branching", "frontier"):
-        if settings[option] != "auto":
-            registry.load(f"{option}s", settings[option])
+    for name, setting in settings_of().items():
+        if setting.plug_ins and settings[name] != "auto":
+            registry.load(setting.plug_ins, settings[name])
     return settings
 
 
@@ -332,19 +319,19 @@ def verify_text(proof: str) -> str:
 def _given(kept: Sequence[str]) -> list[str]:
     """The parameters that were given on the command line, if they are among those ``kept``."""
     context = click.get_current_context()
-    given: list[str] = []
+    words: list[str] = []
     for parameter in context.command.params:
         name, value = str(parameter.name), context.params.get(str(parameter.name))
         if name not in kept or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         if isinstance(parameter, click.Argument):
-            given.insert(0, str(value))
+            words.insert(0, str(value))
         elif getattr(parameter, "is_flag", False):
-            given.append((parameter.opts if value else parameter.secondary_opts)[-1])
+            words.append((parameter.opts if value else parameter.secondary_opts)[-1])
         else:
             entries = value if isinstance(value, tuple) else (value,)
-            given += [word for entry in entries for word in (parameter.opts[-1], str(entry))]
-    return given
+            words += [part for entry in entries for part in (parameter.opts[-1], str(entry))]
+    return words
 
 
 def catch_signals() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,10 @@ from exactsel.cli.options import (
     search_settings,
 )
 from exactsel.cli.talk import say
+
+if TYPE_CHECKING:
+    from exactsel.studies.crossval import ValidationErrors
+    from exactsel.studies.path import SolutionPath
 
 
 @click.command("path")
@@ -56,7 +60,6 @@ def command(
     from exactsel.report.path import draw_path, path_table
     from exactsel.report.terminal import terminal_width
     from exactsel.studies.criteria import Compared
-    from exactsel.studies.crossval import cross_validate
     from exactsel.studies.path import solve_path
 
     if k_max is not None and ks is not None:
@@ -74,14 +77,10 @@ def command(
     validation = None if folds is None else _folds_of(problem, folds, arguments)
     catch_signals()
     path = solve_path(problem, sizes, weights, near=near, cap=cap, signals=SIGNALS, **settings)
-    interrupted = path.interrupted
-    compared = Compared(path)
+    interrupted, compared = path.interrupted, Compared(path)
     if validation is not None and not interrupted:
-        tried: dict[str, Any] = {
-            name + "s": sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")
-        }
         try:
-            compared = Compared(path, cross_validate(**validation, **tried, signals=SIGNALS, **settings))
+            compared = Compared(path, _errors(path, validation, settings))
         except KeyboardInterrupt:
             interrupted = True
     say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
@@ -89,6 +88,16 @@ def command(
         with attempted():
             write_bytes(plot, draw_path(compared, str(style)))
     return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
+
+
+def _errors(path: SolutionPath, validation: dict[str, Any], settings: dict[str, Any]) -> ValidationErrors:
+    """The held-out errors of the sizes and ridge weights of the path."""
+    from exactsel.studies.crossval import cross_validate
+
+    tried: dict[str, Any] = {
+        f"{name}s": sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")
+    }
+    return cross_validate(**validation, **tried, signals=SIGNALS, **settings)
 
 
 def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -101,11 +110,11 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         raise InputError("column subset selection has no target to predict; leave --cv out.")
     if problem.family == "grouped":
         raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
-    A, y, made = problem.A, problem.y, problem.preparation
+    A, y, preparation = problem.A, problem.y, problem.preparation
     prepared: dict[str, Any] = {}
-    if made is not None:
+    if preparation is not None:
         A, y = given_data(arguments)
-        prepared = {"intercept": made.centred, "scale": made.scaled, "weights": made.weights}
+        prepared = {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
     splits = random_folds(len(y), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}

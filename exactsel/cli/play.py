@@ -28,13 +28,14 @@ def command(page_file: str, **arguments: Any) -> int:
     greedy's model, and stops after 200 nodes. Exit code 0 means that the page was written.
     """
     from exactsel.files import check_target, write_bytes
-    from exactsel.report.player import GREEDY, player_page
+    from exactsel.report.player import player_page
+    from exactsel.solving.choose import FAMILIES
     from exactsel.solving.solver import solve
 
     check_target(page_file)
     problem = read_problem(arguments)
     if arguments["heuristics"] is None:
-        arguments["heuristics"] = GREEDY[problem.family]
+        arguments["heuristics"] = FAMILIES[problem.family].greedy
     settings = search_settings(arguments)
     settings["subtrees"] = False  # what is walked whole is not seen
     settings["batch"] = settings["batch"] or 1

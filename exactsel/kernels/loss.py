@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from exactsel._jit import njit, overload, without_annotations
-from exactsel.types import FloatArray
+from exactsel._jit import overload, without_annotations
 
 
 def point_value(loss: Any, z: float, y: float) -> float:
@@ -71,19 +70,3 @@ for _stub in (
     point_majorizer,
 ):
     _compile_from_loss(_stub)
-
-
-@njit
-def loss_prox(loss: Any, u: FloatArray, step: float, y: FloatArray, out: FloatArray) -> None:
-    """Write prox_{step L}(u) to ``out``."""
-    for i in range(u.size):
-        out[i] = point_prox(loss, u[i], step, y[i])
-
-
-@njit
-def loss_conjugate(loss: Any, b: FloatArray, y: FloatArray) -> float:
-    """L*(b), the sum over rows; b must lie in the domain."""
-    total = 0.0
-    for i in range(b.size):
-        total += point_conjugate(loss, b[i], y[i])
-    return total

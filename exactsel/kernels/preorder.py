@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.subsearch import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
+from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.types import IntArray
 
 SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD = 0, 2, 3, 4

@@ -15,14 +15,14 @@ import numpy as np
 from exactsel._jit import atomic_add, choose_by_type, njit, prange
 from exactsel.kernels.apg import Perspective, Rules, relax_node
 from exactsel.kernels.forms import GramData
+from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED, Answers
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
-BRANCHED, PUT_IN, LEFT_OUT, CLOSED, BOUNDED = 0, 1, 2, 3, 4
-"""What is written down about a node, as 8 * column + kind: it is split (its children get the next two numbers, first
-the one with the column); the column is put in, or left out, the other child being closed; it is closed; it is bounded
-(with the number of iterations in the place of the column)."""
+BOUNDED = 4
+"""Written down about a node beside :mod:`exactsel.kernels.moves`: it is bounded, with the number of iterations in the
+place of the column. The children of a node that is split get the next two numbers, first the one with the column."""
 
 DONE, STOPPED = 0, 1
 
@@ -66,8 +66,8 @@ class Subsearch(NamedTuple):
     points: FloatArray
     """(B, budget, d) the model that proves the bound of every node bounded."""
     notes: IntArray
-    """(B, capacity, 3) what was done, in order: number of the node, what (:data:`BRANCHED` ...), and the number of the
-    point that proves it (-1: what the search came with)."""
+    """(B, capacity, 3) what was done, in order: number of the node, what (:mod:`exactsel.kernels.moves`), and the
+    number of the point that proves it (-1: what the search came with)."""
     note_bounds: FloatArray
     """(B, capacity) the bound that goes with it."""
     note_count: IntArray

@@ -12,8 +12,8 @@ number of columns. Then everything needed is at hand:
 * with one place left the best single addition closes the node.
 
 The costliest column is branched on, the child without it first. A budget ends the walk early; what is then open is
-handed back. Every decision is written down in preorder (:data:`BRANCH` ...), which is a proof of the subtree: whoever
-distrusts the numbers can recompute the fit of each region on the way.
+handed back. Every decision is written down in preorder (:mod:`exactsel.kernels.moves`), which is a proof of the
+subtree: whoever distrusts the numbers can recompute the fit of each region on the way.
 
 Rounding. Downdates are elimination steps on the positive definite K, which are backward stable; the values they give
 are off by about the rounding of K itself. ``slack`` is what the caller gives up for it (see bounds/subtree.py), and
@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import atomic_add, njit, prange
+from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_fit import (
     QuadraticData,
@@ -41,10 +42,10 @@ from exactsel.kernels.subtree_fit import (
 )
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
-BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN = 0, 1, 2, 3, 4
-"""Moves, each written as 8 * column + kind: two children follow (first the one without the column); the column is put
-in, its other child being closed by the fit; it is left out, its other child being closed by formula (3); the region is
-closed; the region is left open."""
+LEFT_OPEN = 4
+"""Written down beside :mod:`exactsel.kernels.moves`: the region is left open. The two children of a region that is
+split follow, first the one without the column; a column is put in because the fit closes the other child, and left out
+because formula (3) does."""
 
 EXPLORED, OUT_OF_BUDGET, STOPPED, NOT_TRUSTED = 0, 1, 2, 3
 """How the walk of one subtree ended."""
@@ -214,7 +215,7 @@ def _branch(
     """
     fixed, m, value, places = stack.fixed[level], stack.size[level], stack.value[level], largest.size
     K, x, columns, without = stack.K[level], stack.x[level], stack.columns[level], stack.x[level + 1]
-    _note(walk, row, columns[column], BRANCH)
+    _note(walk, row, columns[column], BRANCHED)
     cost = 0.5 * x[column] ** 2 / K[column, column]
     swap_columns(K, x, columns, m, column, m - 1)
     coefficients_without_last(K, x, m, without)

@@ -30,13 +30,12 @@ from exactsel.kernels.dependent_basis import (
     swap_in_basis,
 )
 from exactsel.kernels.dependent_value import best_addition, certified, of_the_data
+from exactsel.kernels.moves import BRANCHED, PUT_IN
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.subtree import (
-    BRANCH,
     EXPLORED,
     LEFT_OPEN,
     OUT_OF_BUDGET,
-    PUT_IN,
     STOPPED,
     Walk,
     WalkLimits,
@@ -158,7 +157,7 @@ def walk_dependent(
         elif not exchange(stack, level, other, scale, turned) <= limits.trusted:
             walk.status[row] = OUT_OF_BUDGET
             break
-        _note(walk, row, columns[p - 1], BRANCH)
+        _note(walk, row, columns[p - 1], BRANCHED)
         # This level goes on, once the child without the column is done, as the child with it.
         swap_in_basis(stack, level, p - 1, fixed)
         stack.fixed[level] = fixed + 1

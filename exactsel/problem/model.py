@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ def demands_text(problem: dict[str, Any]) -> str:
     """
     names = problem.get("feature_names")
     words = [
-        f"{what} {', '.join(label(j, names) for j in problem[which])}"
+        f"{what} {listed(problem[which], names, '{name} ({number})')}"
         for which, what in (("must_have", "in every model:"), ("must_not", "in no model:"))
         if problem.get(which)
     ]
@@ -81,6 +81,11 @@ def _hierarchy_text(hierarchy: dict[str, Any], names: Sequence[str] | None) -> s
     return f"{hierarchy['kind']} hierarchy: {', '.join(said)}{more}"
 
 
-def label(column: int, names: Sequence[str] | None) -> str:
-    """A column as people meet it: its name, if it has one, and its number."""
-    return f"{names[column]} ({column})" if names else str(column)
+def label(column: int, names: Sequence[str] | None, named: str = "{name} ({number})", plain: str = "{number}") -> str:
+    """A column as people meet it: its name, if it has one, and its number; ``named`` and ``plain`` say how."""
+    return named.format(name=names[column], number=column) if names else plain.format(number=column)
+
+
+def listed(columns: Iterable[int], names: Sequence[str] | None, named: str = "{name}", between: str = ", ") -> str:
+    """Columns in a line of text: their names, or their numbers where they have none; ``none`` where there are none."""
+    return between.join(label(j, names, named) for j in columns) or "none"

@@ -23,9 +23,9 @@ from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, Fit
 from exactsel.bounds.witness import Proof as Point
 from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, spool, unwritten
+from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
-from exactsel.kernels.subtree import BRANCH, CLOSED, LEFT_OPEN, LEFT_OUT
-from exactsel.kernels.subtree import PUT_IN as MOVE_PUT_IN
+from exactsel.kernels.subtree import LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.proofs.pieces import Records
@@ -52,7 +52,8 @@ POINT_BYTES = 400
 """What remembering a point takes besides its numbers."""
 
 _KINDS = np.zeros(8, dtype=np.int32)
-_KINDS[[BRANCH, MOVE_PUT_IN, LEFT_OUT, CLOSED]] = fmt.SPLIT_OUT, fmt.PUT_IN, fmt.LEAVE_OUT, fmt.CLOSE
+_KINDS[[kinds.BRANCHED, kinds.PUT_IN]] = fmt.SPLIT_OUT, fmt.PUT_IN
+_KINDS[[kinds.LEFT_OUT, kinds.CLOSED]] = fmt.LEAVE_OUT, fmt.CLOSE
 
 
 class ProofWriter:

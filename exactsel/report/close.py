@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from exactsel.problem.model import label
+from exactsel.problem.model import label, listed
 from exactsel.report.page import Cell, paragraph, section, table
-from exactsel.studies.close import Close
-from exactsel.studies.exchange import NEAR, Neighbourhood
-from exactsel.studies.near import NearOptimal
+
+if TYPE_CHECKING:
+    from exactsel.studies.near import NearOptimal
+    from exactsel.studies.surroundings import Surroundings
 
 MOST_ROWS = 20
 """Columns listed at most."""
 
 
-def close_section(
-    close: Close, around: Neighbourhood | None, k: int, names: Sequence[str] | None, noun: str = "column"
-) -> str:
+def close_section(surroundings: Surroundings, k: int, names: Sequence[str] | None, noun: str = "column") -> str:
     """How often each column (or ``noun``) occurs: in a complete list, or in the models that were looked at."""
+    close, around, reach = surroundings.close, surroundings.exchanges, f"{100 * surroundings.share:g} %"
     if close.near is not None:
         return _complete(close.near, close.share, k, names, noun)
     missing = paragraph(f"A complete list of the models that come close was not made: {close.why_not}.", "quiet")
@@ -26,12 +27,12 @@ def close_section(
         return section("Models that come close", missing)
     if around.near_optimal < 2:
         none = paragraph(
-            f"No other model that was looked at comes within {100 * NEAR:g} % of the objective (models met in the "
+            f"No other model that was looked at comes within {reach} of the objective (models met in the "
             f"search, and all that differ from the answer in one {noun})."
         )
         return section("Models that come close", missing, none)
     caption = (
-        f"{noun.capitalize()}s in the {around.near_optimal} models within {100 * NEAR:g} % of the objective, among "
+        f"{noun.capitalize()}s in the {around.near_optimal} models within {reach} of the objective, among "
         f"those met in the search and those that differ from the answer in one {noun} (not a complete list)"
     )
     return section(
@@ -46,7 +47,7 @@ def _complete(near: NearOptimal, share: float, k: int, names: Sequence[str] | No
     if count == 1:
         only = f"No other set of {k} {noun}s comes {reach}; this is proven."
         return section("Models that come close", paragraph(only))
-    every = ", ".join(label(j, names) for j in near.in_every or ()) or "none"
+    every = listed(near.in_every or (), names, "{name} ({number})")
     intro = paragraph(
         f"Exactly {count:,} sets of {k} {noun}s come {reach}; the list is complete, which is proven like the answer "
         f"itself. {noun.capitalize()}s in all of them: {every}."

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from exactsel.problem.model import demands_text
+from exactsel.problem.model import demands_text, listed
 from exactsel.studies.compare import Comparison
 
 HEADER = (
@@ -22,12 +20,12 @@ def comparison_table(comparison: Comparison) -> str:
         shown = f"{row.shared} of {size}"
         lines.append(
             f"{row.method:<14} {row.value:>16.10g} {row.gap:>10.3g} {row.rel_gap:>9.2g} {shown:>8} "
-            f"{row.evaluations:>12} {row.time:>8.3f}s  {_columns(row.support, names)}"
+            f"{row.evaluations:>12} {row.time:>8.3f}s  {listed(row.support, names, between=',')}"
         )
     everything = f"{size} of {size}"
     lines += [
         f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>10.3g} {result.rel_gap:>9.2g} {everything:>8} "
-        f"{result.nodes:>6} nodes {result.time:>8.3f}s  {_columns(result.support, names)}",
+        f"{result.nodes:>6} nodes {result.time:>8.3f}s  {listed(result.support, names, between=',')}",
         "",
         f"claim     {result.claim.value}: {result.claim.sentence}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
@@ -38,7 +36,3 @@ def comparison_table(comparison: Comparison) -> str:
     lines += [f"demands   {demands}"] if demands else []
     lines += [f"left out  {method}: {reason}" for method, reason in comparison.left_out]
     return "\n".join(lines)
-
-
-def _columns(support: tuple[int, ...], names: Sequence[str] | None) -> str:
-    return ",".join(str(j) if names is None else names[j] for j in support) or "none"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 from exactsel._version import __version__
+from exactsel.problem.model import label
+from exactsel.report.answer import answer_text
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
-from exactsel.report.run import answer_text
 from exactsel.report.svg import Series, bar, line_chart
 from exactsel.studies.compare import Comparison, Row
 
@@ -102,7 +103,7 @@ def _supports(comparison: Comparison) -> str:
     columns = sorted(counts, key=lambda j: (j not in result.support, -counts[j], j))[:MOST_COLUMNS]
     if not columns:
         return ""
-    header = ["method", *(names[j] if names else str(j) for j in columns)]
+    header = ["method", *(label(j, names, "{name}") for j in columns)]
     rows: list[list[Cell]] = [
         [method, *(Raw('<span class="chip hit">yes</span>' if j in support else "·") for j in columns)]
         for method, support in chosen

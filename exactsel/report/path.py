@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 from exactsel.errors import UnsupportedError
-from exactsel.problem.model import demands_text
+from exactsel.problem.model import demands_text, label, listed
 from exactsel.report.terminal import fitting
 from exactsel.solving.result import Result
 from exactsel.studies.criteria import NAMES, Compared
@@ -32,8 +32,8 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     """
     rows = [compared.row(result) for result in compared.path.results]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1
-    known = [name for name in NAMES if any(row[name] is not None for row in rows)]
-    widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in known}
+    criteria = [name for name in NAMES if any(row[name] is not None for row in rows)]
+    widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in criteria}
     # The support is as long as it is: with this much room its first columns still stand on the line.
     kept = fitting(widths, [name for name in LESS_IMPORTANT if name != "lam" or not several], width and width - 16)
     lines = [" ".join(f"{TITLES.get(name, name):{_side(name)}{widths[name]}}" for name in kept) + "  support"]
@@ -79,7 +79,7 @@ def _near_lines(path: SolutionPath, several: bool) -> list[str]:
     for near in path.near:
         problem, names = near.result.problem, near.feature_names
         used = len({j for model in near.models for j in model.support})
-        shared = ", ".join(str(j) if names is None else names[j] for j in near.in_every or ()) or "none"
+        shared = listed(near.in_every or (), names)
         if not near.complete:
             shared = f"not known: INCOMPLETE ({near.termination})"
         lam = f" {problem.get('lam', 0.0):>10.4g}" if several else ""
@@ -154,7 +154,7 @@ def _draw_close(axes: Any, path: SolutionPath) -> None:
     ]
     names = path.results[0].problem["feature_names"]
     axes.set_xticks(range(len(complete)), ticks, fontsize=7)
-    axes.set_yticks(range(len(first)), [str(j) if names is None else names[j] for j in first], fontsize=7)
+    axes.set_yticks(range(len(first)), [label(j, names, "{name}") for j in first], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel(
         "k and lam; areas: share of the models within reach" if several else "k; areas: share of the models"
@@ -166,4 +166,4 @@ def _number(value: float | None) -> float:
 
 
 def _columns(result: Result) -> str:
-    return ", ".join(result.feature_names or tuple(map(str, result.support))) or "none"
+    return listed(result.support, result.problem["feature_names"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import combinations
 from typing import Any
 
 import networkx as nx
@@ -15,6 +14,7 @@ from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import label
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
 from exactsel.report.tree import layout
 from exactsel.search.events import (
@@ -29,16 +29,11 @@ from exactsel.search.events import (
     Started,
 )
 from exactsel.solving.result import Result
-from exactsel.studies.exchange import demands
+from exactsel.studies.greedy import GreedyStep, greedy_steps
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60
 """A tree, and nodes, that can still be looked at."""
-
-MOST_SUPPORTS = 3000
-"""The best model of every size is found by trying all supports, where there are no more than this."""
-
-GREEDY = {"regression": "forward", "css": "greedy-css", "grouped": "forward"}
 
 Step = dict[str, Any]
 
@@ -73,7 +68,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
                 "lead",
             ),
             _controls(len(steps)),
-            section("What greedy does", *_greedy(problem, result, names)),
+            section("What greedy does", *_greedy(greedy_steps(problem), result, names)),
             section(
                 "What is proven",
                 paragraph(
@@ -229,22 +224,19 @@ def _controls(count: int) -> str:
     )
 
 
-def _greedy(problem: SubsetProblem, result: Result, names: Sequence[str]) -> list[str]:
+def _greedy(steps: Sequence[GreedyStep], result: Result, names: Sequence[str]) -> list[str]:
     """Greedy's path, one column after the other, beside the best model of each size where that can be listed."""
-    path = _greedy_path(problem)
-    rows: list[list[Cell]] = []
-    given = len(demands(problem)[0])
-    for size in range(max(1, given), len(path) + 1):
-        taken, best = path[:size], _best_of_size(problem, size)
-        rows.append(
-            [
-                str(size),
-                Raw(_chips(taken if size == given else [path[size - 1]], names, {*result.support})),
-                problem.fit(taken).value,
-                *(["not listed", None] if best is None else [Raw(_chips(best, names, set())), problem.fit(best).value]),
-            ]
-        )
-    value = problem.fit(path).value
+    rows: list[list[Cell]] = [
+        [
+            str(len(step.columns)),
+            Raw(_chips(step.added, names, {*result.support})),
+            step.value,
+            *(["not listed", None] if step.best is None else [Raw(_chips(step.best, names, set())), step.best_value]),
+        ]
+        for step in steps
+        if step.columns
+    ]
+    value = steps[-1].value
     if value > result.upper * (1 + 1e-9) + 1e-12:
         verdict = (
             f"Greedy ends at {value:.6g}, which is {value - result.upper:.6g} above the best model of the search. It "
@@ -255,27 +247,6 @@ def _greedy(problem: SubsetProblem, result: Result, names: Sequence[str]) -> lis
     header = ["size", "greedy takes", "objective", "best of this size", "its objective"]
     caption = "Greedy, one column at a time; columns of the proven model are marked"
     return [table(caption, header, rows), paragraph(verdict)]
-
-
-def _greedy_path(problem: SubsetProblem) -> list[int]:
-    """Forward selection from the columns that must be in: always the column that lowers the objective most."""
-    must_have, must_not = demands(problem)
-    path = list(must_have)
-    while len(path) < problem.k:
-        others = [j for j in range(problem.d) if j not in path and j not in must_not]
-        if not others:
-            break
-        path.append(min(others, key=lambda j: problem.fit([*path, j]).value))
-    return path
-
-
-def _best_of_size(problem: SubsetProblem, size: int) -> tuple[int, ...] | None:
-    must_have, must_not = demands(problem)
-    free = [j for j in range(problem.d) if j not in must_have and j not in must_not]
-    if math.comb(len(free), size - len(must_have)) > MOST_SUPPORTS:
-        return None
-    supports = [(*must_have, *more) for more in combinations(free, size - len(must_have))]
-    return min(supports, key=lambda support: problem.fit(support).value)
 
 
 def _chips(columns: Sequence[int], names: Sequence[str], hits: set[int]) -> str:
@@ -299,4 +270,4 @@ def _finder(source: str) -> str:
 
 
 def _names(problem: SubsetProblem) -> tuple[str, ...]:
-    return problem.feature_names or tuple(f"x{j}" for j in range(problem.d))
+    return tuple(label(j, problem.feature_names, "{name}", "x{number}") for j in range(problem.d))

@@ -1,34 +1,25 @@
-"""The report of one solve: a self-contained HTML page."""
+"""The report of one solve: a self-contained HTML page.
+
+A problem given to :func:`run_page` is looked at once more, for what lies around the answer; the rest of the reports
+draws what it is given.
+"""
 
 from __future__ import annotations
 
-import math
 import signal
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
 from exactsel._version import __version__
 from exactsel.files import write_bytes
-from exactsel.observers.history import History, Incumbent
+from exactsel.observers.history import History
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import demands_text, label
-from exactsel.report.close import close_section
-from exactsel.report.model import FORCED
-from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table, tiles
-from exactsel.report.svg import Series, bar, line_chart
-from exactsel.solving.result import Claim, Result, Termination
-from exactsel.studies.close import close_models
-from exactsel.studies.exchange import neighbourhood
-
-REASONS = {
-    "bound": "its own bound reached the best objective found",
-    "inherited": "the bound its parent's dual vector gives it reached the best objective found",
-    "solved": "it held one convex problem, and that was solved",
-    "contained": "all its models are in a sibling",
-    "excluded": "the hierarchy leaves no model in it",
-    "incumbent": "a better model found later overtook its bound",
-}
+from exactsel.report.answer import answer_section, discarded_section, headline, model_section, progress_section
+from exactsel.report.around import surroundings_section
+from exactsel.report.page import page, paragraph
+from exactsel.report.settings import commands_section, settings_section
+from exactsel.solving.result import Result
+from exactsel.studies.surroundings import Surroundings, surroundings
 
 
 def run_page(
@@ -54,15 +45,23 @@ def run_page(
     signals : sequence of int
         Signals that end the listing of close models (main thread only).
     """
+    around = None if problem is None else surroundings(problem, result, signals)
+    return drawn(result, around, command=command, verify=verify)
+
+
+def drawn(
+    result: Result, around: Surroundings | None = None, *, command: str | None = None, verify: str | None = None
+) -> str:
+    """The report as HTML text, of what is known already; see :func:`run_page`."""
     history = result.history or History()
     parts = [
-        _answer(result),
-        _model(result),
-        _progress(result, history),
-        _discarded(result, history),
-        _exchanges(result, history, problem, signals),
-        _settings(result),
-        _commands(command, verify),
+        answer_section(result),
+        model_section(result),
+        progress_section(result, history),
+        discarded_section(result, history),
+        "" if around is None else surroundings_section(result, around),
+        settings_section(result),
+        commands_section(command, verify),
         f"<footer>{paragraph(f'Written by exactsel {__version__}.')}</footer>",
     ]
     return page(headline(result), "\n".join(part for part in parts if part))
@@ -79,261 +78,3 @@ def write_report(
 ) -> None:
     """Write the report of one solve to a file; see :func:`run_page`."""
     write_bytes(str(path), run_page(result, problem, command=command, verify=verify, signals=signals).encode())
-
-
-def headline(result: Result) -> str:
-    """The answer in one line."""
-    chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
-    match result.claim:
-        case Claim.OPTIMAL:
-            return f"{chosen}, proven optimal"
-        case Claim.WITHIN_EPS:
-            return f"{chosen}, proven within the tolerance"
-        case Claim.BOUNDED:
-            return (
-                f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s, and how good it must be"
-            )
-        case _:
-            return f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s; nothing is proven yet"
-
-
-def answer_text(result: Result) -> str:
-    """What is proven, in words."""
-    d, k, noun = result.problem["d"], result.problem["k"], result.noun
-    inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
-    related = result.problem.get("hierarchy") is not None
-    count = f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})" if not related else ""
-    demanded = " that the demands allow" if inside or outside or related else ""
-    scope = f" This holds for {result.scope}." if result.scope else ""
-    share = f"{100 * result.rel_gap:.2g} %"
-    match result.claim:
-        case Claim.OPTIMAL:
-            text = (
-                f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
-                f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
-            )
-        case Claim.WITHIN_EPS:
-            text = (
-                f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
-                f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
-            )
-        case Claim.BOUNDED:
-            text = (
-                f"No model{demanded} with at most {k} of the {d} {noun}s has an objective below {result.lower:.8g}. "
-                f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
-            )
-        case _:
-            text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
-    return text + scope
-
-
-def _answer(result: Result) -> str:
-    style = "lead good" if result.reached else "lead warn"
-    facts = [
-        ("objective (upper)", f"{result.upper:.9g}"),
-        ("proven lower bound", f"{result.lower:.9g}"),
-        ("gap, relative to |upper|", f"{result.rel_gap:.2g}"),
-        ("found by", result.source),
-        ("nodes", f"{result.nodes:,}"),
-        ("seconds", f"{result.time:.2f}"),
-    ]
-    return "\n".join(
-        [
-            f"<h1>{escape(headline(result))}</h1>",
-            paragraph(answer_text(result), style),
-            paragraph(
-                f"The search stopped because {Termination(result.termination).sentence} ({result.termination.value}). "
-                f"What is proven: {result.claim.value}.",
-                "quiet",
-            ),
-            tiles(facts),
-        ]
-    )
-
-
-def _model(result: Result) -> str:
-    names, model = result.column_names, result.model
-    if not result.shown:
-        return section("The model", paragraph("It uses no column."))
-    if model is None:
-        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
-        return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    scaled = result.preparation is not None and result.preparation.scaled
-    compared = result.coef if scaled else model.coef
-    largest = max(abs(float(compared[j])) for j in result.shown)
-    body: list[list[Cell]] = []
-    for j in result.shown:
-        value = float(model.coef[j])
-        drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.columns else FORCED
-        body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
-    if model.intercept is not None:
-        body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
-    shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
-    notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
-    if result.preparation is not None:
-        done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None})
-        said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
-        notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
-    return section("The model", _groups(result), shown, *notes)
-
-
-def _groups(result: Result) -> str:
-    """The chosen groups with their columns; nothing where columns are chosen one by one."""
-    if not result.problem.get("groups"):
-        return ""
-    names, groups, columns = result.problem["feature_names"], result.problem["groups"], result.column_names
-    rows: list[list[Cell]] = [
-        [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
-    ]
-    return table("The chosen groups, counted from 0", ["group", "name", "its columns"], rows, words=3)
-
-
-def _progress(result: Result, history: History) -> str:
-    if not history.moments:
-        return ""
-    upper = [(m.seconds, m.upper) for m in history.moments]
-    lower = [(m.seconds, m.lower) for m in history.moments]
-    last = history.moments[-1]
-    chart = line_chart(
-        [Series("best model found", "upper", upper, dots=len(upper) <= 60), Series("lower bound", "lower", lower)],
-        title="Bound and best model over time",
-        description=(
-            f"The best objective ends at {last.upper:.6g} and the lower bound at {last.lower:.6g} after "
-            f"{last.seconds:.2f} seconds"
-        ),
-        x_label="seconds",
-        y_label="objective",
-    )
-    rows: list[list[Cell]] = [
-        [f"{i.seconds:.2f}", i.nodes, f"{i.value:.9g}", i.source, _change(before, i)]
-        for before, i in zip([None, *history.incumbents], history.incumbents, strict=False)
-    ]
-    found = table(
-        "Where the models came from",
-        ["seconds", "nodes", "objective", "found by", f"{result.noun}s in (+) and out (−)"],
-        rows,
-        best=[len(rows) - 1],
-    )
-    caption = "The search ends when the two lines meet. Between them lies the optimum at every moment."
-    return section("Bound and best model over time", figure(chart, caption), found)
-
-
-def _change(before: Incumbent | None, now: Incumbent) -> str:
-    old = set(before.support) if before is not None else set()
-    signs = [f"+{j}" for j in now.support if j not in old] + [f"−{j}" for j in sorted(old - {*now.support})]
-    return " ".join(signs) or "none"
-
-
-def _discarded(result: Result, history: History) -> str:
-    noun = result.noun
-    rows: list[list[Cell]] = [
-        ["regions discarded: " + reason, REASONS.get(reason, reason), count]
-        for reason, count in sorted(history.closed.items())
-    ]
-    counted = [
-        (f"{noun}s put in for good", f"leaving the {noun} out was shown to be too costly", history.put_in),
-        (f"{noun}s left out for good", f"putting the {noun} in was shown not to pay", history.left_out),
-        ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
-        ("subtrees walked whole", f"by the closed-form kernel, {history.decisions:,} decisions", history.walks),
-        ("searches below a node", f"inside the kernel, {history.searched_nodes:,} nodes", history.searches),
-    ]
-    rows += [[name, why, count] for name, why, count in counted if count]
-    if result.open_nodes:
-        rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])
-    if not rows:
-        return ""
-    intro = paragraph(
-        f"A region is a set of models: some {noun}s are in, some are out, the rest is undecided. It is discarded when "
-        "a lower bound shows that no model in it is better than the best one found, up to the tolerance."
-    )
-    return section(
-        "What was discarded, and why", intro, table("Counts over the search", ["what", "why", "count"], rows)
-    )
-
-
-def _exchanges(result: Result, history: History, problem: SubsetProblem | None, signals: Sequence[int]) -> str:
-    if problem is None:
-        return ""
-    met = [(i.value, i.support) for i in history.incumbents]
-    around = neighbourhood(problem, result.support, result.upper, met)
-    names, noun = result.problem["feature_names"], result.noun
-    close = close_section(close_models(problem, result, signals), around, problem.k, names, noun)
-    if around is None:
-        return close
-    rows: list[list[Cell]] = []
-    for exchange in around.exchanges:
-        other = exchange.replacement
-        rows.append(
-            [
-                label(exchange.column, names),
-                exchange.without - result.upper,
-                "none" if other is None else label(other, names),
-                None if exchange.replaced is None else exchange.replaced - result.upper,
-            ]
-        )
-    intro = paragraph(
-        f"How much the objective rises when one {noun} is taken out of the model and the others are fitted anew, and "
-        f"how much when the best other {noun} takes its place. A small rise in the last column means that the data "
-        "hardly tell the two apart."
-    )
-    header = [noun, "rise without it", "best replacement", "rise with that"]
-    shown = section(f"How much hangs on each {noun}", intro, table(f"One {noun} exchanged", header, rows))
-    return f"{shown}\n{close}"
-
-
-def _settings(result: Result) -> str:
-    facts, noun = result.problem, result.noun
-    parameters = ", ".join(f"{name} = {value:.6g}" for name, value in facts.get("loss_parameters", {}).items())
-    if facts["problem"] == "css":
-        objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
-    else:
-        limit = f"at most k {result.noun}s" if facts.get("groups") else "at most k non-zero coefficients"
-        objective = f"P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over {limit}"
-    rows: list[list[Cell] | None] = [
-        ["objective, minimised", objective],
-        ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
-        ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
-        [f"rows n, {noun}s d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
-        ["columns in all groups", f"{facts['columns']:,}"] if facts.get("groups") else None,
-        ["demands", demands_text(facts)] if demands_text(facts) else None,
-        ["scope of the lower bound", result.scope or "all models"],
-        ["gap", "upper − lower; relative to |upper|"],
-        ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
-        ["tree hash (sha256)", Raw(f"<code>{result.tree_hash}</code>")],
-    ]
-    settings: list[list[Cell]] = [[name, _setting(value)] for name, value in result.settings.items()]
-    times: list[list[Cell]] = [[name, f"{seconds:.3f}"] for name, seconds in result.times.items()]
-    return section(
-        "Problem and settings",
-        table("The problem", ["what", "value"], [row for row in rows if row], words=2),
-        "<details><summary>Settings and times</summary>",
-        table("Settings", ["setting", "value"], settings, words=2),
-        table("Seconds by part", ["part", "seconds"], times, words=2),
-        "</details>",
-    )
-
-
-def _commands(command: str | None, verify: str | None) -> str:
-    parts: list[str] = []
-    if command is not None:
-        parts += [
-            paragraph("The same command finds the same tree again (compare the tree hash)."),
-            code(command, "The command that repeats the run"),
-        ]
-    if verify is not None:
-        parts += [
-            paragraph("A proof was written. This checks it without trusting the solver."),
-            code(verify, "The command that checks the proof"),
-        ]
-    return section("Do it again", *parts) if parts else ""
-
-
-def _supports(d: int, k: int) -> str:
-    count = math.comb(d, k)
-    return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}" if d < 5000 else "very many"
-
-
-def _setting(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)

@@ -37,6 +37,26 @@ def relative_gap(gap: float, upper: float, null: float) -> float:
     return 0.0 if gap == 0 else math.inf
 
 
+class Gap:
+    """What has an objective, a proven lower bound, and so a gap between the two."""
+
+    def measured(self) -> tuple[float, float, float]:
+        """The objective, the lower bound, and the objective of the empty model."""
+        raise NotImplementedError
+
+    @property
+    def gap(self) -> float:
+        """Objective - lower: no more than this above the optimum."""
+        objective, lower, _ = self.measured()
+        return objective - lower
+
+    @property
+    def rel_gap(self) -> float:
+        """gap / max(1e-12 null objective, |objective|), with the objective of the empty model."""
+        objective, _, null = self.measured()
+        return relative_gap(self.gap, objective, null)
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """The gap at which a search may stop: ``eps`` absolute, ``rel_eps`` relative to max(1e-12 null, |upper|)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -22,8 +23,14 @@ DEFAULT_LAM = {"quadratic": 0.0}
 """Ridge weight when none is given; 1 for other losses, as scikit-learn's C = 1."""
 
 
+Self = TypeVar("Self", bound="BestSubsetBase")
+
+
+@dataclass(eq=False, repr=False)
 class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     """A linear model on at most k columns, found by :func:`exactsel.solve`.
+
+    The fields of an estimator and of what it derives from are its parameters.
 
     Attributes
     ----------
@@ -43,32 +50,78 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         All the rest.
     """
 
-    k: int
-    lam: float | None
-    delta: float | None
-    fit_intercept: bool | str
-    standardize: bool
-    rel_eps: float
-    time_limit: float | None
-    groups: Any = None
-    solver_options: dict[str, Any] | None
+    _: KW_ONLY
+    fit_intercept: bool | str = True
+    standardize: bool = False
+    rel_eps: float = 1e-6
+    time_limit: float | None = None
+    solver_options: dict[str, Any] | None = None
+
+    # No parameters, unless a class that derives from this one makes them so.
+    lam = cast("float | None", None)
+    delta = cast("float | None", None)
+    groups = cast("Any", None)
+    loss = ""
+
+    losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
+    """What ``loss`` may be."""
+
+    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the best model; for an estimator that chooses them, first k and lam.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+            Of a classifier the labels of two classes.
+        sample_weight : array (n,), optional
+            How much each row counts; 2 is the same as the row twice, 0 as no such row.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        if self.loss not in self.losses:
+            raise InputError(
+                f"loss is {self.loss!r}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
+            )
+        X, target = self._training_data(X, y)
+        self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight)))
+        return self
+
+    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        """The rows and their targets (for a classifier -1 and +1), checked."""
+        raise NotImplementedError
+
+    def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
+        """Coefficients and intercept of the best model, for the columns as given."""
+        raise NotImplementedError
+
+    def _set_model(self, coef: FloatArray, intercept: float) -> None:
+        self.coef_: Any = coef
+        self.intercept_: Any = intercept
 
     def get_support(self, indices: bool = False) -> BoolArray | IntArray:
         """The chosen columns, as a mask or as numbers."""
+        mask = self._mask()
+        return np.flatnonzero(mask) if indices else mask
+
+    def _mask(self) -> BoolArray:
         check_is_fitted(self)
         mask: BoolArray = np.zeros(self.n_features_in_, dtype=np.bool_)
         mask[self.support_] = True
-        return np.flatnonzero(mask) if indices else mask
+        return mask
 
     def _options(self) -> dict[str, Any]:
         return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **(self.solver_options or {})}
 
-    def _lam(self, loss: str) -> float:
-        return DEFAULT_LAM.get(loss, 1.0) if self.lam is None else self.lam
+    def _lam(self) -> float:
+        return DEFAULT_LAM.get(self.loss, 1.0) if self.lam is None else self.lam
 
-    def _delta(self, y: FloatArray, loss: str, weights: FloatArray | None) -> float | None:
+    def _delta(self, y: FloatArray, weights: FloatArray | None) -> float | None:
         """The Huber threshold; where half of y is equal, so that y has no robust scale, from its standard deviation."""
-        if loss != "huber" or self.delta is not None:
+        if self.loss != "huber" or self.delta is not None:
             return self.delta
         try:
             return default_delta(y, weights)
@@ -83,13 +136,13 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         return checked_weights(_check_sample_weight(sample_weight, X, dtype=np.float64), len(X), "quadratic")
 
     def _solve(
-        self, X: FloatArray, y: FloatArray, loss: str, k: int, lam: float, weights: FloatArray | None
+        self, X: FloatArray, y: FloatArray, k: int, lam: float, weights: FloatArray | None
     ) -> tuple[FloatArray, float]:
         """Solve, store what is proven, and return coefficients and intercept for the columns as given."""
         size = min(k, X.shape[1]) if isinstance(k, int | np.integer) else k
         problem = Problem.prepared(
-            X, y, size, loss=loss, lam=lam, delta=self._delta(y, loss, weights), weights=weights,
-            intercept=wants_intercept(self.fit_intercept, loss), scale=bool(self.standardize),
+            X, y, size, loss=self.loss, lam=lam, delta=self._delta(y, weights), weights=weights,
+            intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
         result = solve(self._grouped(problem), **self._options())
@@ -109,6 +162,35 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         self.objective_, self.lower_bound_, self.gap_ = result.upper, result.lower, result.gap
         self.claim_, self.termination_ = result.claim.value, result.termination.value
         self.nodes_, self.n_iter_ = result.nodes, max(1, result.iterations)
+
+
+@dataclass(eq=False, repr=False)
+class GivenSize(BestSubsetBase):
+    """The part of an estimator that is told k and lam."""
+
+    k: int = 5
+    lam: float | None = None
+    _: KW_ONLY
+    groups: Any = None
+
+    def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
+        return self._solve(X, y, self.k, self._lam(), weights)
+
+
+@dataclass(eq=False, repr=False)
+class HuberThreshold(BestSubsetBase):
+    """The part of an estimator that is about Huber loss."""
+
+    _: KW_ONLY
+    delta: float | None = None
+
+
+@dataclass(eq=False, repr=False)
+class ChoiceOfLoss(HuberThreshold):
+    """The part of an estimator that can minimise several losses."""
+
+    _: KW_ONLY
+    loss: str = "quadratic"
 
 
 class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]

@@ -1,20 +1,163 @@
-"""Which bound and which branching rule suit a problem."""
+"""The one table of what suits which problem: bound, branching, walks and searches below nodes, and what to call it.
+
+:data:`FAMILIES` is about problems, :data:`BOUNDS` about what goes with a bound; :func:`methods_for` puts together what
+the settings ask for and, where they say ``auto``, what the tables say.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
+from exactsel.bounds.kernel_form import Relaxation
+from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
+from exactsel.search.branching import Branching
+from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
+from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.effort import MOST_COLUMNS
+from exactsel.walks.relaxation import Subsearcher
 
 
-def methods_for(problem: SubsetProblem, settings: Settings) -> tuple[Any, Any]:
-    """The bound solver and the branching rule the settings ask for, or the defaults for this problem."""
-    solver = _bound_for(problem, settings.bound, settings.time_limit)
-    return solver, make("branchings", _default_branching(settings.branching, solver.name))
+def _bound_for_columns(problem: Any, seconds: float | None) -> str:
+    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
+    if problem.lam > 0:
+        return "apg"
+    curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
+    return "apg" if curved else "fit"
+
+
+@dataclass(frozen=True)
+class Family:
+    """What suits a family of problems."""
+
+    words: str
+    """What messages call these problems."""
+    bound: Callable[[Any, float | None], str]
+    """The name of the default bound for a problem, with so many seconds to solve it in."""
+    greedy: str
+    """The heuristic that takes one column after the other."""
+    improving: tuple[str, ...]
+    """Heuristics that improve a model that is known already, or find one like it."""
+    closed_form: bool = False
+    """Whether the subtrees of some of these problems can be walked in closed form."""
+    inside_kernel: bool = False
+    """Whether the subtrees of some of these problems can be searched inside a kernel."""
+
+
+FAMILIES = {
+    "regression": Family(
+        "problems with a target whose columns are chosen one by one", _bound_for_columns, "forward",
+        ("forward", "swap"), closed_form=True, inside_kernel=True,
+    ),
+    "grouped": Family("problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap")),
+    "css": Family(
+        "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
+        ("greedy-css", "iterative-css"),
+    ),
+}  # fmt: skip
+"""By the ``family`` of a problem."""
+
+
+@dataclass(frozen=True)
+class Company:
+    """What goes with a bound."""
+
+    words: str
+    """What the search is made of, for people ..."""
+    curved: str = ""
+    """... and so where the bound uses the curvature of all columns."""
+    branching: str = "half"
+    ridge: bool = False
+    """Whether the ridge is the bound's curvature where it uses no other."""
+
+
+BOUNDS = {
+    "apg": Company(
+        "perspective bound with the curvature of the ridge", "perspective bound with the curvature of all columns",
+        ridge=True,
+    ),
+    "grouped": Company(
+        "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
+    ),
+    # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
+    "fit": Company("least-squares fit on the columns left", branching="costliest"),
+    "eigenvalue": Company("eigenvalues of what the columns put in leave", branching="largest"),
+}  # fmt: skip
+"""By the name of a bound; for any other see :func:`company_of`."""
+
+
+def company_of(bound: str) -> Company:
+    """What goes with the bound of this name."""
+    return BOUNDS.get(bound, Company(f"bound {bound}"))
+
+
+@dataclass(frozen=True)
+class Methods:
+    """What a search is made of, before it is bound to the problem."""
+
+    settings: Settings
+    family: Family
+    tree: Tree
+    bound: BoundSolver
+    branching: Branching
+
+    def walker(
+        self, problem: Any, prepared: PreparedBound, options: BoundOptions
+    ) -> SubtreeWalker | DependentWalker | None:
+        """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
+        wanted = self._default_bound and self.tree.fixes and self.family.closed_form
+        if not wanted or not SubtreeWalker.serves(problem):
+            return None
+        if self.bound.name == "fit":
+            dependent = DependentWalker.of(problem, options)
+            if dependent is not None:
+                return dependent
+        if prepared.curvature is None and self.bound.name == "apg" and problem.d > MOST_COLUMNS:
+            return None  # a walk over hundreds of columns that has only the ridge to close regions with
+        return SubtreeWalker(problem, prepared.curvature, options)
+
+    def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
+        """For the default search with a loss that has no closed form."""
+        chosen = (self.settings.frontier, self.branching.name, self.tree.name)
+        wanted = self._default_bound and chosen == ("best-first", "half", "binary") and self.family.inside_kernel
+        if not wanted or problem.is_quadratic or not problem.units.free_columns or prepared.kernel_form is None:
+            return None
+        return Subsearcher(cast(Relaxation, prepared), options)
+
+    @property
+    def _default_bound(self) -> bool:
+        return self.settings.subtrees and self.settings.bound == "auto"
+
+    def words(self, prepared: PreparedBound | None, *, walks: bool, searches: bool) -> str:
+        """What the search is made of, for people."""
+        company = company_of(self.bound.name)
+        curved = prepared is not None and prepared.curvature is not None
+        parts = [company.curved if curved and company.curved else company.words]
+        parts += ["subtrees walked in closed form where that is quicker"] if walks else []
+        parts += ["subtrees searched inside the kernel"] if searches else []
+        return "; ".join(parts)
+
+
+def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
+    """What the settings ask for, or the defaults for this problem."""
+    family = FAMILIES[problem.family]
+    tree = make("trees", settings.tree)
+    if tree.eager and problem.units.constraint is not None:
+        raise UnsupportedError(
+            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy; use "
+            f"--tree binary."
+        )
+    bound = _bound_for(problem, settings)
+    branching = company_of(bound.name).branching if settings.branching == "auto" else settings.branching
+    return Methods(settings, family, tree, bound, make("branchings", branching))
 
 
 def make(kind: str, choice: Any) -> Any:
@@ -22,43 +165,17 @@ def make(kind: str, choice: Any) -> Any:
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 
 
-def _bound_for(problem: SubsetProblem, choice: Any, seconds: float | None) -> Any:
+def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
     """The bound solver: the one asked for, if it serves this family of problems, or the default."""
-    solver = make("bounds", _default_bound(problem, seconds) if choice == "auto" else choice)
-    family = getattr(solver, "family", "regression")
-    if family != problem.family:
-        words = {
-            "css": "column subset selection (--problem css)",
-            "regression": "problems with a target whose columns are chosen one by one",
-            "grouped": "problems with --groups",
-        }
+    family, choice = FAMILIES[problem.family], settings.bound
+    solver = bound_solver(make("bounds", family.bound(problem, settings.time_limit) if choice == "auto" else choice))
+    if solver.family != problem.family:
         raise UnsupportedError(
-            f"the bound '{solver.name}' is for {words[family]}, but this is one of {words[problem.family]}; "
+            f"the bound '{solver.name}' is for {FAMILIES[solver.family].words}, but this is one of {family.words}; "
             f"use --bound auto."
         )
-    objective = problem.objective
-    plain = objective is None or problem.units.grouped or objective.row_loss is objective.loss
-    if not plain and not getattr(solver, "adjusted_rows", False):
+    if problem.family == "regression" and problem.row_loss is not problem.loss and not solver.adjusted_rows:
         raise UnsupportedError(
             f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
         )
     return solver
-
-
-def _default_bound(problem: SubsetProblem, seconds: float | None) -> str:
-    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
-    objective = problem.objective
-    if objective is None or problem.units.grouped:
-        return "eigenvalue" if objective is None else "grouped"
-    if objective.lam > 0:
-        return "apg"
-    n, d = objective.n, objective.d
-    curved = d < n and affordable(d, seconds) and has_curvature(objective.hessian, n)
-    return "apg" if curved else "fit"
-
-
-def _default_branching(choice: Any, bound: str) -> Any:
-    """Drop costs order the columns where the bound knows them, relaxed indicators elsewhere."""
-    if choice != "auto":
-        return choice
-    return {"fit": "costliest", "eigenvalue": "largest"}.get(bound, "half")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from exactsel.plain import Json, finite, writable
 from exactsel.problem.model import Model, demands_text
 from exactsel.problem.preparing import Preparation
-from exactsel.search.tolerance import FINEST, Tolerance, relative_gap
+from exactsel.search.tolerance import FINEST, Gap, Tolerance
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class Claim(_Word):
     BOUNDED = "bounded"
     HEURISTIC_ONLY = "heuristic_only"
 
+    @property
+    def reached(self) -> bool:
+        """Whether it says that the tolerance asked for is proven."""
+        return self in (Claim.OPTIMAL, Claim.WITHIN_EPS)
+
 
 _SENTENCES: dict[_Word, str] = {
     Termination.GAP_CLOSED: "the gap is within the tolerance asked for",
@@ -86,7 +91,7 @@ def termination_of(reason: str | None, claim: Claim) -> Termination:
     """Why the search stopped, where its engine says ``reason`` (None: it has not) and ``claim`` is proven."""
     stopped = Termination(reason or "interrupted")
     done = stopped in (Termination.GAP_CLOSED, Termination.TREE_EXHAUSTED)
-    return Termination.PRECISION_LIMIT if done and claim not in (Claim.OPTIMAL, Claim.WITHIN_EPS) else stopped
+    return Termination.PRECISION_LIMIT if done and not claim.reached else stopped
 
 
 class Readable(Json):
@@ -97,7 +102,7 @@ class Readable(Json):
 
 
 @dataclass(frozen=True)
-class Result(Readable):
+class Result(Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and
@@ -148,20 +153,18 @@ class Result(Readable):
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
 
-    @property
-    def gap(self) -> float:
-        """upper - lower."""
-        return self.upper - self.lower
+    def measured(self) -> tuple[float, float, float]:
+        """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``rel_gap`` follow."""
+        return self.upper, self.lower, self.null_objective
 
     @property
-    def rel_gap(self) -> float:
-        """(upper - lower) / max(1e-12 null_objective, |upper|)."""
-        return relative_gap(self.gap, self.upper, self.null_objective)
+    def tolerance(self) -> Tolerance:
+        """The gap that was asked for."""
+        return Tolerance(self.settings["eps"], self.settings["rel_eps"], self.null_objective)
 
     def claiming(self, lower: float) -> Result:
         """The same result with another lower bound, and what follows from it."""
-        tolerance = Tolerance(self.settings["eps"], self.settings["rel_eps"], self.null_objective)
-        return replace(self, lower=lower, claim=claim_of(self.upper, lower, tolerance))
+        return replace(self, lower=lower, claim=claim_of(self.upper, lower, self.tolerance))
 
     @property
     def time(self) -> float:
@@ -171,7 +174,7 @@ class Result(Readable):
     @property
     def reached(self) -> bool:
         """Whether the tolerance asked for is proven."""
-        return self.claim in (Claim.OPTIMAL, Claim.WITHIN_EPS)
+        return self.claim.reached
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

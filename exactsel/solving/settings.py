@@ -1,16 +1,54 @@
-"""Settings of a solve, validated once and frozen."""
+"""Settings of a solve: each said once, with what it may be and how the command line calls it; checked and frozen."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral, Real
+from textwrap import indent
 from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.search.tolerance import Tolerance
 from exactsel.start.portfolio import DEFAULT_HEURISTICS
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of a field of :class:`Settings` beside its name and default (None: it may be left open)."""
+
+    kind: type
+    """float, int, bool, or str for what may be an object as well as a name."""
+    text: str
+    """For people who ask what it is."""
+    holds: Callable[[Any], bool] = lambda value: True
+    """Whether a value of the right kind may be taken ..."""
+    demand: str = ""
+    """... and what to say where it may not."""
+    plug_ins: str = ""
+    """The kind of plug-in it names, as :mod:`exactsel.registry` calls it."""
+    flag: str = ""
+    """Its option on the command line, where that is not its own name."""
+
+
+def _about(kind: type, text: str, *demand: Any, **more: Any) -> dict[str, Setting]:
+    return {"setting": Setting(kind, text, *demand, **more)}
+
+
+def _is_tolerance(value: float) -> bool:
+    return math.isfinite(value) and value >= 0
+
+
+def _is_not_negative(value: float) -> bool:
+    return value >= 0
+
+
+_TOLERANCE = (_is_tolerance, "a tolerance must be a finite number that is not negative")
+_SECONDS = (_is_not_negative, "seconds cannot be negative")
+_COUNT = (_is_not_negative, "it cannot be negative")
+_POSITIVE = (lambda value: value > 0, "it must be positive")
+_FROM_ONE = (lambda value: value >= 1, "it must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -21,73 +59,48 @@ class Settings:
     names separated by commas will do for the heuristics, ``"none"`` for none.
     """
 
-    eps: float = 0.0
-    rel_eps: float = 1e-6
-    time_limit: float | None = None
-    node_limit: int | None = None
-    memory_limit: float = 4096.0
-    """MiB of open nodes above which the search goes depth-first for a while."""
-    threads: int | None = None
-    seed: int = 0
-    tree: Any = "binary"
-    bound: Any = "auto"
-    branching: Any = "auto"
-    frontier: Any = "best-first"
-    heuristics: tuple[Any, ...] = DEFAULT_HEURISTICS
-    batch: int | None = None
-    warm_start: bool = True
-    force_quit: bool = True
-    subtrees: bool = True
-    """Bound ``auto`` and a tree that fixes columns: let the kernels search small subtrees by themselves."""
+    eps: float = field(default=0.0, metadata=_about(float, "Absolute gap to stop at.", *_TOLERANCE))
+    rel_eps: float = field(default=1e-6, metadata=_about(float, "Gap to stop at, relative to |upper|.", *_TOLERANCE))
+    time_limit: float | None = field(default=None, metadata=_about(float, "Seconds.", *_SECONDS))
+    node_limit: int | None = field(default=None, metadata=_about(int, "Nodes of the search tree.", *_COUNT))
+    memory_limit: float = field(
+        default=4096.0,
+        metadata=_about(float, "MiB of open nodes above which the search goes depth-first for a while.", *_POSITIVE),
+    )
+    threads: int | None = field(
+        default=None, metadata=_about(int, "Threads; all cores by default. The tree does not depend on it.", *_FROM_ONE)
+    )
+    seed: int = field(default=0, metadata=_about(int, "Seed of the heuristics.", *_COUNT))
+    tree: Any = field(default="binary", metadata=_about(str, "binary or state-space (the paper's).", plug_ins="trees"))
+    bound: Any = field(
+        default="auto",
+        metadata=_about(
+            str, "apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.", plug_ins="bounds"
+        ),
+    )
+    branching: Any = field(default="auto", metadata=_about(str, "half, largest or costliest.", plug_ins="branchings"))
+    frontier: Any = field(
+        default="best-first", metadata=_about(str, "Also depth-first, weighted.", plug_ins="frontiers")
+    )
+    heuristics: tuple[Any, ...] = field(
+        default=DEFAULT_HEURISTICS,
+        metadata=_about(str, "Starting heuristics, separated by commas; 'none' for none.", flag="heuristic"),
+    )
+    batch: int | None = field(
+        default=None, metadata=_about(int, "Nodes in one round; part of what defines the tree.", *_FROM_ONE)
+    )
+    warm_start: bool = field(default=True, metadata=_about(bool, "Start bound calls from the parent's."))
+    force_quit: bool = field(default=True, metadata=_about(bool, "End bound calls at the cut-off."))
+    subtrees: bool = field(default=True, metadata=_about(bool, "Let the kernels search small subtrees by themselves."))
 
     def __post_init__(self) -> None:
-        for name in ("eps", "rel_eps"):
-            value = self._number(name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InputError(
-                    f"{name} is {value}, but a tolerance must be a finite number that is not negative; "
-                    f"set {_option(name)}."
-                )
-        if self.time_limit is not None and not self._number("time_limit") >= 0:
-            raise InputError(f"time_limit is {self.time_limit}, but seconds cannot be negative; set --time-limit.")
-        if not self._number("memory_limit") > 0:
-            raise InputError(f"memory_limit is {self.memory_limit}, but it must be positive; set --memory-limit.")
-        for name in ("seed", "node_limit"):
-            if name == "seed" or self.node_limit is not None:
-                value = self._whole(name)
-                if value < 0:
-                    raise InputError(f"{name} is {value}, but it cannot be negative; set {_option(name)}.")
-        for name in ("threads", "batch"):
-            if getattr(self, name) is not None:
-                value = self._whole(name)
-                if value < 1:
-                    raise InputError(f"{name} is {value}, but it must be at least 1; set {_option(name)}.")
-        for name in ("warm_start", "force_quit", "subtrees"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} is {getattr(self, name)!r}, but it is a switch; give True or False.")
+        for entry in fields(self):
+            setting, value = entry.metadata["setting"], getattr(self, entry.name)
+            if setting.kind is str or (value is None and entry.default is None):
+                continue
+            value = _checked(entry.name, setting, value)
+            object.__setattr__(self, entry.name, value)
         object.__setattr__(self, "heuristics", _listed(self.heuristics))
-
-    def _number(self, name: str) -> float:
-        """Store the field as a plain float and return it."""
-        given = getattr(self, name)
-        try:
-            value = float(given) if isinstance(given, Real) else None
-        except OverflowError:
-            value = None
-        if value is None:
-            raise InputError(f"{name} is {given!r}, but it must be a number; set {_option(name)}.")
-        object.__setattr__(self, name, value)
-        return value
-
-    def _whole(self, name: str) -> int:
-        """Store the field as a plain integer and return it."""
-        given = getattr(self, name)
-        whole = given.is_integer() if isinstance(given, float) else isinstance(given, Integral)
-        if not whole or isinstance(given, bool):
-            raise InputError(f"{name} is {given!r}, but it must be a whole number; set {_option(name)}.")
-        value = int(given)
-        object.__setattr__(self, name, value)
-        return value
 
     @property
     def tolerance(self) -> Tolerance:
@@ -98,13 +111,56 @@ class Settings:
         """The settings as plain data; objects by their names."""
         plain = asdict(self)
         plain["heuristics"] = [_name(heuristic) for heuristic in self.heuristics]
-        for key in ("tree", "bound", "branching", "frontier"):
-            plain[key] = _name(getattr(self, key))
+        for name, setting in settings_of().items():
+            if setting.plug_ins:
+                plain[name] = _name(getattr(self, name))
         return plain
 
 
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def _parameters() -> str:
+    lines = []
+    for entry in fields(Settings):
+        lines += [f"{entry.name} : {entry.type}", f"    {entry.metadata['setting'].text}"]
+    return indent("\n".join(["Parameters", "----------", *lines]), "    ")
+
+
+def settings_of() -> dict[str, Setting]:
+    """What is known of each field of :class:`Settings`, by its name."""
+    return {entry.name: entry.metadata["setting"] for entry in fields(Settings)}
+
+
+def option_of(name: str) -> str:
+    """The option of the command line that sets a field, for example ``--time-limit``."""
+    return "--" + (settings_of()[name].flag or name).replace("_", "-")
+
+
+def _checked(name: str, setting: Setting, value: Any) -> float | int | bool:
+    """The value as a plain number or switch; :class:`InputError` where it is none, or one that cannot be."""
+    if setting.kind is bool:
+        if not isinstance(value, bool):
+            raise InputError(f"{name} is {value!r}, but it is a switch; give True or False.")
+        return value
+    number = _whole(value) if setting.kind is int else _number(value)
+    if number is None:
+        what = "whole number" if setting.kind is int else "number"
+        raise InputError(f"{name} is {value!r}, but it must be a {what}; set {option_of(name)}.")
+    if not setting.holds(number):
+        raise InputError(f"{name} is {number}, but {setting.demand}; set {option_of(name)}.")
+    return number
+
+
+def _number(value: Any) -> float | None:
+    """The value as a plain float; None where it is no number, or too large for one."""
+    try:
+        return float(value) if isinstance(value, Real) else None
+    except OverflowError:
+        return None
+
+
+def _whole(value: Any) -> int | None:
+    """The value as a plain integer; None where it is no whole number."""
+    whole = value.is_integer() if isinstance(value, float) else isinstance(value, Integral)
+    return int(value) if whole and not isinstance(value, bool) else None
 
 
 def _listed(heuristics: Any) -> tuple[Any, ...]:
@@ -119,3 +175,6 @@ def _listed(heuristics: Any) -> tuple[Any, ...]:
 
 def _name(value: Any) -> str:
     return value if isinstance(value, str) else str(getattr(value, "name", type(value).__name__))
+
+
+Settings.__doc__ = f"{Settings.__doc__}\n{_parameters()}\n"

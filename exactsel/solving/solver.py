@@ -14,14 +14,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.bounds.kernel_form import Relaxation
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
 from exactsel.observers.history import History
 from exactsel.observers.trace import Trace
@@ -41,10 +40,6 @@ from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
 from exactsel.start.models import given_support, resolve, starting_models
-from exactsel.walks.closed_form import SubtreeWalker
-from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.effort import MOST_COLUMNS
-from exactsel.walks.relaxation import Subsearcher
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -88,13 +83,7 @@ class Search:
         self._signals = signals
         self._details = details
         self._began = time.perf_counter()
-        self._tree = make("trees", self.settings.tree)
-        if self._tree.eager and problem.units.constraint is not None:
-            raise UnsupportedError(
-                f"the tree '{self._tree.name}' leaves out models that others contain, which does not hold under a "
-                f"hierarchy; use --tree binary."
-            )
-        self._solver, self._branching = methods_for(problem, self.settings)
+        self._methods = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
@@ -102,6 +91,11 @@ class Search:
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
+
+    @property
+    def bound(self) -> PreparedBound | None:
+        """The bound at work; None before the search has begun."""
+        return self._bound
 
     @cached_property
     def state(self) -> SearchState:
@@ -137,7 +131,7 @@ class Search:
                 yield from (Started(open_nodes), Finished(self._termination, open_nodes))
                 return
             limits = Limits(
-                settings.batch or self._tree.batch, settings.node_limit, settings.memory_limit, self._details
+                settings.batch or self._methods.tree.batch, settings.node_limit, settings.memory_limit, self._details
             )
             began = time.perf_counter()
             try:
@@ -152,48 +146,24 @@ class Search:
 
     def _prepared(self, watch: Watch) -> Generator[Event, None, Expander]:
         """What expands nodes, and on the way the starting models."""
-        settings = self.settings
+        settings, methods = self.settings, self._methods
         began = time.perf_counter()
         threads = settings.threads or available_threads()
         options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
         with dispensable():
-            self._bound = self._solver.prepare(self.problem, options)
+            self._bound = methods.bound.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began
-            given = () if self._start is None else self._take(self.problem.fit(self._start), "given")
-        yield from given
+            events = () if self._start is None else self._take(self.problem.fit(self._start), "given")
+        yield from events
         if self._given_state is None:
             yield from self._starting_models(watch)
         with dispensable():
             self._expander = Expander(
-                self.problem, self._tree, self._branching, self._bound, self._tolerance.for_search, threads,
-                self._walker(options), self._subsearcher(options),
+                self.problem, methods.tree, methods.branching, self._bound, self._tolerance.for_search, threads,
+                methods.walker(self.problem, self._bound, options),
+                methods.subsearcher(self.problem, self._bound, options),
             )  # fmt: skip
         return self._expander
-
-    def _walker(self, options: BoundOptions) -> SubtreeWalker | DependentWalker | None:
-        """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
-        settings = self.settings
-        wanted = settings.subtrees and settings.bound == "auto" and self._tree.fixes
-        if not (wanted and SubtreeWalker.serves(self.problem)):
-            return None
-        if self._solver.name == "fit":
-            dependent = DependentWalker.of(self.problem, options)
-            if dependent is not None:
-                return dependent
-        curvature = getattr(self._bound, "curvature", None)
-        if curvature is None and self._solver.name == "apg" and self.problem.d > MOST_COLUMNS:
-            return None  # a walk over hundreds of columns that has only the ridge to close regions with
-        return SubtreeWalker(self.problem, curvature, options)
-
-    def _subsearcher(self, options: BoundOptions) -> Subsearcher | None:
-        """For the default search with a loss that has no closed form."""
-        settings, problem = self.settings, self.problem
-        default = settings.bound == "auto" and settings.frontier == "best-first" and self._branching.name == "half"
-        wanted = settings.subtrees and default and self._tree.name == "binary"
-        objective = problem.objective
-        if not wanted or objective is None or objective.is_quadratic or not problem.units.free_columns:
-            return None
-        return Subsearcher(cast(Relaxation, self._bound), options) if Subsearcher.serves(self._bound) else None
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
@@ -252,31 +222,18 @@ class Search:
 
     def _choices(self) -> dict[str, Any]:
         """What ``auto`` came to."""
+        methods, expander = self._methods, self._expander
         return {
-            "bound": self._solver.name,
-            "branching": self._branching.name,
+            "bound": methods.bound.name,
+            "branching": methods.branching.name,
             "threads": self.settings.threads or available_threads(),
-            "batch": self.settings.batch or self._tree.batch,
-            "method": self._method(),
+            "batch": self.settings.batch or methods.tree.batch,
+            "method": methods.words(
+                self._bound,
+                walks=expander is not None and expander.walker is not None,
+                searches=expander is not None and expander.subsearcher is not None,
+            ),
         }
-
-    def _method(self) -> str:
-        """What the search is made of, in words."""
-        curvature = getattr(self._bound, "curvature", None)
-        words = {
-            "apg": "perspective bound with the curvature of the ridge"
-            if curvature is None
-            else "perspective bound with the curvature of all columns",
-            "grouped": "perspective bound over groups"
-            + (", with the curvature of all columns" if curvature is not None else ""),
-            "fit": "least-squares fit on the columns left",
-            "eigenvalue": "eigenvalues of what the columns put in leave",
-        }.get(self._solver.name, f"bound {self._solver.name}")
-        if self._expander is not None and self._expander.walker is not None:
-            words += "; subtrees walked in closed form where that is quicker"
-        if self._expander is not None and self._expander.subsearcher is not None:
-            words += "; subtrees searched inside the kernel"
-        return words
 
 
 def solve(

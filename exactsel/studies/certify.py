@@ -21,7 +21,7 @@ from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import Tolerance, relative_gap, resolution
+from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.result import Claim, Readable, Result, claim_of
 from exactsel.solving.solver import solve
 from exactsel.start.models import given_support
@@ -29,7 +29,7 @@ from exactsel.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Certified(Readable):
+class Certified(Readable, Gap):
     """A candidate model, and how far from optimal it is proven to be.
 
     The candidate's objective lies at least ``excess`` and at most ``gap`` above the optimum. ``result`` is the search
@@ -53,15 +53,9 @@ class Certified(Readable):
         """No model with at most k columns has a smaller objective."""
         return self.result.lower
 
-    @property
-    def gap(self) -> float:
-        """value - lower: the candidate is no further than this from optimal."""
-        return self.value - self.lower
-
-    @property
-    def rel_gap(self) -> float:
-        """gap / max(1e-12 null_objective, |value|), with the objective of the empty model."""
-        return relative_gap(self.gap, self.value, self.result.null_objective)
+    def measured(self) -> tuple[float, float, float]:
+        """``value``, ``lower`` and the null objective, from which ``gap`` and ``rel_gap`` follow."""
+        return self.value, self.lower, self.result.null_objective
 
     @property
     def excess(self) -> float:
@@ -76,7 +70,7 @@ class Certified(Readable):
     @property
     def reached(self) -> bool:
         """Whether the candidate is proven to be within the tolerance asked for."""
-        return self.claim in (Claim.OPTIMAL, Claim.WITHIN_EPS)
+        return self.claim.reached
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line; coefficients are for the data as they were given."""
@@ -153,7 +147,7 @@ def certify(
     target = options.pop("proof", None)
     with _proofs(target) as (first, second):
         result = solve(problem, start=columns, proof=first, **options)
-        tolerance = Tolerance(result.settings["eps"], result.settings["rel_eps"], problem.null_objective)
+        tolerance = result.tolerance
         left = tolerance.absolute(value) - (value - result.upper)
         if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
             result = _search_on(problem, result, left, {**options, "proof": second})

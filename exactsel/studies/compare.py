@@ -15,7 +15,7 @@ from exactsel.plain import Json, finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import relative_gap
+from exactsel.search.tolerance import Gap
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
@@ -31,15 +31,15 @@ INTERRUPTED = "the comparison was interrupted"
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Gap):
     """One method's answer, beside what the exact search has proven."""
 
     method: str
     value: float
     """No smaller than the objective of the exact refit on its support."""
     support: tuple[int, ...]
-    gap: float
-    """value - lower: no more than this above the optimum."""
+    lower: float
+    """What no model is below, as the exact search has proven."""
     excess: float
     """value - the best objective known: at least this above the optimum."""
     shared: int
@@ -50,10 +50,9 @@ class Row:
     null: float = 0.0
     """Objective of the empty model."""
 
-    @property
-    def rel_gap(self) -> float:
-        """gap / max(1e-12 null, |value|), with the objective of the empty model."""
-        return relative_gap(self.gap, self.value, self.null)
+    def measured(self) -> tuple[float, float, float]:
+        """``value``, ``lower`` and ``null``, from which ``gap`` and ``rel_gap`` follow."""
+        return self.value, self.lower, self.null
 
 
 @dataclass(frozen=True)
@@ -136,17 +135,17 @@ def compare(
         # The best answer is a fair start: it takes nothing from the methods, and the bounds refer to one incumbent.
         start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
         result = Search(problem, settings, start=start, signals=signals).run()
-        own = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
+        unaided = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     statement = statement_of(problem)
     rows = [
         Row(
-            heuristic.name, value, fit.support, value - result.lower, value - result.upper,
+            heuristic.name, value, fit.support, result.lower, value - result.upper,
             len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal, problem.null_objective,
         )
         for heuristic, proposal, seconds, fit in answers
         for value in [statement.upper(fit)]
     ]  # fmt: skip
-    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), own)
+    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), unaided)
 
 
 def _answers(

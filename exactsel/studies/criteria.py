@@ -51,9 +51,9 @@ class Compared(Json):
         rows = [(self.row(result), result) for result in self.path.results]
         chosen = {}
         for name in NAMES:
-            known = [(row[name], i) for i, (row, _) in enumerate(rows) if row[name] is not None]
-            if known:
-                chosen[name] = rows[min(known)[1]][1]
+            values = [(row[name], i) for i, (row, _) in enumerate(rows) if row[name] is not None]
+            if values:
+                chosen[name] = rows[min(values)[1]][1]
         return chosen
 
     def as_dict(self) -> dict[str, Any]:

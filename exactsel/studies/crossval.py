@@ -15,7 +15,7 @@ from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
-from exactsel.studies.path import solve_path
+from exactsel.studies.path import SolutionPath, solve_path
 from exactsel.types import FloatArray, IntArray
 
 
@@ -111,28 +111,32 @@ def cross_validate(
     """
     whole = Problem.prepared(A, y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
-    known = None if weights is None else checked_weights(weights, len(y), whole.loss.name)
+    counted = None if weights is None else checked_weights(weights, len(y), whole.loss.name)
     errors, proven = [], True
     for train, held_out in folds:
         problem = Problem.prepared(
             A[train], y[train], sizes[-1], loss=whole.loss, lam=ridges[0], intercept=intercept, scale=scale,
-            weights=None if known is None else known[train], must_have=must_have, must_not=must_not,
+            weights=None if counted is None else counted[train], must_have=must_have, must_not=must_not,
             hierarchy=hierarchy, hierarchy_kind=hierarchy_kind,
         )  # fmt: skip
         path = solve_path(problem, sizes, ridges, **options)
         if path.interrupted:
             raise KeyboardInterrupt
         proven &= path.reached
-        counts = np.ones(len(held_out)) if known is None else known[held_out]
-        if not counts.any():
-            raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
-        models = [result.model for result in path.results]
-        fitted = [model.predict(A[held_out]) for model in models if model is not None]
-        values = [_mean_loss(whole.loss, predicted, y[held_out], counts) for predicted in fitted]
+        counts = np.ones(len(held_out)) if counted is None else counted[held_out]
+        values = _held_out_losses(path, whole.loss, A[held_out], y[held_out], counts)
         errors.append(np.reshape(values, (len(ridges), len(sizes))))
     if not errors:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return ValidationErrors(sizes, ridges, np.array(errors), proven)
+
+
+def _held_out_losses(path: SolutionPath, loss: Loss, A: FloatArray, y: FloatArray, counts: FloatArray) -> list[float]:
+    """The mean loss of each model of the path over rows that were held out."""
+    if not counts.any():
+        raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
+    models = [result.model for result in path.results]
+    return [_mean_loss(loss, model.predict(A), y, counts) for model in models if model is not None]
 
 
 def _mean_loss(loss: Loss, fitted: FloatArray, y: FloatArray, counts: FloatArray) -> float:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from exactsel import registry
-from exactsel.bounds.base import BoundOptions
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
 from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.solving.solver import solve
+from exactsel.solving.choose import company_of
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
 from exactsel.types import FloatArray
 
 
@@ -76,14 +76,13 @@ def _target_facts(problem: Problem) -> dict[str, Any]:
 
 def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
     """How hard the problem looks: the gap that starting models and the root's bound leave, and what bounds it."""
-    result = solve(problem, node_limit=1, time_limit=seconds, subtrees=False, signals=())
-    bound = result.settings["bound"]
-    prepared = registry.load("bounds", bound)().prepare(problem, BoundOptions(seconds=seconds))
-    curvature = getattr(prepared, "curvature", None)
-    ridge = None if problem.objective is None or bound == "fit" else problem.objective.lam
+    search = Search(problem, Settings(node_limit=1, time_limit=seconds, subtrees=False), signals=())
+    result = search.run()
+    name, curvature = result.settings["bound"], None if search.bound is None else search.bound.curvature
+    ridge = result.problem["lam"] if company_of(name).ridge else None
     return {
         "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_rel_gap": finite(result.rel_gap),
-        "root_found_by": result.source, "bound": bound,
+        "root_found_by": result.source, "bound": name,
         "curvature_median": ridge if curvature is None else float(np.median(curvature)),
         "root_seconds": result.time,
     }  # fmt: skip

@@ -26,7 +26,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import Tolerance, resolution
+from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Result, claim_of
 from exactsel.solving.settings import Settings
@@ -100,16 +100,16 @@ def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> H
         if options:
             raise InputError(f"options are given besides an object; make the '{method.name}' object with them instead.")
         return method
-    kind, given = registry.load("heuristics", method), dict(options or {})
-    known = option_names(method)
-    foreign = next((name for name in given if name not in known), None)
+    kind, values = registry.load("heuristics", method), dict(options or {})
+    allowed = option_names(method)
+    foreign = next((name for name in values if name not in allowed), None)
     if foreign is not None:
-        has = ", ".join(known) or "none"
-        raise InputError(f"the method '{method}' has no option '{foreign}'; its options are: {has}.")
-    for name, value in given.items():
-        given[name] = _checked_option(method, name, value, get_type_hints(kind).get(name, Any))
-    made: Heuristic = kind(**given)
-    return made
+        listed = ", ".join(allowed) or "none"
+        raise InputError(f"the method '{method}' has no option '{foreign}'; its options are: {listed}.")
+    for name, value in values.items():
+        values[name] = _checked_option(method, name, value, get_type_hints(kind).get(name, Any))
+    heuristic: Heuristic = kind(**values)
+    return heuristic
 
 
 def _checked_option(method: str, name: str, value: Any, hint: Any) -> Any:
@@ -189,10 +189,10 @@ def run(
     settings = Settings(
         eps=eps, rel_eps=rel_eps, threads=threads, seed=seed, time_limit=time_limit, heuristics=(), node_limit=1
     )
-    given = None if start is None else given_support(start, problem)
+    start_support = None if start is None else given_support(start, problem)
     began, began_clock = time.perf_counter(), clock.now()
     with Watch(time_limit, signals) as watch, dispensable():
-        proposal = heuristic.run(problem, Context(seed, given, lambda: watch.stopped))
+        proposal = heuristic.run(problem, Context(seed, start_support, lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
@@ -201,10 +201,10 @@ def run(
     return _as_method_result(problem, fit, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
 
 
-def _options_of(heuristic: Heuristic, given: Mapping[str, Any]) -> dict[str, Any]:
+def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options a heuristic runs with, those left at their defaults included, as plain data."""
     if not dataclasses.is_dataclass(heuristic):
-        return dict(given)
+        return dict(options)
     values = {entry.name: getattr(heuristic, entry.name) for entry in dataclasses.fields(heuristic)}
     return {name: _plain(value) for name, value in values.items()}
 
@@ -243,7 +243,6 @@ def _as_method_result(
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
-    tolerance = Tolerance(bound.settings["eps"], bound.settings["rel_eps"], bound.null_objective)
     upper = statement_of(problem).upper(fit)
     return MethodResult(
         **{
@@ -252,7 +251,7 @@ def _as_method_result(
             "support": fit.support,
             "coef": fit.coef,
             "model": Model.of(problem, fit.coef),
-            "claim": claim_of(upper, min(bound.lower, upper), tolerance),
+            "claim": claim_of(upper, min(bound.lower, upper), bound.tolerance),
             "lower": min(bound.lower, upper),
             "source": heuristic.name,
             "times": {**bound.times, "method": seconds, "total": total},

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from exactsel import clock
 from exactsel._jit import available_threads
+from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, scope_of
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import demands_text
+from exactsel.problem.model import demands_text, listed
 from exactsel.proofs.statement import statement_of
 from exactsel.search.branching import Branching
 from exactsel.search.regions import NodeBounds
@@ -40,6 +40,9 @@ BATCH = 64
 MARGIN = 1e-9
 """Times |threshold|, or a thousandth of the empty model's objective: regions are closed this much above the threshold,
 so that rounding hides no model."""
+
+NUMBER_FIRST = "{number} {name}"
+"""How a column is called in the list."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class NearOptimal(Readable):
         return {key: value for key, value in self.as_dict().items() if key != "optimum"}
 
     def __str__(self) -> str:
-        k, noun = self.result.problem["k"], f"{self.result.noun}s"
+        k, noun, names = self.result.problem["k"], f"{self.result.noun}s", self.feature_names
         if self.complete:
             what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
         else:
@@ -132,13 +135,9 @@ class NearOptimal(Readable):
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
             lines.append(f"unique       {unique}")
-            lines.append(f"in every one {self._named(self.in_every or ())}")
-        lines += [f"{model.value:.12g}   {self._named(model.support)}" for model in self.models]
+            lines.append(f"in every one {listed(self.in_every or (), names, NUMBER_FIRST)}")
+        lines += [f"{model.value:.12g}   {listed(model.support, names, NUMBER_FIRST)}" for model in self.models]
         return "\n".join(lines)
-
-    def _named(self, columns: Iterable[int]) -> str:
-        names = self.feature_names
-        return ", ".join(str(j) if names is None else f"{j} {names[j]}" for j in columns) or "none"
 
 
 def near_optimal(
@@ -196,11 +195,12 @@ def list_near(
     **options: Any,
 ) -> NearOptimal:
     """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
-    with Watch(time_limit, signals) as watch, threadpool_limits(1, "blas"):
+    with Watch(time_limit, signals) as watch, one_thread():
         watch.keep_result()
-        solver, branching = methods_for(problem, Settings(**options))
-        bound = solver.prepare(problem, BoundOptions(options.get("threads") or available_threads(), stop=watch.flag))
-        listing = _Listing(problem, bound, branching, result.upper, tau, cap, result.scope)
+        methods = methods_for(problem, Settings(**options))
+        threads = options.get("threads") or available_threads()
+        bound = methods.bound.prepare(problem, BoundOptions(threads, stop=watch.flag))
+        listing = _Listing(problem, bound, methods.branching, result.upper, tau, cap, result.scope)
         try:
             with dispensable():
                 termination = listing.run(watch)
@@ -284,9 +284,9 @@ class _Listing:
     def _drop(self) -> None:
         """Leave out what a better model has put beyond the threshold since it was found, if a bound says so too."""
         kept = self.within()
-        known = {model.support for model in kept}
+        kept_supports = {model.support for model in kept}
         states = np.full((len(self.found) - len(kept), self.problem.d), OUT, dtype=np.int8)
-        for state, model in zip(states, (m for m in self.found if m.support not in known), strict=True):
+        for state, model in zip(states, (m for m in self.found if m.support not in kept_supports), strict=True):
             state[list(model.support)] = IN
         self.found = kept
         self._exclude(list(states))

@@ -12,15 +12,11 @@ from exactsel.plain import Json
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.solving.choose import FAMILIES
 from exactsel.solving.result import Result, Termination
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import solve
 from exactsel.studies.near import NearOptimal, check_near, list_near
-
-QUICK_HEURISTICS = {
-    "regression": ("forward", "swap"), "css": ("greedy-css", "iterative-css"), "grouped": ("forward", "swap"),
-}  # fmt: skip
-"""After the first problem there is a model to start from, and local search improves it."""
 
 
 @dataclass(frozen=True)
@@ -112,34 +108,39 @@ def solve_path(
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     if near is not None:
         check_near(near, cap)
+    path = SolutionPath((), None if near is None else (), near)
+    before: dict[int, tuple[int, ...]] = {}
+    smaller: tuple[int, ...] = ()
+    for changes in _steps(problem, ks, lams):
+        k = changes["k"]
+        start = before.get(k, smaller)
+        # After the first problem there is a model to start from, and local search improves it.
+        arguments = {"heuristics": FAMILIES[problem.family].improving, **options} if path.results else options
+        # From the last one, which knows all that has been worked out from the data.
+        problem = problem.replace(**changes)
+        result = solve(problem, start=start, signals=signals, **arguments)
+        path = replace(path, results=(*path.results, result))
+        if near is not None and not path.interrupted:
+            listing = _listing(problem, result, near, cap, signals, options)
+            path = replace(path, near=(*(path.near or ()), listing))
+        before[k] = smaller = result.support
+        if path.interrupted:
+            break
+    return path
+
+
+def _steps(
+    problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None
+) -> list[dict[str, Any]]:
+    """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
     smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
     sizes = sorted({min(k, problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
-    weights: list[float | None] = [None]
-    if lams is not None:
-        if problem.objective is None:
-            raise InputError("column subset selection has no lam; leave lams out.")
-        weights = [*sorted({*lams}, reverse=True)] or [None]
-    made = SolutionPath((), None if near is None else (), near)
-    before: dict[int, tuple[int, ...]] = {}
-    for lam in weights:
-        smaller: tuple[int, ...] = ()
-        for k in sizes:
-            changes: dict[str, Any] = {"k": k} if lam is None else {"k": k, "lam": lam}
-            start = before.get(k, smaller)
-            arguments = {"heuristics": QUICK_HEURISTICS[problem.family], **options} if made.results else options
-            # From the last one, which knows all that has been worked out from the data.
-            problem = problem.replace(**changes)
-            result = solve(problem, start=start, signals=signals, **arguments)
-            made = replace(made, results=(*made.results, result))
-            if near is not None and not made.interrupted:
-                listing = _listing(problem, result, near, cap, signals, options)
-                made = replace(made, near=(*(made.near or ()), listing))
-            before[k] = smaller = result.support
-            if made.interrupted:
-                return made
-    return made
+    weights = [] if lams is None else sorted({*lams}, reverse=True)
+    if lams is not None and problem.objective is None:
+        raise InputError("column subset selection has no lam; leave lams out.")
+    return [{"k": k, "lam": lam} for lam in weights for k in sizes] if weights else [{"k": k} for k in sizes]
 
 
 def _listing(

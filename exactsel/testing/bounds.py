@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions, Tightened, never_stop
+from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, RELAXED, SOLVED, UNFINISHED
 from exactsel.problem.interface import SubsetProblem
@@ -34,9 +35,9 @@ def check_bound(bound: Any, *, nodes: int = 12, seed: int = 0) -> None:
     seed : int
         Seed of the nodes.
     """
-    solver = loaded("bounds", bound)
+    solver = bound_solver(loaded("bounds", bound))
     served = 0
-    for label, problem in small_problems(getattr(solver, "family", "regression")):
+    for label, problem in small_problems(solver.family):
         where = f"{solver.name} on {label}"
         try:
             prepared = solver.prepare(problem, BoundOptions())

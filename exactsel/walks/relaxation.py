@@ -14,17 +14,9 @@ from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.forms import GramData
+from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import (
-    BOUNDED,
-    BRANCHED,
-    CLOSED,
-    DONE,
-    SearchLimits,
-    Subsearch,
-    empty_subsearch,
-    search_below,
-)
+from exactsel.kernels.subsearch import BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch, search_below
 from exactsel.types import FloatArray, IntArray, StateArray
 
 THOROUGH = 0.1
@@ -137,11 +129,6 @@ class Subsearcher:
         entries = problem.d if isinstance(self._form.perspective.data, GramData) else problem.n
         self.iteration_cost = float(entries * problem.d)
         """Multiplications of one iteration on all columns, roughly."""
-
-    @staticmethod
-    def serves(bound: object) -> bool:
-        """Whether a prepared bound has a kernel that can search by itself."""
-        return hasattr(bound, "kernel_form")
 
     def explore(
         self, states: StateArray, warm: Sequence[ModelPoint | None], inherited: FloatArray, upper: float,

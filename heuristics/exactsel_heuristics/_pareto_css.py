@@ -5,7 +5,7 @@ With G = A'A, M = G G, S the support and K = G_SS^{-1}, f(S) = ||A - S S⁺ A||_
 * putting in j: w = K G_Sj, s = G_jj - G_jS w, and f falls by (M_jj - 2 w'M_Sj + w'M_SS w) / s;
 * leaving out i: with k_i the column of K, f rises by k_i'M_SS k_i / K_ii.
 
-The lemmas of the paper (:mod:`exactsel_heuristics._lemmas`) say the same in terms of the data, at O(n d) a flip.
+The lemmas of the paper (``tests/fixtures/pocss_lemmas.py``) say the same in terms of the data, at O(n d) a flip.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class ParetoColumnSelection:
     the paper's experiments, selections of 2k columns and more are left out.
 
     A flip costs O(m^2) from the Gram matrix, m < 2k being the size of the selection, where the update of the
-    pseudo-inverse in the paper (Lemmas 1 to 4, :mod:`exactsel_heuristics._lemmas`) costs O(n d).
+    pseudo-inverse in the paper (Lemmas 1 to 4) costs O(n d).
 
     Parameters
     ----------

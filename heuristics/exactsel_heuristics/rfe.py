@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import qr_delete, solve_triangular
-from threadpoolctl import threadpool_limits
 
 from exactsel._jit import loss_session
+from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError
 from exactsel.kernels.refit import newton_refit
 from exactsel.types import FloatArray, IntArray
@@ -78,7 +78,7 @@ class RecursiveFeatureElimination:
         problem = regression(problem, self.name)
         if problem.k == 0 or context.should_stop():
             return Proposal.of((), 0)
-        with threadpool_limits(1, "blas"):  # many small systems, on which threads of BLAS only get in each other's way
+        with one_thread():  # many small systems, on which threads of BLAS only get in each other's way
             return self._eliminate(problem, context)
 
     def _eliminate(self, problem: Problem, context: Context) -> Proposal:

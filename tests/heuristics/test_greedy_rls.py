@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from leave_one_out import hat_matrix, leave_one_out, random_data
 
+from benchmarks.greedy_rls import reference
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel_heuristics import _greedy_rls_reference as reference
 from exactsel_heuristics import _greedy_rls_selection as module
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
 from exactsel_heuristics.base import Context, Heuristic

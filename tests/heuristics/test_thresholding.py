@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from instances_for_heuristics import each_loss, make_problem
+from loss_sums import loss_conjugate
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.kernels.loss import loss_conjugate
 from exactsel.kernels.rows import loss_gradient
 from exactsel.problem.regression import Problem
 from exactsel_heuristics import (

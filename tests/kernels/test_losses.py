@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loss_sums import loss_conjugate, loss_prox
 
 from exactsel.errors import InputError
-from exactsel.kernels.loss import loss_conjugate, loss_prox
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
 from exactsel.losses import Huber, Logistic, Loss, Quadratic
 

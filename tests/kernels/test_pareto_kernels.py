@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_heuristics import make_problem
+from pocss_lemmas import delete_column, insert_column
 
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel_heuristics import _pareto_css, _pareto_loss, _pareto_quadratic
 from exactsel_heuristics._inverse_updates import border_inverse, drop_from_inverse, invert
-from exactsel_heuristics._lemmas import delete_column, insert_column
 from exactsel_heuristics._pareto_archive import keep_undominated
 from exactsel_heuristics._pareto_layout import ADDS, COUNTS, DROPS, FIRST, SIZE, new_members, new_scratch
 from exactsel_heuristics._pareto_loss import empty_rows, loss_objective

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from leave_one_out import leave_one_out, random_data
 
-from exactsel_heuristics import _greedy_rls_reference as reference
+from benchmarks.greedy_rls import reference
 from exactsel_heuristics.greedy_rls import select_path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
 from exactsel.plain import finite
-from exactsel.problem.model import Model
+from exactsel.problem.model import Model, label, listed
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
@@ -383,3 +383,13 @@ class TestPictures:
         ):
             draw_tree(graph, "png")
         assert tree_as_dot(graph)
+
+
+def test_how_a_column_is_called():
+    assert label(1, ("age", "bmi")) == "bmi (1)"
+    assert label(1, None) == "1"
+    assert label(1, None, "{name}", "x{number}") == "x1"
+    assert label(0, ("{number}",), "{name}") == "{number}"
+    assert listed((0, 1), ("age", "bmi")) == "age, bmi"
+    assert listed((0, 1), None, between=",") == "0,1"
+    assert listed((), ("age",)) == "none"

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from exactsel import InputError
-from exactsel.solving.settings import Settings
+from exactsel.cli.solve import command
+from exactsel.solving.settings import Settings, option_of, settings_of
 
 
 class TestSettings:
@@ -49,3 +50,22 @@ class TestSettings:
     def test_heuristics_are_a_list(self):
         with pytest.raises(InputError, match=r"^heuristics is 5, but a list of names or objects was expected"):
             Settings(heuristics=5)
+
+
+class TestSaidOnce:
+    def test_every_setting_is_an_option(self):
+        options = {name: p for p in command.params for name in [p.name] if p.param_type_name == "option"}
+        for name, setting in settings_of().items():
+            assert option_of(name) in options[name].opts
+            assert options[name].help == setting.text
+
+    def test_defaults_are_those_of_the_settings(self):
+        context = command.make_context("solve", ["instance.npz"])
+        usual = Settings()
+        for name in settings_of():
+            assert context.params[name] == (None if name == "heuristics" else getattr(usual, name))
+
+    def test_the_documentation_names_every_setting(self):
+        for name, setting in settings_of().items():
+            assert f"    {name} : " in Settings.__doc__
+            assert setting.text in Settings.__doc__

@@ -15,6 +15,7 @@ from exactsel.report.comparison_page import comparison_page
 from exactsel.report.player import player_page
 from exactsel.search.events import Discarded, Divided, Fixed
 from exactsel.studies.compare import compare
+from exactsel.studies.greedy import greedy_steps
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SMALL = ["greedy-trap", "twins", "outlier", "labels", "exponential-decay", "cancelling-pair", "three-parts"]
@@ -166,3 +167,25 @@ class TestComparisonPage:
         assert "0 of 2 approximate methods" in page.shown
         assert "--heuristic forward,omp" in page.shown
         assert "forward" in capsys.readouterr().out
+
+
+class TestGreedy:
+    def test_each_step_adds_a_column(self):
+        problem = load(INSTANCES / "outlier.npz").replace(k=4)
+        steps = greedy_steps(problem)
+        assert [len(step.columns) for step in steps] == [1, 2, 3, 4]
+        for step in steps:
+            assert step.columns[-1:] == step.added
+            assert step.value == problem.fit(step.columns).value
+            assert step.best is None or step.best_value <= step.value
+
+    def test_what_must_be_in_comes_first(self):
+        steps = greedy_steps(load(INSTANCES / "outlier.npz").replace(k=3, must_have=(2, 3)))
+        assert [(step.columns[:2], len(step.columns)) for step in steps] == [((2, 3), 2), ((2, 3), 3)]
+        assert steps[0].added == (2, 3)
+
+    def test_no_column(self):
+        problem = load(INSTANCES / "outlier.npz").replace(k=0)
+        (step,) = greedy_steps(problem)
+        assert (step.columns, step.best, step.value) == ((), (), problem.fit([]).value)
+        assert "Here greedy finds a model as good" in player_page(problem, recorded(problem))

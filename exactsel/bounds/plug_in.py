@@ -1,0 +1,43 @@
+"""Bounds from elsewhere: what they leave out of the protocol is answered with its defaults, here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
+from exactsel.types import FloatArray, StateArray
+
+
+def bound_solver(solver: Any) -> BoundSolver:
+    """A bound solver with all members of the protocol; of a class derived from it, the object itself."""
+    return solver if BoundSolver in type(solver).__mro__ else _SolverFromElsewhere(solver)
+
+
+class _SolverFromElsewhere(BoundSolver):
+    def __init__(self, solver: Any) -> None:
+        self._solver = solver
+        self.name = solver.name
+        self.family = getattr(solver, "family", BoundSolver.family)
+        self.adjusted_rows = getattr(solver, "adjusted_rows", BoundSolver.adjusted_rows)
+
+    def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
+        prepared = self._solver.prepare(problem, options)
+        return prepared if PreparedBound in type(prepared).__mro__ else _PreparedElsewhere(prepared)
+
+
+class _PreparedElsewhere(PreparedBound):
+    def __init__(self, prepared: Any) -> None:
+        self._prepared = prepared
+        self.curvature = getattr(prepared, "curvature", None)
+
+    @property
+    def scope(self) -> str:
+        """What the bounds met so far are restricted to, so asked anew each time."""
+        return str(getattr(self._prepared, "scope", ""))
+
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
+        tightened: Tightened = self._prepared.tighten(states, warm, cutoff, upper, known)
+        return tightened

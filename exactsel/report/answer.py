@@ -1,0 +1,199 @@
+"""What a solve has found and proven, as sections of a page: the answer, the model, and the way there."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from exactsel.observers.history import History, Incumbent
+from exactsel.problem.model import demands_text
+from exactsel.report.model import FORCED
+from exactsel.report.page import Cell, Raw, figure, paragraph, section, table, tiles
+from exactsel.report.svg import Series, bar, line_chart
+from exactsel.solving.result import Claim, Result, Termination
+
+REASONS = {
+    "bound": "its own bound reached the best objective found",
+    "inherited": "the bound its parent's dual vector gives it reached the best objective found",
+    "solved": "it held one convex problem, and that was solved",
+    "contained": "all its models are in a sibling",
+    "incumbent": "a better model found later overtook its bound",
+}
+
+
+def headline(result: Result) -> str:
+    """The answer in one line."""
+    chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
+    match result.claim:
+        case Claim.OPTIMAL:
+            return f"{chosen}, proven optimal"
+        case Claim.WITHIN_EPS:
+            return f"{chosen}, proven within the tolerance"
+        case Claim.BOUNDED:
+            return (
+                f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s, and how good it must be"
+            )
+        case _:
+            return f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s; nothing is proven yet"
+
+
+def answer_text(result: Result) -> str:
+    """What is proven, in words."""
+    d, k, noun = result.problem["d"], result.problem["k"], result.noun
+    inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
+    count = _supports(d - len(inside) - len(outside), k - len(inside))
+    demanded = " that the demands allow" if inside or outside else ""
+    scope = f" This holds for {result.scope}." if result.scope else ""
+    share = f"{100 * result.rel_gap:.2g} %"
+    match result.claim:
+        case Claim.OPTIMAL:
+            text = (
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
+                f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
+            )
+        case Claim.WITHIN_EPS:
+            text = (
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
+                f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
+            )
+        case Claim.BOUNDED:
+            text = (
+                f"No model{demanded} with at most {k} of the {d} {noun}s has an objective below {result.lower:.8g}. "
+                f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
+            )
+        case _:
+            text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
+    return text + scope
+
+
+def answer_section(result: Result) -> str:
+    """The answer, what is proven of it, and its key figures."""
+    style = "lead good" if result.reached else "lead warn"
+    facts = [
+        ("objective (upper)", f"{result.upper:.9g}"),
+        ("proven lower bound", f"{result.lower:.9g}"),
+        ("gap, relative to |upper|", f"{result.rel_gap:.2g}"),
+        ("found by", result.source),
+        ("nodes", f"{result.nodes:,}"),
+        ("seconds", f"{result.time:.2f}"),
+    ]
+    return "\n".join(
+        [
+            f"<h1>{escape(headline(result))}</h1>",
+            paragraph(answer_text(result), style),
+            paragraph(
+                f"The search stopped because {Termination(result.termination).sentence} ({result.termination.value}). "
+                f"What is proven: {result.claim.value}.",
+                "quiet",
+            ),
+            tiles(facts),
+        ]
+    )
+
+
+def model_section(result: Result) -> str:
+    """The chosen columns and their coefficients."""
+    names, model = result.column_names, result.model
+    if not result.shown:
+        return section("The model", paragraph("It uses no column."))
+    if model is None:
+        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
+        return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
+    scaled = result.preparation is not None and result.preparation.scaled
+    compared = result.coef if scaled else model.coef
+    largest = max(abs(float(compared[j])) for j in result.shown)
+    body: list[list[Cell]] = []
+    for j in result.shown:
+        value = float(model.coef[j])
+        drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.columns else FORCED
+        body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
+    if model.intercept is not None:
+        body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
+    shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
+    notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
+    if result.preparation is not None:
+        done = demands_text({**result.problem, "must_have": (), "must_not": ()})
+        said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
+        notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
+    return section("The model", _groups(result), shown, *notes)
+
+
+def _groups(result: Result) -> str:
+    """The chosen groups with their columns; nothing where columns are chosen one by one."""
+    if not result.problem.get("groups"):
+        return ""
+    names, groups, columns = result.problem["feature_names"], result.problem["groups"], result.column_names
+    rows: list[list[Cell]] = [
+        [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
+    ]
+    return table("The chosen groups, counted from 0", ["group", "name", "its columns"], rows, words=3)
+
+
+def progress_section(result: Result, history: History) -> str:
+    """Both bounds over time, and who found the models."""
+    if not history.moments:
+        return ""
+    upper = [(m.seconds, m.upper) for m in history.moments]
+    lower = [(m.seconds, m.lower) for m in history.moments]
+    last = history.moments[-1]
+    chart = line_chart(
+        [Series("best model found", "upper", upper, dots=len(upper) <= 60), Series("lower bound", "lower", lower)],
+        title="Bound and best model over time",
+        description=(
+            f"The best objective ends at {last.upper:.6g} and the lower bound at {last.lower:.6g} after "
+            f"{last.seconds:.2f} seconds"
+        ),
+        x_label="seconds",
+        y_label="objective",
+    )
+    rows: list[list[Cell]] = [
+        [f"{i.seconds:.2f}", i.nodes, f"{i.value:.9g}", i.source, _change(before, i)]
+        for before, i in zip([None, *history.incumbents], history.incumbents, strict=False)
+    ]
+    found = table(
+        "Where the models came from",
+        ["seconds", "nodes", "objective", "found by", f"{result.noun}s in (+) and out (−)"],
+        rows,
+        best=[len(rows) - 1],
+    )
+    caption = "The search ends when the two lines meet. Between them lies the optimum at every moment."
+    return section("Bound and best model over time", figure(chart, caption), found)
+
+
+def _change(before: Incumbent | None, now: Incumbent) -> str:
+    old = set(before.support) if before is not None else set()
+    signs = [f"+{j}" for j in now.support if j not in old] + [f"−{j}" for j in sorted(old - {*now.support})]
+    return " ".join(signs) or "none"
+
+
+def discarded_section(result: Result, history: History) -> str:
+    """What became of the regions of the search space."""
+    noun = result.noun
+    rows: list[list[Cell]] = [
+        ["regions discarded: " + reason, REASONS.get(reason, reason), count]
+        for reason, count in sorted(history.closed.items())
+    ]
+    counted = [
+        (f"{noun}s put in for good", f"leaving the {noun} out was shown to be too costly", history.put_in),
+        (f"{noun}s left out for good", f"putting the {noun} in was shown not to pay", history.left_out),
+        ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
+        ("subtrees walked whole", f"by the closed-form kernel, {history.decisions:,} decisions", history.walks),
+        ("searches below a node", f"inside the kernel, {history.searched_nodes:,} nodes", history.searches),
+    ]
+    rows += [[name, why, count] for name, why, count in counted if count]
+    if result.open_nodes:
+        rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])
+    if not rows:
+        return ""
+    intro = paragraph(
+        f"A region is a set of models: some {noun}s are in, some are out, the rest is undecided. It is discarded when "
+        "a lower bound shows that no model in it is better than the best one found, up to the tolerance."
+    )
+    return section(
+        "What was discarded, and why", intro, table("Counts over the search", ["what", "why", "count"], rows)
+    )
+
+
+def _supports(d: int, k: int) -> str:
+    count = math.comb(d, k)
+    return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}" if d < 5000 else "very many"

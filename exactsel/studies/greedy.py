@@ -1,0 +1,61 @@
+"""What greedy selection takes, column after column, beside the best model of each size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+from exactsel.problem.interface import SubsetProblem
+from exactsel.studies.exchange import demands
+
+MOST_SUPPORTS = 3000
+"""The best model of every size is found by trying all supports, where there are no more than this."""
+
+
+@dataclass(frozen=True)
+class GreedyStep:
+    """One model on greedy's path."""
+
+    columns: tuple[int, ...]
+    """In the order taken."""
+    added: tuple[int, ...]
+    """What is new: the last of the columns, or all that must be in."""
+    value: float
+    best: tuple[int, ...] | None
+    """The best model of this size; None where there are too many to try ..."""
+    best_value: float | None
+    """... and its objective."""
+
+
+def greedy_steps(problem: SubsetProblem) -> list[GreedyStep]:
+    """Greedy's models from the columns that must be in to k columns; one of no column where k is 0."""
+    path, forced = _path(problem), len(demands(problem)[0])
+    steps = []
+    for size in range(max(1, forced) if path else 0, len(path) + 1):
+        columns, best = tuple(path[:size]), _best_of_size(problem, size)
+        added = columns if size == forced else columns[-1:]
+        best_value = None if best is None else problem.fit(best).value
+        steps.append(GreedyStep(columns, added, problem.fit(columns).value, best, best_value))
+    return steps
+
+
+def _path(problem: SubsetProblem) -> list[int]:
+    """Forward selection from the columns that must be in: always the column that lowers the objective most."""
+    must_have, must_not = demands(problem)
+    path = list(must_have)
+    while len(path) < problem.k:
+        others = [j for j in range(problem.d) if j not in path and j not in must_not]
+        if not others:
+            break
+        path.append(min(others, key=lambda j: problem.fit([*path, j]).value))
+    return path
+
+
+def _best_of_size(problem: SubsetProblem, size: int) -> tuple[int, ...] | None:
+    must_have, must_not = demands(problem)
+    free = [j for j in range(problem.d) if j not in must_have and j not in must_not]
+    if math.comb(len(free), size - len(must_have)) > MOST_SUPPORTS:
+        return None
+    supports = [(*must_have, *more) for more in combinations(free, size - len(must_have))]
+    return min(supports, key=lambda support: problem.fit(support).value)

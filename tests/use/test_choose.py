@@ -1,0 +1,78 @@
+"""What suits which problem: the table, and plug-ins that leave out what the protocol has a default for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, registry, solve
+from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.plug_in import bound_solver
+from exactsel.solving.choose import BOUNDS, FAMILIES, methods_for
+from exactsel.solving.settings import Settings
+
+RNG = np.random.default_rng(7)
+A, Y = RNG.standard_normal((30, 6)), RNG.standard_normal(30)
+COLUMNS = Problem(A, Y, 2, lam=1.0)
+PROBLEMS = {
+    "regression": COLUMNS,
+    "grouped": GroupedProblem(COLUMNS.replace(k=0), [0, 0, 1, 1, 2, 2]).replace(k=2),
+    "css": ColumnSubsetProblem(A, 2),
+}
+
+
+class Elsewhere:
+    """A bound whose author knows nothing of our base classes."""
+
+    name = "elsewhere"
+
+    def prepare(self, problem, options):
+        self.prepared = PreparedElsewhere(AcceleratedGradientBound().prepare(problem, options))
+        return self.prepared
+
+
+class PreparedElsewhere:
+    def __init__(self, inner):
+        self.tighten = inner.tighten
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_defaults_of_every_family_are_there(family):
+    problem, suits = PROBLEMS[family], FAMILIES[family]
+    assert problem.family == family
+    methods = methods_for(problem, Settings())
+    assert methods.bound.name == suits.bound(problem, None)
+    assert methods.bound.family == family
+    assert methods.branching.name == BOUNDS[methods.bound.name].branching
+    assert {suits.greedy, *suits.improving} <= {*registry.names("heuristics")}
+    assert methods.bound.prepare(problem, BoundOptions()).scope == ""
+
+
+def test_every_built_in_bound_derives_from_the_protocol():
+    for name in registry.names("bounds"):
+        solver = registry.load("bounds", name)()
+        if type(solver).__module__.startswith("exactsel."):
+            assert bound_solver(solver) is solver
+            assert solver.family in FAMILIES
+
+
+def test_a_plug_in_may_leave_out_what_has_a_default():
+    solver = bound_solver(Elsewhere())
+    assert (solver.name, solver.family, solver.adjusted_rows) == ("elsewhere", "regression", False)
+    prepared = solver.prepare(COLUMNS, BoundOptions())
+    assert (prepared.scope, prepared.curvature, prepared.kernel_form) == ("", None, None)
+
+
+def test_what_a_plug_in_says_is_heard():
+    elsewhere = Elsewhere()
+    prepared = bound_solver(elsewhere).prepare(COLUMNS, BoundOptions())
+    elsewhere.prepared.scope = "small models"  # met while bounding
+    assert prepared.scope == "small models"
+
+
+def test_a_search_with_a_bound_from_elsewhere():
+    result = solve(COLUMNS, bound=Elsewhere())
+    assert result.settings["bound"] == "elsewhere"
+    assert result.settings["method"] == "bound elsewhere"
+    assert result.upper == pytest.approx(solve(COLUMNS).upper)
