@@ -17,6 +17,7 @@ REASONS = {
     "inherited": "the bound its parent's dual vector gives it reached the best objective found",
     "solved": "it held one convex problem, and that was solved",
     "contained": "all its models are in a sibling",
+    "excluded": "the hierarchy leaves no model in it",
     "incumbent": "a better model found later overtook its bound",
 }
 
@@ -41,19 +42,20 @@ def answer_text(result: Result) -> str:
     """What is proven, in words."""
     d, k, noun = result.problem["d"], result.problem["k"], result.noun
     inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
-    count = _supports(d - len(inside) - len(outside), k - len(inside))
-    demanded = " that the demands allow" if inside or outside else ""
+    related = result.problem.get("hierarchy") is not None
+    count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
+    demanded = " that the demands allow" if inside or outside or related else ""
     scope = f" This holds for {result.scope}." if result.scope else ""
     share = f"{100 * result.rel_gap:.2g} %"
     match result.claim:
         case Claim.OPTIMAL:
             text = (
-                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
                 f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
             )
         case Claim.WITHIN_EPS:
             text = (
-                f"Among all models{demanded} with at most {k} of the {d} {noun}s ({count} choices of {k}), none has an "
+                f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
                 f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
             )
         case Claim.BOUNDED:
@@ -112,7 +114,7 @@ def model_section(result: Result) -> str:
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
     if result.preparation is not None:
-        done = demands_text({**result.problem, "must_have": (), "must_not": ()})
+        done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
     return section("The model", _groups(result), shown, *notes)

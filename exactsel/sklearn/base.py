@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from exactsel.errors import InputError
 from exactsel.problem.checks import default_delta
 from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.solving.result import Result
@@ -61,6 +62,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     lam = cast("float | None", None)
     delta = cast("float | None", None)
     groups = cast("Any", None)
+    hierarchy = cast("Any", None)
+    hierarchy_kind = "strong"
     loss = ""
 
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
@@ -145,16 +148,17 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        result = solve(self._grouped(problem), **self._options())
+        result = solve(self._constrained(problem), **self._options())
         self._note(result)
         return problem.as_given(result.coef)
 
-    def _grouped(self, problem: Problem) -> Problem:
-        """The problem over groups of columns, if there are any; more groups than there are count as all."""
-        if self.groups is None:
-            return problem
-        grouped = GroupedProblem(problem.replace(k=0), self.groups)
-        return grouped.replace(k=min(problem.k, grouped.d))
+    def _constrained(self, problem: Problem) -> Problem:
+        """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
+        if self.groups is not None:
+            grouped = GroupedProblem(problem.replace(k=0), self.groups)
+            problem = grouped.replace(k=min(problem.k, grouped.d))
+        units = under_hierarchy(problem.units, self.hierarchy, self.hierarchy_kind)
+        return problem if units is problem.units else Problem.of(problem.objective, units, problem.k)
 
     def _note(self, result: Result) -> None:
         self.result_ = result
@@ -172,6 +176,8 @@ class GivenSize(BestSubsetBase):
     lam: float | None = None
     _: KW_ONLY
     groups: Any = None
+    hierarchy: Any = None
+    hierarchy_kind: str = "strong"
 
     def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
         return self._solve(X, y, self.k, self._lam(), weights)

@@ -45,6 +45,11 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
     groups : mapping or sequence of labels, optional
         Columns that count as one, such as one-hot blocks: names of groups with their columns (numbers, or names where
         X has some), or one label per column, None for a column on its own. k then counts groups.
+    hierarchy : mapping, optional
+        Columns (or groups) chosen only together with their parents: ``{"a*b": ["a", "b"]}``, by number or name; the
+        parents count towards k. See :class:`exactsel.Problem`.
+    hierarchy_kind : str
+        ``"strong"``: with all their parents; ``"weak"``: with one of them at least.
     solver_options : dict, optional
         Further options of :func:`exactsel.solve`.
 
@@ -60,7 +65,8 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    hierarchy_kind, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -81,7 +87,8 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
         Largest number of columns; more than there are counts as all.
     lam : float, optional
         Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
-    fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
+    fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    hierarchy_kind, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -99,7 +106,8 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, solver_options
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    hierarchy_kind, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` for labels of two classes.

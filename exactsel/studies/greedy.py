@@ -45,7 +45,10 @@ def _path(problem: SubsetProblem) -> list[int]:
     must_have, must_not = demands(problem)
     path = list(must_have)
     while len(path) < problem.k:
-        others = [j for j in range(problem.d) if j not in path and j not in must_not]
+        others = [
+            j for j in range(problem.d)
+            if j not in path and j not in must_not and problem.units.completed((*path, j), len(path) + 1) is not None
+        ]  # fmt: skip
         if not others:
             break
         path.append(min(others, key=lambda j: problem.fit([*path, j]).value))
@@ -58,4 +61,5 @@ def _best_of_size(problem: SubsetProblem, size: int) -> tuple[int, ...] | None:
     if math.comb(len(free), size - len(must_have)) > MOST_SUPPORTS:
         return None
     supports = [(*must_have, *more) for more in combinations(free, size - len(must_have))]
-    return min(supports, key=lambda support: problem.fit(support).value)
+    supports = [support for support in supports if problem.units.completed(support, size) is not None]
+    return min(supports, key=lambda support: problem.fit(support).value) if supports else None

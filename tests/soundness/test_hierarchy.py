@@ -22,6 +22,7 @@ from exactsel import (
     solve,
     solve_path,
     verify,
+    write_report,
 )
 from exactsel.cli.main import cli
 
@@ -201,3 +202,25 @@ class TestDoors:
         changed = load(tmp_path / "data.npz", hierarchy={"c*d": ["c", "d"]})
         assert changed.hash != problem.hash
         assert changed.describe()["hierarchy"]["kind"] == "strong"
+
+    @pytest.mark.parametrize("kind", ["strong", "weak"])
+    def test_estimators(self, kind):
+        estimators = pytest.importorskip("exactsel.sklearn")
+        A, y, names = interactions()
+        spec = {j: [names.index(part) for part in names[j].split("*")] for j in range(4, 10)}
+        fitted = estimators.BestSubsetRegressor(k=4, lam=0.1, hierarchy=spec, hierarchy_kind=kind).fit(A, y)
+        same = Problem.prepared(A, y, 4, lam=0.1, intercept=True, hierarchy=spec, hierarchy_kind=kind)
+        assert fitted.objective_ == solve(same, signals=()).upper
+        assert fitted.result_.problem["hierarchy"]["kind"] == kind
+        assert same.units.completed(fitted.support_, 4) is not None
+
+    def test_the_report_says_it(self, tmp_path):
+        A, y, names = interactions()
+        problem = Problem(A, y, 4, lam=0.1, feature_names=names, hierarchy={"a*b": ["a", "b"], "c*d": "d"})
+        result = solve(problem, signals=(), record=True)
+        write_report(tmp_path / "page.html", result, problem, signals=())
+        page = (tmp_path / "page.html").read_text()
+        assert "strong hierarchy: a*b (4) only with a (0) and b (1), c*d (9) only with d (3)" in page
+        assert "that the demands allow" in page
+        assert "strong hierarchy" in str(result)
+        assert all(status != "open" for _, status in result.tree().nodes(data="status"))
