@@ -24,7 +24,7 @@ from exactsel_heuristics.base import Context
 def estimates(monkeypatch):
     """Lanczos steps for matrices of every size."""
     monkeypatch.setattr(spectrum, "DENSE_UP_TO", 0)
-    monkeypatch.setattr("exactsel.problem.regression.DENSE_UP_TO", 0)
+    monkeypatch.setattr("exactsel.problem.objective.DENSE_UP_TO", 0)
 
 
 def problem_of(seed, n=30, d=12, **options):
