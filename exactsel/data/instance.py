@@ -159,14 +159,6 @@ class Instance:
         InputError
             When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
         """
-        if self.y is None:
-            names = self.feature_names or ()
-            shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-            raise InputError(
-                f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
-                f"--target, or give --problem css (columns_problem in Python) for column subset selection, which needs "
-                f"none."
-            )
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:
             chosen = loss
@@ -174,7 +166,7 @@ class Instance:
             delta = self.delta
         return Problem.prepared(
             self.A,
-            self.y,
+            self._target(),
             self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
             loss=chosen,
             lam=self.lam if lam is None else lam,
@@ -186,6 +178,18 @@ class Instance:
             scale=scale,
             weights=self.weights if weights is None else weights,
             **self._hierarchy(hierarchy, hierarchy_kind),
+        )
+
+    def _target(self) -> NDArray[Any]:
+        """What is to be predicted; :class:`InputError` where there is nothing."""
+        if self.y is not None:
+            return self.y
+        names = self.feature_names or ()
+        shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+        raise InputError(
+            f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
+            f"--target, or give --problem css (columns_problem in Python) for column subset selection, which needs "
+            f"none."
         )
 
     def _hierarchy(self, hierarchy: Mapping[Any, Any] | None, kind: str) -> dict[str, Any]:

@@ -290,21 +290,32 @@ def solve(
     """
     run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
     events: list[Event] | None = [] if record else None
+    kept = None if events is None else (lambda event, state: events.append(event))
+    told = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
+    return _observed(run, [kept, *told], proof, trace, events)
+
+
+def _only(kind: type, callback: Callback | None) -> Callback | None:
+    """A callback for events of one kind."""
+    if callback is None:
+        return None
+    return lambda event, state: callback(event, state) if isinstance(event, kind) else None
+
+
+def _observed(
+    run: Search, callbacks: Sequence[Callback | None], proof: str | os.PathLike[str] | None,
+    trace: str | os.PathLike[str] | None, events: list[Event] | None,
+) -> Result:  # fmt: skip
+    """Run to the end; every event goes to the proof, the trace and the callbacks there are, in this order."""
     with ExitStack() as files:
-        writer = None if proof is None else files.enter_context(closing(ProofWriter(problem, proof)))
+        writer = None if proof is None else files.enter_context(closing(ProofWriter(run.problem, proof)))
         tracer = None if trace is None else files.enter_context(Trace(trace))
         if tracer is not None:
-            tracer.begin(problem, run.settings.as_dict())
-        observers = [observer for observer in (writer, tracer, callback) if observer is not None]
+            tracer.begin(run.problem, run.settings.as_dict())
+        observers = [observer for observer in (writer, tracer, *callbacks) if observer is not None]
         for event in run:
-            if events is not None:
-                events.append(event)
             for observer in observers:
                 observer(event, run.state)
-            if on_incumbent is not None and isinstance(event, IncumbentFound):
-                on_incumbent(event, run.state)
-            if on_bound is not None and isinstance(event, LowerBoundRaised):
-                on_bound(event, run.state)
         result = run.result(events)
         if writer is not None:
             result = with_proof(result, writer)

@@ -136,8 +136,16 @@ def compare(
         start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
         result = Search(problem, settings, start=start, signals=signals).run()
         unaided = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
+    rows = _rows(problem, answers, result)
+    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), unaided)
+
+
+def _rows(
+    problem: SubsetProblem, answers: Sequence[tuple[Heuristic, Proposal, float, Fit]], result: Result
+) -> list[Row]:
+    """What each method's model costs for the data as given, beside the best."""
     statement = statement_of(problem)
-    rows = [
+    return [
         Row(
             heuristic.name, value, fit.support, result.lower, value - result.upper,
             len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal, problem.null_objective,
@@ -145,7 +153,6 @@ def compare(
         for heuristic, proposal, seconds, fit in answers
         for value in [statement.upper(fit)]
     ]  # fmt: skip
-    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), unaided)
 
 
 def _answers(

@@ -88,11 +88,9 @@ def cross_validate(
 
     Parameters
     ----------
-    A : array (n, d)
-    y : array (n,)
+    A, y : arrays (n, d), (n,)
     folds : iterable of (training rows, held-out rows)
-    ks, lams : sequences
-        Sizes and ridge weights to try.
+    ks, lams : sequences, sizes and ridge weights to try
     loss, delta
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
     intercept, scale : bool
@@ -109,6 +107,8 @@ def cross_validate(
     -------
     ValidationErrors
     """
+    demands: Any = {"must_have": must_have, "must_not": must_not}
+    demands |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind}
     whole = Problem.prepared(A, y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = None if weights is None else checked_weights(weights, len(y), whole.loss.name)
@@ -116,12 +116,9 @@ def cross_validate(
     for train, held_out in folds:
         problem = Problem.prepared(
             A[train], y[train], sizes[-1], loss=whole.loss, lam=ridges[0], intercept=intercept, scale=scale,
-            weights=None if counted is None else counted[train], must_have=must_have, must_not=must_not,
-            hierarchy=hierarchy, hierarchy_kind=hierarchy_kind,
+            weights=None if counted is None else counted[train], **demands,
         )  # fmt: skip
         path = solve_path(problem, sizes, ridges, **options)
-        if path.interrupted:
-            raise KeyboardInterrupt
         proven &= path.reached
         counts = np.ones(len(held_out)) if counted is None else counted[held_out]
         values = _held_out_losses(path, whole.loss, A[held_out], y[held_out], counts)
@@ -133,6 +130,8 @@ def cross_validate(
 
 def _held_out_losses(path: SolutionPath, loss: Loss, A: FloatArray, y: FloatArray, counts: FloatArray) -> list[float]:
     """The mean loss of each model of the path over rows that were held out."""
+    if path.interrupted:
+        raise KeyboardInterrupt
     if not counts.any():
         raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
     models = [result.model for result in path.results]

@@ -166,7 +166,6 @@ def run(
     eps, rel_eps : float
         Gap at which the search for a better bound may stop, see :class:`exactsel.Settings`.
     threads : int, optional
-        Threads of the search.
     signals : sequence of int
         Signals that end the run with a result (main thread only).
     **options
@@ -186,13 +185,11 @@ def run(
         When the method cannot serve the problem.
     """
     heuristic = make(method, options)
-    settings = Settings(
-        eps=eps, rel_eps=rel_eps, threads=threads, seed=seed, time_limit=time_limit, heuristics=(), node_limit=1
-    )
-    start_support = None if start is None else given_support(start, problem)
+    settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=())
+    context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
     with Watch(time_limit, signals) as watch, dispensable():
-        proposal = heuristic.run(problem, Context(seed, start_support, lambda: watch.stopped))
+        proposal = heuristic.run(problem, dataclasses.replace(context, should_stop=lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began

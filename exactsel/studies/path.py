@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from exactsel.errors import InputError
@@ -108,21 +109,29 @@ def solve_path(
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     if near is not None:
         check_near(near, cap)
+    listing = None if near is None else partial(_listing, share=near, cap=cap, signals=signals, options=options)
+    return _walked(problem, _steps(problem, ks, lams), near, listing, {"signals": signals, **options})
+
+
+def _walked(
+    problem: Problem | ColumnSubsetProblem, steps: list[dict[str, Any]], near: float | None,
+    listing: Callable[..., NearOptimal] | None, options: dict[str, Any],
+) -> SolutionPath:  # fmt: skip
+    """Solve step after step, each from the models of those before, until something interrupts."""
     path = SolutionPath((), None if near is None else (), near)
     before: dict[int, tuple[int, ...]] = {}
     smaller: tuple[int, ...] = ()
-    for changes in _steps(problem, ks, lams):
+    for changes in steps:
         k = changes["k"]
         start = before.get(k, smaller)
         # After the first problem there is a model to start from, and local search improves it.
         arguments = {"heuristics": FAMILIES[problem.family].improving, **options} if path.results else options
         # From the last one, which knows all that has been worked out from the data.
         problem = problem.replace(**changes)
-        result = solve(problem, start=start, signals=signals, **arguments)
+        result = solve(problem, start=start, **arguments)
         path = replace(path, results=(*path.results, result))
-        if near is not None and not path.interrupted:
-            listing = _listing(problem, result, near, cap, signals, options)
-            path = replace(path, near=(*(path.near or ()), listing))
+        if listing is not None and not path.interrupted:
+            path = replace(path, near=(*(path.near or ()), listing(problem, result)))
         before[k] = smaller = result.support
         if path.interrupted:
             break

@@ -44,12 +44,9 @@ def minimise(
     d: int,
     k: int,
     *,
-    iterations: int | None = None,
-    processors: int = 1,
-    isolation: Callable[[Support], Hashable] = constant,
-    seed: int = 0,
-    should_stop: Callable[[], bool] = never,
-) -> Outcome:
+    iterations: int | None = None, processors: int = 1, isolation: Callable[[Support], Hashable] = constant,
+    seed: int = 0, should_stop: Callable[[], bool] = never,
+) -> Outcome:  # fmt: skip
     """Minimise a set function over at most k of d elements by POSS, or PPOSS with more than one processor.
 
     Makes the same random choices as :class:`~exactsel_heuristics.poss.ParetoOptimization` and
@@ -60,11 +57,10 @@ def minimise(
     function : callable
         Takes a sorted tuple of elements, of 1 to 2k - 1 of {0, ..., d - 1}; what is not a number below infinity
         never enters the archive.
-    d, k : int
+    d, k, processors : int
+        Elements, most elements of a support, and offspring per iteration.
     iterations : int, optional
         floor(2 e k^2 d / processors) when None.
-    processors : int
-        Offspring per iteration.
     isolation : callable
         Supports are compared only where it returns equal values; :func:`constant` or :func:`minimum_index`, say.
     seed : int
@@ -79,8 +75,7 @@ def minimise(
     References
     ----------
     C. Qian, Y. Yu and Z.-H. Zhou, Subset selection by Pareto optimization. NeurIPS 2015, Algorithm 2.
-    C. Qian, J.-C. Shi, Y. Yu, K. Tang and Z.-H. Zhou, Parallel Pareto optimization for subset selection. IJCAI
-    2016, Algorithm 2.
+    C. Qian, J.-C. Shi, Y. Yu, K. Tang and Z.-H. Zhou, Parallel Pareto optimization. IJCAI 2016, Algorithm 2.
     """
     _check(d, k, iterations, processors)
     if k == 0:
@@ -94,19 +89,20 @@ def minimise(
         parent = archive[int(uniform(key, iteration, 0, 0) * len(archive))]
         born: dict[Support, int] = {}
         for p in range(processors):
-            flips = flipped_positions(key, iteration, p + 1, d)
-            support = tuple(sorted(set(parent.support) ^ set(flips)))
-            if not 0 < len(support) < 2 * k or any(support == member.support for member in archive):
-                continue
-            member = _Member(support, float(function(support)), isolation(support))
-            if not member.value < math.inf or any(other.dominates(member) for other in archive):
-                continue
-            archive = [other for other in archive if not member.weakly_dominates(other)] + [member]
-            born[support] = iteration * processors + p + 1
+            support = tuple(sorted({*parent.support} ^ {*flipped_positions(key, iteration, p + 1, d)}))
+            if 0 < len(support) < 2 * k and not any(support == member.support for member in archive):
+                member = _Member(support, float(function(support)), isolation(support))
+                if _enters(member, archive):
+                    archive = [other for other in archive if not member.weakly_dominates(other)] + [member]
+                    born[support] = iteration * processors + p + 1
         _extend(curve, [m for m in archive if m.support in born and len(m.support) <= k], born)
         iteration += 1
     live = [(member.support, member.value) for member in archive]
     return Outcome(*best_feasible(live, k), iteration * processors, tuple(curve), tuple(live))
+
+
+def _enters(member: _Member, archive: list[_Member]) -> bool:
+    return member.value < math.inf and not any(other.dominates(member) for other in archive)
 
 
 def _extend(curve: list[tuple[int, float]], members: list[_Member], born: dict[Support, int]) -> None:

@@ -21,7 +21,9 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 EVERYTHING = sorted({*SOURCES, *TESTS, *(ROOT / "benchmarks").rglob("*.py")})
 
 MAX_FILE_LINES = 400
-MAX_FUNCTION_LINES = 120
+MAX_FUNCTION_LINES = 60
+MAX_KERNEL_LINES = 120
+"""A loop that is compiled cannot always be cut where a reader would cut it."""
 MARKERS = re.compile("|".join(rf"\b{word}\b" for word in ("TO" + "DO", "FIX" + "ME", "X" * 3)))
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -100,7 +102,9 @@ def test_functions_are_short(path):
         for node in ast.walk(parse(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    assert not {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES}
+    compiled = "/kernels/" in name_of(path) or path.stem.startswith("_")
+    most = MAX_KERNEL_LINES if compiled else MAX_FUNCTION_LINES
+    assert not {name: length for name, length in lengths.items() if length > most}
 
 
 @everywhere
