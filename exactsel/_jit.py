@@ -198,16 +198,19 @@ if ENABLED:
         compile_for, plain = dispatcher._compile_for_args, dispatcher.py_func
         dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), plain)
 
-    def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
+    def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False, inline: bool = False) -> Any:
         """Compile a kernel; it releases the interpreter lock and is cached on disk.
 
+        ``inline`` copies it into its callers, for what is called once and short beside the cost of a call.
         ``sums`` lets the compiler reorder additions so that dot products use vector instructions. The rounding
         allowance of a bound (:mod:`exactsel.kernels.dual`) holds for every order of summation.
         """
 
         def decorate(py_function: F) -> F:
             fastmath: Any = {"reassoc", "contract"} if sums else False
-            dispatcher = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy")(py_function)
+            dispatcher = numba.njit(
+                nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline
+            )(py_function)
             if _CACHE is not None:
                 _cached(dispatcher, py_function)
             _compiled_aside(dispatcher)
@@ -251,11 +254,11 @@ if ENABLED:
 else:
     prange = range
 
-    def overload(_stub: Any) -> Any:
+    def overload(_stub: Any, jit_options: Any = None) -> Any:
         """Do nothing: without compilation the Python stub itself runs."""
         return lambda implementation: implementation
 
-    def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False) -> Any:
+    def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False, inline: bool = False) -> Any:
         """Return the function unchanged."""
         return function if function is not None else lambda py_function: py_function
 
@@ -316,7 +319,7 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
 
         choose.__signature__ = signature  # type: ignore[attr-defined]
         stub.register = register  # type: ignore[attr-defined]
-        overload(stub)(choose)
+        overload(stub, jit_options={"forceinline": True})(choose)
         return stub
 
     return decorate

@@ -31,7 +31,6 @@ from exactsel.kernels.forms import (
     smooth_value,
     value_ahead,
     write_image,
-    write_image_ahead,
 )
 from exactsel.kernels.grouped import Groups, node_form
 from exactsel.kernels.linalg import extrapolate
@@ -112,31 +111,6 @@ def settled(best: float, relaxation: float, cutoff: float, known: float, rules: 
 
 
 @njit
-def _step(
-    problem: Perspective, form: Any, fixed: int, base: float, w: FloatArray, image_w: FloatArray, slope: FloatArray,
-    step: float, level: float, new: FloatArray, image: FloatArray,
-) -> tuple[float, float, float]:  # fmt: skip
-    """Write the next iterate and its image; return the relaxation's value there, the length of the step and the level.
-
-    ``base`` and ``slope`` are those of :func:`exactsel.kernels.forms.dual_value` at w, the point to step from.
-    """
-    u, places, rules = np.empty(w.size), problem.k - fixed, problem.rules
-    while True:
-        for i in range(w.size):
-            u[i] = w[i] - step * slope[i]
-        norm, level = prox(form, u, fixed, places, step * problem.lam, level, new)
-        write_image(form, new, image)
-        value = smooth_value(problem.loss, form, new, image)
-        if step * rules.lipschitz <= 1.0:
-            break
-        rise = value - value_ahead(problem.loss, form, base, w, image_w)
-        if not overshoots(rise, w, new, slope, step):
-            break
-        step = max(0.5 * step, 1.0 / rules.lipschitz)
-    return value + 0.5 * problem.lam * norm, step, level
-
-
-@njit
 def relax_node(
     problem: Perspective, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray,
     answers: Answers, points: FloatArray, row: int,
@@ -152,7 +126,7 @@ def relax_node(
         np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
     )  # fmt: skip
     write_image(form, x, image)
-    w, image_w, new, slope = x.copy(), image.copy(), x.copy(), np.empty(x.size)
+    w, image_w, new, slope, u = x.copy(), image.copy(), x.copy(), np.empty(x.size), np.empty(x.size)
     point, point_q = x.copy(), np.zeros(units.size)
     best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
@@ -169,15 +143,29 @@ def relax_node(
             finished = False
             break
         iterations += 1
-        value, step, level = _step(problem, form, fixed, base, w, image_w, slope, step, level, new, new_image)
-        relaxation = min(relaxation, value)
+        while True:
+            for i in range(w.size):
+                u[i] = w[i] - step * slope[i]
+            norm, level = prox(form, u, fixed, places, step * lam, level, new)
+            write_image(form, new, new_image)
+            value = smooth_value(loss, form, new, new_image)
+            if step * rules.lipschitz <= 1.0:
+                break
+            rise = value - value_ahead(loss, form, base, w, image_w)
+            if not overshoots(rise, w, new, slope, step):
+                break
+            step = max(0.5 * step, 1.0 / rules.lipschitz)
+        relaxation = min(relaxation, value + 0.5 * lam * norm)
         if turns_back(w, new, x):
             t, momentum = 1.0, 0.0
         else:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
             momentum, t = (t - 1.0) / following, following
         extrapolate(w, new, x, momentum)
-        write_image_ahead(form, w, new_image, image, momentum, image_w)
+        if form.extrapolates:
+            extrapolate(image_w, new_image, image, momentum)
+        else:
+            write_image(form, w, image_w)
         x[:] = new
         image[:] = new_image
     size = sizes(form, x)

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactsel._jit import choose_by_type
 from exactsel.kernels.dual import dual_at_point, dual_from_gram
-from exactsel.kernels.linalg import dot, extrapolate, predict, symmetric_times_sparse
+from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
 from exactsel.kernels.node import CUT, ILL_CONDITIONED, SOLVED
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.kernels.rows import total_value
@@ -51,6 +51,8 @@ class RowsForm(NamedTuple):
     image_size: int
     first_step: float
     """In units of 1 / Lipschitz constant; steps longer than 1 are checked."""
+    extrapolates: bool
+    """Whether the image of the point ahead is extrapolated, or computed anew."""
     AT: FloatArray
     y: FloatArray
     norms: FloatArray
@@ -66,6 +68,7 @@ class GramForm(NamedTuple):
     columns: IntArray
     image_size: int
     first_step: float
+    extrapolates: bool
     G: FloatArray
     b: FloatArray
     constant: float
@@ -77,7 +80,7 @@ class GramForm(NamedTuple):
 def form_of(data: Any, columns: IntArray) -> Any:
     """The form of a node with these columns."""
     n = data.y.size
-    return RowsForm(columns, n, LONG_STEP, data.AT, data.y, data.norms, np.empty(n), np.empty(n), np.empty(n))
+    return RowsForm(columns, n, LONG_STEP, True, data.AT, data.y, data.norms, np.empty(n), np.empty(n), np.empty(n))
 
 
 @form_of.register(GramData)
@@ -89,7 +92,7 @@ def _gram_form(data: Any, columns: IntArray) -> Any:
             G[i, j] = data.G[columns[i], columns[j]]
         b[i] = data.b[columns[i]]
         norms[i] = data.norms[columns[i]]
-    return GramForm(columns, m, 1.0, G, b, data.constant, data.rows, norms)
+    return GramForm(columns, m, 1.0, True, G, b, data.constant, data.rows, norms)
 
 
 @choose_by_type("form")
@@ -101,14 +104,6 @@ def write_image(form: Any, x: FloatArray, image: FloatArray) -> None:
 @write_image.register(GramForm)
 def _gram_image(form: Any, x: FloatArray, image: FloatArray) -> None:
     symmetric_times_sparse(form.G, x, image)
-
-
-@choose_by_type("form")
-def write_image_ahead(
-    form: Any, ahead: FloatArray, image: FloatArray, last_image: FloatArray, momentum: float, image_ahead: FloatArray
-) -> None:
-    """The image of the point ``ahead``, given those of the last two iterates on whose line it lies."""
-    extrapolate(image_ahead, image, last_image, momentum)
 
 
 @choose_by_type("form")

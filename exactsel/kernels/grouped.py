@@ -21,7 +21,6 @@ from exactsel.kernels.forms import (
     sizes,
     smooth_value,
     write_image,
-    write_image_ahead,
 )
 from exactsel.kernels.linalg import dot
 from exactsel.kernels.node import CUT, ILL_CONDITIONED
@@ -50,6 +49,7 @@ class GroupedForm(NamedTuple):
     columns: IntArray
     image_size: int
     first_step: float
+    extrapolates: bool
     inner: Any
     first: IntArray
     """As in :class:`Spans`."""
@@ -118,19 +118,12 @@ def _grouped_node_form(groups: Any, data: Any, units: IntArray) -> Any:
     spans = spans_of(groups, units)
     inner = form_of(data, spans.columns)
     room, lengths, shrunk = np.empty(spans.columns.size), np.empty(units.size), np.empty(units.size)
-    return GroupedForm(spans.columns, inner.image_size, 1.0, inner, spans.first, room, lengths, shrunk)
+    return GroupedForm(spans.columns, inner.image_size, 1.0, False, inner, spans.first, room, lengths, shrunk)
 
 
 @write_image.register(GroupedForm)
 def _grouped_image(form: Any, x: FloatArray, image: FloatArray) -> None:
     write_image(form.inner, x, image)
-
-
-@write_image_ahead.register(GroupedForm)
-def _grouped_image_ahead(
-    form: Any, ahead: FloatArray, image: FloatArray, last_image: FloatArray, momentum: float, image_ahead: FloatArray
-) -> None:
-    write_image(form.inner, ahead, image_ahead)
 
 
 @dual_value.register(GroupedForm)
