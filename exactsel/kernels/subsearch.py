@@ -3,7 +3,7 @@
 It does with one node what the search does with the whole problem: bound, fix, round, branch on the relaxed indicator
 closest to 1/2. It takes the node of smallest bound next, or, when more than a few are open, the one of largest bound,
 which is the most likely to be closed. After a budget of nodes it hands back what is still open. Everything it
-does is written down, so that the search's events can be told from it (bounds/subsearch.py).
+does is written down, so that the search's events can be told from it (walks/relaxation.py).
 """
 
 from __future__ import annotations

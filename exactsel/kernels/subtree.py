@@ -16,7 +16,7 @@ handed back. Every decision is written down in preorder (:mod:`exactsel.kernels.
 subtree: whoever distrusts the numbers can recompute the fit of each region on the way.
 
 Rounding. Downdates are elimination steps on the positive definite K, which are backward stable; the values they give
-are off by about the rounding of K itself. ``slack`` is what the caller gives up for it (see bounds/subtree.py), and
+are off by about the rounding of K itself. ``slack`` is what the caller gives up for it (see walks/closed_form.py), and
 every 2^10 nodes the current fit is held against its own normal equations (``drifted``).
 """
 
