@@ -16,6 +16,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import IN, OUT
+from exactsel.problem.checks import column_number
 from exactsel.problem.fit import Fit
 from exactsel.problem.units import Units
 from exactsel.types import IntArray, StateArray
@@ -112,7 +113,9 @@ class GroupedUnits(Units):
     def number(self, entry: int | str, which: str) -> int:
         """The group somebody means, by its number, its name, or the name of one of its columns."""
         if isinstance(entry, str):
-            found = self.called(entry)
+            found, written = self.called(entry), column_number(entry)
+            if not found and written is not None and 0 <= written < self.d:
+                return written
             if len(found) != 1:
                 what = "no group or column is" if not found else f"{len(found)} are"
                 raise InputError(f"{which} names {entry!r}, but {what} called that; give the number of the group.")

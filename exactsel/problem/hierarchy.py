@@ -28,10 +28,9 @@ from exactsel.types import BoolArray, IntArray, StateArray
 
 KINDS = ("strong", "weak")
 
-MOST_TRIALS = 100_000
-"""Sets of parents tried to complete a weak support, before the answer is that none was found."""
+MOST_TRIALS = 10_000
+"""Sets of parents tried to complete a weak support, before the answer is that none was found (under a second)."""
 
-_PRODUCT = re.compile(r"[*: ]")
 _POWER = re.compile(r"(.+)\^(\d+)")
 
 
@@ -102,29 +101,41 @@ class Hierarchy:
         return np.asarray((state == IN) & ~enough)
 
     def completed(self, support: Iterable[int], k: int, state: StateArray) -> tuple[int, ...] | None:
-        """The smallest admissible set with these units, and those that are IN, and none that is OUT; None without one.
+        """The smallest admissible set with these units, all that are IN and none that is OUT; None if none is found.
 
-        Strong sets are unique. A weak set is searched for; None also where :data:`MOST_TRIALS` were not enough.
+        Strong sets are unique. A weak set is searched for, with :data:`MOST_TRIALS`; there may be one where none is
+        found.
         """
         start = state.copy()
         chosen = list(support)
         if np.any(start[chosen] == OUT):
             return None
         start[chosen] = IN
-        found = self.implied(start, k)
-        for room in range(k - int(np.count_nonzero(start == IN)) + 1 if found is not None else 0):
-            trials = [MOST_TRIALS]
-            complete = None if found is None else self._filled(found, k, room, trials)
+        found, trials = self.implied(start, k), [MOST_TRIALS]
+        if found is None:
+            return None
+        for room in range(self._least(found), k - int(np.count_nonzero(found == IN)) + 1):
+            complete = self._filled(found, k, room, trials)
             if complete is not None:
                 return tuple(np.flatnonzero(complete == IN).tolist())
         return None
+
+    def _least(self, state: StateArray) -> int:
+        """Units that are still needed at least: orphans no two of which could share a parent need one each."""
+        seen: set[int] = set()
+        count = 0
+        for j in np.flatnonzero(self._orphans(state)).tolist():
+            if seen.isdisjoint(self.parents[j]):
+                count += 1
+                seen.update(self.parents[j])
+        return count
 
     def _filled(self, state: StateArray, k: int, room: int, trials: list[int]) -> StateArray | None:
         """The region with every orphan given a parent, by at most ``room`` more units; depth first."""
         orphans = np.flatnonzero(self._orphans(state))
         if orphans.size == 0:
             return state
-        for parent in self.parents[int(orphans[0])] if room > 0 else ():
+        for parent in self.parents[int(orphans[0])] if room >= self._least(state) else ():
             if state[parent] == OUT or trials[0] <= 0:
                 continue
             trials[0] -= 1
@@ -203,43 +214,85 @@ def hierarchy_of(spec: Mapping[Any, Any], kind: str, d: int, number: Callable[[i
     Raises
     ------
     InputError
-        For a kind that is not known, a unit that is its own parent, or one named twice.
+        For a kind that is not known, a unit that is its own parent, one named twice, or anything but names and numbers.
     """
     if kind not in KINDS:
         raise InputError(f"the hierarchy is of kind {kind!r}, but strong or weak was expected; give one of them.")
-    parents: list[tuple[int, ...]] = [()] * d
+    if not isinstance(spec, Mapping):
+        raise InputError(
+            f"the hierarchy is a {type(spec).__name__}, but a mapping was expected; write {{'a*b': ['a', 'b']}}."
+        )
+    parents: dict[int, tuple[int, ...]] = {}
     for entry, above in spec.items():
-        j = number(entry)
-        if parents[j]:
-            raise InputError(f"the hierarchy names unit {entry!r} twice; give all its parents in one place.")
-        several: list[Any] = [above] if isinstance(above, str | int | np.integer) else list(above)
-        parents[j] = tuple(sorted({number(parent) for parent in several}))
-        if j in parents[j]:
+        j, several = number(entry), _several(entry, above)
+        numbers = [number(parent) for parent in several]
+        if j in parents or len({*numbers}) < len(numbers):
+            raise InputError(f"the hierarchy names {entry!r} or one of its parents twice; name each once.")
+        if j in numbers:
             raise InputError(f"the hierarchy makes {entry!r} its own parent; leave it out of its parents.")
-    return Hierarchy(tuple(parents), kind)
+        parents[j] = tuple(sorted(numbers))
+    return Hierarchy(tuple(parents.get(j, ()) for j in range(d)), kind)
+
+
+def _several(entry: Any, above: Any) -> list[Any]:
+    """The parents of one entry as a list."""
+    single = (str, int, np.integer)
+    several = [above] if isinstance(above, single) else list(above) if isinstance(above, Iterable) else [None]
+    if not all(isinstance(parent, single) for parent in several):
+        raise InputError(f"the parents of {entry!r} are {above!r}, but names or numbers were expected; list them.")
+    return several
 
 
 def parents_by_name(names: Sequence[str]) -> dict[str, list[str]]:
     """The parents of columns called like products and powers of others: ``a*b``, ``a:b``, ``a b`` and ``a^2``.
 
-    What is no name of a column is no parent; a column none of whose parts is one has no parents.
+    A name is a product by the first of these signs at which all its parts are columns, or powers of columns. One that
+    has a blank in it and other parts is just a name.
+
+    Raises
+    ------
+    InputError
+        For a product by ``*`` or ``:`` of which one factor is a column and another is none.
     """
-    known, found = set(names), {}
+    columns, found = {*names}, {}
     for name in names:
         power = _POWER.fullmatch(name)
-        parts = [power[1]] if power and power[1] in known else _PRODUCT.split(name)
-        parts = [one[1] if (one := _POWER.fullmatch(part)) else part for part in parts]
-        above = sorted({part for part in parts if part in known and part != name})
-        if above:
-            found[name] = above
+        factors = [power[1]] if power and power[1] in columns else _factors(name, columns)
+        parents = sorted({factor for factor in factors if factor != name})
+        if parents:
+            found[name] = parents
     return found
+
+
+def _factors(name: str, columns: set[str]) -> list[str]:
+    """The columns a product is made of; none where the name is no product of columns."""
+    missing = ""
+    for sign in "*: ":
+        parts = name.split(sign)
+        factors = [_factor(part, columns) for part in parts]
+        if len(parts) > 1 and all(factors):
+            return factors
+        if sign != " " and len(parts) > 1 and any(factors):
+            missing = missing or next(part for part, factor in zip(parts, factors, strict=True) if not factor)
+    if missing:
+        raise InputError(
+            f"the column '{name}' looks like a product, but '{missing}' is no column; give the hierarchy as a file."
+        )
+    return []
+
+
+def _factor(part: str, columns: set[str]) -> str:
+    """The column a factor names, itself or by a power of it; empty where there is none."""
+    power = _POWER.fullmatch(part)
+    return part if part in columns else power[1] if power and power[1] in columns else ""
 
 
 def under_hierarchy(units: Units, spec: Mapping[Any, Any] | None, kind: str = "strong") -> Units:
     """The units under the hierarchy somebody gave (:func:`hierarchy_of`), or as they are where none was given."""
-    if not spec:
+    if spec is None:
         return units
-    return units.under(hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy")))
+    hierarchy = hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy"))
+    return units.under(hierarchy) if any(hierarchy.parents) else units
 
 
 def hierarchy_options(units: Units) -> dict[str, Any]:

@@ -137,6 +137,14 @@ class Units:
         implied = self.implied(state, k)
         return () if implied is None else tuple(j for j in others if implied[j] != OUT)
 
+    def stays_without(self, unit: int, support: Iterable[int], k: int) -> bool:
+        """Whether a support needs nothing but what a model without ``unit`` may have."""
+        region = self.region(k)
+        if self.constraint is None or region is None:
+            return region is not None
+        region[unit] = OUT
+        return self.constraint.completed(support, k, region) is not None
+
     def limited(self, k: int) -> int:
         """k, which is at most the number of columns, or the number of units where that is less."""
         return k
@@ -148,8 +156,8 @@ class Units:
             raise InputError(f"must_have names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
         if self.completed((), k) is None:
             raise InputError(
-                f"no model of at most {k} {self.noun}s meets what is demanded under the {self.constraint}; raise k or "
-                f"demand less."
+                f"no set of at most {k} {self.noun}s was found that meets what is demanded under the "
+                f"{self.constraint}; raise k or demand less."
             )
 
     def under(self, constraint: Constraint | None) -> Units:

@@ -34,6 +34,8 @@ class ChoosingBase(BestSubsetBase):
     lams: Sequence[float] | None = None
     _: KW_ONLY
     cv: Any = 5
+    hierarchy: Any = None
+    hierarchy_kind: str = "strong"
 
     def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
         ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else list(self.ks)
@@ -41,7 +43,8 @@ class ChoosingBase(BestSubsetBase):
         folds = check_cv(self.cv, y, classifier=self.loss == "logistic").split(X, y)
         found = cross_validate(
             X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights), scale=bool(self.standardize),
-            intercept=wants_intercept(self.fit_intercept, self.loss), weights=weights, **self._options(),
+            intercept=wants_intercept(self.fit_intercept, self.loss), weights=weights,
+            hierarchy=self.hierarchy, hierarchy_kind=self.hierarchy_kind, **self._options(),
         )  # fmt: skip
         self.lam_, self.k_ = found.best
         self.cv_proven_ = found.proven
@@ -67,7 +70,7 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         ``"quadratic"`` or ``"huber"``.
     cv : int, splitter or iterable
         As in scikit-learn.
-    delta, fit_intercept, standardize, rel_eps, time_limit, solver_options
+    delta, fit_intercept, standardize, rel_eps, time_limit, hierarchy, hierarchy_kind, solver_options
         See :class:`exactsel.sklearn.BestSubsetRegressor`; limits hold for each problem.
 
     Notes
@@ -82,7 +85,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
 
     Parameters
     ----------
-    ks, lams, cv, fit_intercept, standardize, rel_eps, time_limit, solver_options
+    ks, lams, cv, fit_intercept, standardize, rel_eps, time_limit, hierarchy, hierarchy_kind, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 
     Notes

@@ -81,8 +81,8 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
         raise InputError(f"the support leaves no room for the columns of must_have within k = {problem.k}; drop some.")
     if problem.units.completed(columns, problem.k) is None:
         raise InputError(
-            f"the support is in no set of at most {problem.k} units that the {problem.units.constraint} allows; add "
-            f"what it needs, or drop some."
+            f"no set of at most {problem.k} units with the support was found that the {problem.units.constraint} "
+            f"allows; add what it needs, or drop some."
         )
     return columns
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactsel.kernels.node import IN
 from exactsel.problem.interface import SubsetProblem
 
 MOST_MODELS = 20_000
@@ -54,7 +55,7 @@ def neighbourhood(
 
     None where that would take long, and for the empty model.
     """
-    must_have, must_not = demands(problem)
+    _, must_not = demands(problem)
     others = [j for j in range(problem.d) if j not in support and j not in must_not]
     count = len(support) * len(others)
     if not support or count > MOST_MODELS or float(count) * problem.n * len(support) > MOST_WORK:
@@ -62,9 +63,10 @@ def neighbourhood(
     models: dict[tuple[int, ...], float] = {tuple(s): value for value, s in met}
     models[support] = upper
     exchanges = []
-    for column in (j for j in support if j not in must_have):
+    forced = np.flatnonzero(problem.root_state == IN).tolist()
+    for column in (j for j in support if j not in forced):
         rest = problem.units.remaining(support, column, problem.k)
-        possible = [j for j in others if problem.units.completed((*rest, j), problem.k) is not None]
+        possible = [j for j in others if problem.units.stays_without(column, (*rest, j), problem.k)]
         candidates = [tuple(sorted((*rest, j))) for j in possible]
         replacement = replaced = None
         if candidates:

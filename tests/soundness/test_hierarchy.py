@@ -183,6 +183,7 @@ class TestDoors:
         problem = Problem(A, y, 3, lam=0.1, feature_names=names, hierarchy={"a*b": "a"})
         with pytest.raises(UnsupportedError, match="use --tree binary"):
             solve(problem, tree="state-space", bound="pdal")
+        assert Problem(A, y, 3, lam=0.1, hierarchy={3: []}).hash == Problem(A, y, 3, lam=0.1).hash
         for spec, words in (({"a*b": "e"}, "called that"), ({"a": "a"}, "own parent")):
             with pytest.raises(InputError, match=words):
                 Problem(A, y, 3, lam=0.1, feature_names=names, hierarchy=spec)

@@ -99,9 +99,9 @@ def test_restricted_is_admissible(case, data):
 
 
 def test_a_hierarchy_by_name():
-    names = ("a", "b", "a*b", "a^2", "b:c", "d e", "x*y", "a^2*b")
+    names = ("a", "b", "c", "a*b", "a^2", "b:c", "d e", "x*y", "a^2*b")
     assert parents_by_name(names) == {
-        "a*b": ["a", "b"], "a^2": ["a"], "b:c": ["b"], "a^2*b": ["a", "b"],
+        "a*b": ["a", "b"], "a^2": ["a"], "b:c": ["b", "c"], "a^2*b": ["a^2", "b"],
     }  # fmt: skip
 
 
@@ -112,3 +112,50 @@ def test_a_hierarchy_by_name():
 def test_what_is_no_hierarchy(spec, kind, words):
     with pytest.raises(InputError, match=words):
         hierarchy_of(spec, kind, 3, lambda entry: {"a": 0}.get(entry, entry))
+
+
+@pytest.mark.parametrize(
+    ("names", "parents"),
+    [
+        (("body mass", "age", "body mass*age"), {"body mass*age": ["age", "body mass"]}),
+        (("log bp", "bp", "sex male", "sex"), {}),
+        (("x:1", "b", "x:1*b"), {"x:1*b": ["b", "x:1"]}),
+        (("a", "b", "a b", "a^2 b"), {"a b": ["a", "b"], "a^2 b": ["a", "b"]}),
+        (("a", "a*a"), {"a*a": ["a"]}),
+    ],
+)
+def test_names_with_blanks_and_colons(names, parents):
+    assert parents_by_name(names) == parents
+
+
+@pytest.mark.parametrize("names", [("b", "a*b"), ("age", "body mass:age", "mass")])
+def test_a_product_with_a_factor_that_is_no_column_is_refused(names):
+    with pytest.raises(InputError, match="is no column; give the hierarchy as a file"):
+        parents_by_name(names)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({3: None}, "expected; list them"),
+        ({3: [1.5]}, "list them"),
+        ([3], "a mapping was expected"),
+        ({3: [1, 1]}, "twice"),
+    ],
+)
+def test_what_is_no_mapping_of_names(spec, words):
+    with pytest.raises(InputError, match=words):
+        hierarchy_of(spec, "strong", 5, int)
+
+
+def test_a_weak_set_far_away_is_found_at_once():
+    """Orphans that share no parent need one place each: seen before a search through all of their parents."""
+    d, several = 60, 15
+    parents = [()] * d
+    for j in range(several):
+        parents[j] = tuple(range(several + 3 * j, several + 3 * j + 3))
+    hierarchy, free = Hierarchy(tuple(parents), "weak"), np.full(d, FREE, dtype=np.int8)
+    found = hierarchy.completed(range(several), 2 * several, free)
+    assert found is not None
+    assert len(found) == 2 * several
+    assert hierarchy.completed(range(several), 2 * several - 1, free) is None

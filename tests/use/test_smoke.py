@@ -19,6 +19,7 @@ CHOICES: dict[str, list[list[str]]] = {
     "drop": [["--drop", "b"]],
     "one_hot": [["--one-hot", "cat"]],
     "groups": [["--groups", "g=a,b"]],
+    "hierarchy": [["--hierarchy", "parents.txt"], ["--hierarchy", "names"]],
     "loss": [["--loss", "huber"], ["--loss", "logistic"]],
     "must_have": [["--must-have", "a"]],
     "must_not": [["--must-not", "b"]],
@@ -56,6 +57,7 @@ def folder(tmp_path_factory):
             "g", "")))  # fmt: skip
     np.save(made / "matrix.npy", A)
     (made / "weights.txt").write_text("\n".join(["1", "2"] * 7))
+    (made / "parents.txt").write_text("weak\nc: a, b\n")
     (made / "proof.exsel").write_bytes(b"nothing")
     return made
 
