@@ -102,7 +102,7 @@ def test_functions_are_short(path):
         for node in ast.walk(parse(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    compiled = "/kernels/" in name_of(path) or path.stem.startswith("_")
+    compiled = "/kernels/" in name_of(path)
     most = MAX_KERNEL_LINES if compiled else MAX_FUNCTION_LINES
     assert not {name: length for name, length in lengths.items() if length > most}
 
