@@ -8,7 +8,7 @@ executed when packed data are read, as it would be with pickle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, Fit
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
+from exactsel.search.contents import check_contents
+from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
 from exactsel.search.node import Node
 from exactsel.search.regions import (
     Fixing,
@@ -31,7 +33,7 @@ from exactsel.search.regions import (
     Seconds,
     Visit,
 )
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import FloatArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort, Prospects, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
@@ -67,15 +69,6 @@ RECORDS: dict[type, str] = {
 from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and df a table of
 whole numbers, or of numbers, by whole number."""
 
-ARRAYS = ("int8", "int32", "int64", "float64", "bool")
-"""Types of arrays that can be packed."""
-
-DIMENSIONS = 3
-"""Of arrays, at most."""
-
-_TYPES = {"i": np.int64, "f": np.float64, "b": np.bool_, "n": np.int64, "t": np.int64, "r": np.int64, "s": np.int64}
-_TYPES |= {"di": np.int64, "df": np.int64}
-
 
 @dataclass(frozen=True)
 class Packed:
@@ -88,6 +81,11 @@ class Packed:
 def fields_of(text: str) -> list[tuple[str, str]]:
     """The fields of a record, each with what it holds (see :data:`RECORDS`)."""
     return [(name, kind) for name, _, kind in (word.partition(":") for word in text.split())]
+
+
+def _kinds(records: Iterable[tuple[str, list[tuple[str, str]]]]) -> dict[str, dict[str, str]]:
+    """By name of record and of field what it holds, models among them."""
+    return {name: dict(fields) for name, fields in records} | {"Fit": {"columns": "r"}}
 
 
 def pack(values: Sequence[Any], records: dict[type, str] | None = None) -> Packed:
@@ -109,15 +107,17 @@ def unpack(packed: Packed, problem: SubsetProblem, records: dict[type, str] | No
     Raises
     ------
     InputError
-        Where the layout is that of another version.
+        Where the layout is that of another version, or the data are damaged.
     """
-    if packed.header.get("version") != VERSION:
-        raise InputError(
-            f"the packed search is of layout {packed.header.get('version')}, but this version reads layout {VERSION}; "
-            "go on with the version that packed it."
-        )
-    unpacker = _Unpacker(packed, problem, RECORDS if records is None else records)
-    return [unpacker.object(number) for number in packed.header["roots"]]
+    with refusing_damage():
+        require(isinstance(packed.header, dict) and isinstance(packed.arrays, dict), "no header")
+        if packed.header.get("version") != VERSION:
+            raise InputError(
+                f"the packed search is of layout {packed.header.get('version')}, but this version reads layout "
+                f"{VERSION}; go on with the version that packed it."
+            )
+        unpacker = _Unpacker(packed, problem, RECORDS if records is None else records)
+        return [unpacker.object(number) for number in unpacker.roots]
 
 
 @dataclass
@@ -207,7 +207,7 @@ class _Packer:
         arrays: dict[str, NDArray[Any]] = {
             "places": np.array([(names[name], row) for name, row in self._places], dtype=np.int64).reshape(-1, 2)
         }
-        kinds = {name: dict(fields) for name, fields in self._records.values()} | {"Fit": {"columns": "r"}}
+        kinds = _kinds(self._records.values())
         for name, table in self._tables.items():
             for column, cells in table.columns.items():
                 place = f"{name}.{column}"
@@ -217,19 +217,21 @@ class _Packer:
                     arrays[place] = np.array([one for cell in cells for one in cell], dtype=np.int64)
                     arrays[f"{place}.count"] = np.array([len(cell) for cell in cells], dtype=np.int64)
                 else:
-                    arrays[place] = np.array(cells, dtype=_TYPES[kinds[name][column]])
+                    arrays[place] = np.array(cells, dtype=CELLS[kinds[name][column]])
         return Packed({"version": VERSION, "tables": list(names), "texts": list(self._texts), "roots": roots}, arrays)
 
 
 class _Unpacker:
     def __init__(self, packed: Packed, problem: SubsetProblem, records: dict[type, str]) -> None:
-        self._arrays, self._texts = packed.arrays, packed.header["texts"]
-        self._problem = problem
         self._types = {cls.__name__: (cls, fields_of(text)) for cls, text in records.items()}
-        self._tables = packed.header["tables"]
-        self._places = packed.arrays["places"].tolist()
+        kinds = _kinds((name, fields) for name, (_, fields) in self._types.items())
+        layout = Layout(packed.header, packed.arrays, kinds)
+        check_contents(layout, problem)
+        self._problem = problem
+        self._arrays, self._starts = layout.columns, layout.starts
+        self._tables, self._texts, self.roots = layout.tables, layout.texts, layout.roots
+        self._places = list(zip(layout.codes.tolist(), layout.rows.tolist(), strict=True))
         self._objects: dict[int, Any] = {}
-        self._starts: dict[str, IntArray] = {}
 
     def object(self, number: int) -> Any:
         """The object of this number; None for -1."""
@@ -250,7 +252,7 @@ class _Unpacker:
 
     def _value(self, place: str, kind: str, row: int) -> Any:
         if kind == "m":
-            first, end = self._part(place, f"{place}.count", row)
+            first, end = self._part(place, row)
             return tuple(self.object(number) for number in self._arrays[place][first:end].tolist())
         value = self._arrays[place][row].item()
         match kind:
@@ -270,17 +272,12 @@ class _Unpacker:
 
     def _array(self, name: str, row: int) -> NDArray[Any]:
         shape = [size for size in self._arrays[f"{name}.shape"][row].tolist() if size >= 0]
-        first, end = self._part(f"{name}.data", f"{name}.shape", row)
+        first, end = self._part(f"{name}.data", row)
         # A copy, so that one array that is kept does not keep all of them.
         part: FloatArray = self._arrays[f"{name}.data"][first:end].copy()
         return part.reshape(shape)
 
-    def _part(self, place: str, sizes: str, row: int) -> tuple[int, int]:
+    def _part(self, place: str, row: int) -> tuple[int, int]:
         """Where the entries of a row begin and end in the array that holds those of all rows."""
-        if place not in self._starts:
-            count = self._arrays[sizes]
-            if count.ndim == 2:
-                count = np.where(count < 0, 1, count).prod(axis=1)
-            self._starts[place] = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         first, end = self._starts[place][row : row + 2].tolist()
         return first, end

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from dataclasses import dataclass
 
 from exactsel.errors import InputError
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.search.frontier import DepthFirst, Frontier
+from exactsel.search.layout import refusing_damage, require
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
@@ -81,17 +84,54 @@ def unpack_state(
     Raises
     ------
     InputError
-        When it belongs to another problem, or was packed in another layout.
+        When it belongs to another problem, was packed in another layout, or is damaged.
     """
-    if packed.header.get("problem_hash") != problem.hash:
-        raise InputError("the packed search belongs to another problem; give the one it was made for.")
-    (saved,) = unpack(packed, problem, _STATE)
+    with refusing_damage():
+        if packed.header.get("problem_hash") != problem.hash:
+            raise InputError("the packed search belongs to another problem; give the one it was made for.")
+        roots = unpack(packed, problem, _STATE)
+        require(len(roots) == 1 and isinstance(roots[0], _SavedState), "something else than a state at its root")
+        saved: _SavedState = roots[0]
+        _check_types(saved)
+        _check_numbers(saved)
+        digest = bytes.fromhex(saved.digest)
+        require(len(digest) == hashlib.sha256().digest_size, "a digest of another length")
     guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
     used: Frontier = DepthFirst() if saved.relieving else frontier
     for node in saved.open_nodes:
         used.push(node)
     return SearchState(
         frontier=used, problem_hash=problem.hash, statement=statement, in_flight=list(saved.in_flight), guard=guard,
-        digest=bytes.fromhex(saved.digest), stated=saved.stated,
+        digest=digest, stated=saved.stated,
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
+
+
+def _check_types(saved: _SavedState) -> None:
+    """Refuse a state whose parts are not what they should be."""
+    texts, stated = [saved.source, saved.scope, saved.digest], saved.stated
+    models = [saved.incumbent]
+    if stated is not None:
+        require(isinstance(stated, Stated), "something else than a model stated")
+        models.append(stated.fit)
+        texts.append(stated.source)
+    require(all(isinstance(fit, Fit) for fit in models), "something else than a model as its best one")
+    require(all(isinstance(text, str) for text in texts), "no text where there must be one")
+    parts = ((saved.walks, SubtreeRecord), (saved.prospects, Prospects), (saved.seconds, Seconds))
+    require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")
+    nodes = (*saved.open_nodes, *saved.in_flight)
+    require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open nodes")
+
+
+def _check_numbers(saved: _SavedState) -> None:
+    """Refuse a state whose numbers cannot be those of a search."""
+    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
+    walks, prospects = saved.walks, saved.prospects
+    whole += [prospects.mark, prospects.open_at_mark, *walks.successes.values(), *walks.passed_over.values()]
+    require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
+    compared = [saved.dropped, saved.told, walks.useful, walks.wasted]
+    compared += [] if saved.stated is None else [saved.stated.upper]
+    require(not any(map(math.isnan, compared)), "a bound or a count that is nan")
+    require(math.isfinite(saved.unit) and saved.unit > 0.0, "an impossible unit")
+    ids = [node.id for node in (*saved.open_nodes, *saved.in_flight)]
+    require(len(set(ids)) == len(ids) and max(ids, default=0) < saved.next_id, "nodes of impossible numbers")

@@ -1,0 +1,167 @@
+"""What the records of packed data may hold: types, shapes, and entries no kernel stumbles over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.kernels.node import IN, OUT
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.layout import ARRAYS, Layout, require
+from exactsel.types import IntArray
+
+LARGEST_WHOLE = 2.0**53
+"""Up to here every whole number is a float."""
+
+MODELS = ("ModelPoint", "CurvedPoint")
+POINTS = (*MODELS, "DualPoint", "FitPoint", "EigenvaluePoint", "InfimumPoint")
+OUTCOMES = ("NodeKept", "NodeDivided", "NodeWalked", "NodeSearched")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a field may refer to."""
+
+    types: tuple[str, ...]
+    shape: tuple[str, ...] | None = None
+    """Of an array, None for any: d, n and columns are those of the problem, k is no more than its k, a whole number
+    stands for itself, and any other name for a size that fields of one record share."""
+    entries: str = ""
+    """Of an array: state, unit, column, finite, number (anything but nan) or whole; empty for any."""
+    optional: bool = False
+
+
+STATE = Held(("int8",), ("d",), "state")
+STATES = Held(("int8",), ("left", "d"), "state")
+PROOF, REGION, NODE = Held(POINTS), Held(("Region",)), Held(("Node",))
+WARM = Held((*POINTS, *ARRAYS), optional=True)
+INDEX, VALUE = Held(("int32",), ("entries",), "column"), Held(("float64",), ("entries",), "finite")
+UNITS = Held(("int64",), ("any",), "unit", optional=True)
+
+HELD: dict[str, Held] = {
+    "Fit.columns": Held(("int64",), ("k",), "unit"),
+    "Node.state": STATE, "Node.proof": PROOF, "Node.warm": WARM,
+    "ModelPoint.index": INDEX, "ModelPoint.value": VALUE,
+    "CurvedPoint.index": INDEX, "CurvedPoint.value": VALUE,
+    "CurvedPoint.curvature": Held(("float64",), ("columns",), "finite"),
+    "DualPoint.beta": Held(("float64",), ("n",), "finite"),
+    "Fixing.proof": PROOF,
+    "Region.state": STATE, "Region.proof": PROOF, "Region.warm": WARM,
+    "Region.visits": Held(("Visit",)), "Region.fixings": Held(("Fixing",)),
+    "NodeKept.node": NODE, "NodeKept.region": REGION,
+    "NodeDivided.node": NODE, "NodeDivided.region": REGION, "NodeDivided.columns": UNITS,
+    "NodeDivided.children": REGION, "NodeDivided.rest": REGION,
+    "NodeWalked.node": NODE, "NodeWalked.region": REGION, "NodeWalked.walk": Held(("WalkResult",)),
+    "NodeWalked.children": REGION,
+    "NodeSearched.node": NODE, "NodeSearched.search": Held(("KernelSearch",)), "NodeSearched.children": REGION,
+    "WalkResult.support": UNITS, "WalkResult.open_states": STATES,
+    "WalkResult.open_bounds": Held(("float64",), ("left",), "number"), "WalkResult.moves": Held(("int64",), ("any",)),
+    "KernelSearch.support": UNITS, "KernelSearch.steps": Held(("int64",), ("steps", "3")),
+    "KernelSearch.step_bounds": Held(("float64",), ("steps",)), "KernelSearch.open_states": STATES,
+    "KernelSearch.open_bounds": Held(("float64",), ("left",), "number"),
+    "KernelSearch.open_labels": Held(("int64",), ("left", "3")),
+    "KernelSearch.scaled_points": Held(("float64",), ("any", "wide")),
+    "KernelSearch.scale": Held(("float64",), ("wide",), "finite"),
+    "KernelSearch.curvature": Held(("float64",), ("wide",), "finite", optional=True),
+    "Round.models": Held(("Fit",)), "Round.outcomes": Held(OUTCOMES), "Round.seconds": Held(("Seconds",)),
+    "Effort.walks": Held(("SubtreeRecord",), optional=True),
+}  # fmt: skip
+"""By record and field."""
+
+BY_KIND = {
+    "s": Held(("int64",), ("any",), optional=True),
+    "di": Held(("float64",), ("any", "2"), "whole"),
+    "df": Held(("float64",), ("any", "2"), "keys"),
+}
+"""Where nothing is said of the field."""
+
+LEAST = {"Node.id": 0, "Node.parent": -1, "Node.depth": 0, "Fixing.column": 0}
+"""The smallest whole number of a field."""
+
+NUMBERS = ("Node.bound", "Node.estimate", "Region.bound", "Region.estimate", "Fixing.bound")
+"""Fields that are compared, and so must not be nan."""
+
+
+def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
+    """Refuse records that hold what they may not; without a problem its sizes and the entries of arrays may be any."""
+    for name in layout.tables:
+        if name in ARRAYS:
+            continue
+        sizes: dict[str, IntArray] = {}
+        for field, kind in layout.kinds[name].items():
+            place = f"{name}.{field}"
+            held = HELD.get(place, BY_KIND.get(kind))
+            if held is not None:
+                _check_field(layout, place, held, problem, sizes)
+            cells = layout.columns[place]
+            require(not np.any(cells < LEAST[place]) if place in LEAST else True, f"too small numbers in '{place}'")
+            require(not np.any(np.isnan(cells)) if place in NUMBERS else True, f"a bound that is nan in '{place}'")
+    if problem is not None and "Fixing" in layout.tables:
+        require(not np.any(layout.columns["Fixing.column"] >= problem.d), "unknown columns in 'Fixing.column'")
+
+
+def _check_field(
+    layout: Layout, place: str, held: Held, problem: SubsetProblem | None, sizes: dict[str, IntArray]
+) -> None:
+    """Check what one field of all records of a type refers to; ``sizes`` are those their fields share."""
+    numbers = layout.columns[place]
+    there = numbers >= 0
+    require(held.optional or bool(np.all(there)), f"nothing where something must be in '{place}'")
+    found = np.unique(numbers[there])
+    allowed = [code for code, name in enumerate(layout.tables) if name in held.types]
+    require(np.all(np.isin(layout.codes[found], allowed)), f"objects of the wrong type in '{place}'")
+    if held.shape is None or not found.size:
+        return
+    _check_shapes(layout, place, held.shape, problem, sizes)
+    if problem is not None or held.entries in ("whole", "keys"):
+        sound = _sound(held.entries, layout.entries(held.types[0], found), problem)
+        require(sound, f"entries out of range in '{place}'")
+
+
+def _check_shapes(
+    layout: Layout, place: str, shape: tuple[str, ...], problem: SubsetProblem | None, sizes: dict[str, IntArray]
+) -> None:
+    numbers = layout.columns[place]
+    there = np.flatnonzero(numbers >= 0)
+    shapes = layout.shapes(numbers[there])
+    dimensions = np.count_nonzero(shapes >= 0, axis=1)
+    require(np.all(dimensions == len(shape)), f"arrays of the wrong number of dimensions in '{place}'")
+    known = {} if problem is None else {"d": problem.d, "n": problem.n, "columns": problem.units.columns}
+    for axis, size in enumerate(shape):
+        along, sound = shapes[:, axis], True
+        if size in known or size.isdigit():
+            sound = bool(np.all(along == known.get(size, size.isdigit() and int(size))))
+        elif size == "k":
+            sound = problem is None or bool(np.all(along <= problem.k))
+        elif size not in ("any", "d", "n", "columns"):
+            shared = sizes.setdefault(size, np.full(numbers.size, -1, dtype=np.int64))
+            sound = bool(np.all((shared[there] < 0) | (shared[there] == along)))
+            shared[there] = along
+        require(sound, f"arrays of the wrong size in '{place}'")
+
+
+def _sound(kind: str, entries: NDArray[Any], problem: SubsetProblem | None) -> bool:
+    """Whether all entries of arrays are what they should be."""
+    match kind:
+        case "whole":
+            return _whole(entries)
+        case "keys":
+            pairs = entries.reshape(-1, 2)
+            return _whole(pairs[:, 0]) and not np.any(np.isnan(pairs[:, 1]))
+        case "finite":
+            return bool(np.all(np.isfinite(entries)))
+        case "number":
+            return not np.any(np.isnan(entries))
+    if problem is None or not kind:
+        return True
+    if kind == "state":
+        members = np.count_nonzero(entries.reshape(-1, problem.d) == IN, axis=1)
+        return bool(np.all((entries >= OUT) & (entries <= IN)) and np.all(members <= problem.k))
+    return bool(np.all((entries >= 0) & (entries < (problem.d if kind == "unit" else problem.units.columns))))
+
+
+def _whole(numbers: NDArray[Any]) -> bool:
+    return bool(np.all((np.abs(numbers) <= LARGEST_WHOLE) & (np.floor(numbers) == numbers)))
