@@ -77,7 +77,7 @@ class PreparedDual(PreparedBound):
         starts = np.tile(self.root, (count, 1))
         if options.warm_start:
             for row, memory in enumerate(warm):
-                if memory is not None:
+                if memory is not None and self._can_start(memory):
                     starts[row] = memory
         answers = empty_answers(count, problem.d, problem.k)
         outputs = DualOutputs(np.zeros((count, problem.n)), np.zeros_like(starts))
@@ -88,6 +88,11 @@ class PreparedDual(PreparedBound):
                 states, starts, target, upper, options.stop, answers, outputs,
             )  # fmt: skip
         return Tightened(answers, _proofs(answers, outputs), _memories(answers, outputs))
+
+    def _can_start(self, memory: FloatArray) -> bool:
+        """Whether a memory is one the kernel may have left; another, from damaged data, could keep it from ending."""
+        sound = memory.shape == self.root.shape and memory.dtype == self.root.dtype and np.isfinite(memory).all()
+        return bool(sound and np.all(memory[self.root > 0] > 0))
 
 
 def check_lam(problem: Problem, name: str) -> None:

@@ -7,8 +7,11 @@ import pytest
 from bounds_by_hand import call, each_loss, make_problem, plain_bound, root
 from scipy.optimize import brentq
 
+from exactsel import Problem, registry
+from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.pdal import PrimalDualBound
 from exactsel.bounds.supergradient import SupergradientBound
+from exactsel.kernels.node import FREE
 from exactsel.kernels.pdal import STEPS
 from exactsel.losses import Huber, Logistic, Quadratic
 
@@ -114,3 +117,24 @@ def test_supergradient_ascent_follows_its_description(loss):
         assert result.answers.iterations[0] == iterations
         assert result.answers.bound[0] == pytest.approx(best, rel=1e-8)
         np.testing.assert_allclose(result.warm[0][1:], beta, atol=1e-8)
+
+
+@pytest.mark.parametrize("damage", ["nan", "infinite", "no step", "too short", "whole numbers"])
+@pytest.mark.parametrize("name", ["pdal", "supergradient"])
+def test_a_memory_no_kernel_left_is_not_started_from(name, damage):
+    """It may come from a damaged file, and could keep the kernel from ending."""
+    rng = np.random.default_rng(3)
+    problem = Problem(rng.standard_normal((12, 6)), rng.standard_normal(12), 2, lam=0.5)
+    bound = registry.load("bounds", name)().prepare(problem, BoundOptions())
+    states = np.full((1, 6), FREE, dtype=np.int8)
+    alone = bound.tighten(states, [None], np.inf, 100.0)
+    memory = alone.warm[0].copy()
+    if damage == "no step":
+        memory[0] = -1.0
+    elif damage in ("nan", "infinite"):
+        memory[-1] = np.nan if damage == "nan" else np.inf
+    else:
+        memory = memory[:-1] if damage == "too short" else memory.astype(np.int64)
+    again = bound.tighten(states, [memory], np.inf, 100.0)
+    assert again.answers.bound[0] == alone.answers.bound[0]
+    assert again.answers.iterations[0] == alone.answers.iterations[0]

@@ -108,8 +108,8 @@ def test_damage_is_refused_or_harmless(kind):
             return
         assert {node.state.shape for node in state.frontier} <= {(problem.d,)}
         pack_state(state)
-        # What a warm start holds is for the bound to say; pdal can iterate for ever from a memory that was damaged.
-        if "Node.warm" not in places and kind != "pdal":
+        # What a warm start holds is for the bound to say.
+        if "Node.warm" not in places:
             Search(problem, Settings(**options | {"node_limit": 200}), state=state, signals=()).run()
 
     check()
