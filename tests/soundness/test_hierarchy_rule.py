@@ -13,8 +13,6 @@ from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.hierarchy import Hierarchy, hierarchy_of, parents_by_name
 
-pytestmark = pytest.mark.smoke
-
 
 def admissible_sets(hierarchy, k):
     """All of them, by the definition."""
@@ -57,6 +55,7 @@ def test_what_is_implied_holds_in_every_set_of_the_region(case):
     assert np.array_equal(hierarchy.implied(region, k), region)
 
 
+@pytest.mark.smoke
 @settings(max_examples=500)
 @given(regions())
 def test_a_region_that_is_one_set_is_admissible(case):
