@@ -27,11 +27,17 @@ from exactsel.walks.relaxation import Subsearcher
 
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
-    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
+    """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
+    if problem.is_quadratic and problem.d <= SPLIT_UP_TO:
+        return "split"
     if problem.lam > 0:
         return "apg"
     curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
     return "apg" if curved else "fit"
+
+
+SPLIT_UP_TO = 1200
+"""With more columns than this one eigendecomposition takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,10 @@ BOUNDS = {
     "apg": Company(
         "perspective bound with the curvature of the ridge", "perspective bound with the curvature of all columns",
         ridge=True,
+    ),
+    "split": Company(
+        "split of the correlations, or perspective bound with the curvature of the ridge",
+        "split of the correlations, or perspective bound with the curvature of all columns", ridge=True,
     ),
     "grouped": Company(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
