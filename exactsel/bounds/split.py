@@ -316,6 +316,8 @@ class PreparedSplit(PreparedBound):
 
     def _value(self, node: Region, point: SplitPoint | None) -> Value:
         """What N, or the largest part of it that can be used, proves where it does not prove enough."""
+        if self._constant == 0.0:
+            return NOTHING
         for part in _parts(point):
             matrix = self._matrix(node, part)
             try:

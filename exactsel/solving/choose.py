@@ -126,11 +126,11 @@ class Methods:
         wanted = self._default_bound and self.tree.fixes and self.family.closed_form
         if not wanted or not SubtreeWalker.serves(problem):
             return None
-        if self.bound.name == "fit":
+        if problem.lam == 0 and prepared.curvature is None:
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
                 return dependent
-        if prepared.curvature is None and self.bound.name == "apg" and problem.d > MOST_COLUMNS:
+        if prepared.curvature is None and problem.lam > 0 and problem.d > MOST_COLUMNS:
             return None  # a walk over hundreds of columns that has only the ridge to close regions with
         return SubtreeWalker(problem, prepared.curvature, options)
 
