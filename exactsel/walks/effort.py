@@ -19,7 +19,7 @@ FIRST_TRIES = 2e9
 """Work that may go into walks before anything useful is known (about half a second)."""
 
 WALK_WORK = 3e7
-"""Work of one walk: its budget is this over the squared number of columns ..."""
+"""Work of one walk ..."""
 
 FIRST_WORK = 4e8
 """... and of the first, which may be the whole search."""
@@ -28,6 +28,9 @@ FEW_PLACES, TYPICAL_WORK, LOOK_AGAIN = 3, 4e6, 128
 """With more places left than these, and usual walks that take more work than this, a node is not walked: the better
 bound divides it first (measured: a third less time on the hardest instance). Every so many nodes one is walked all the
 same, to see whether that has changed."""
+
+MOST_COUNTED = 3e7
+"""Sets of columns that are counted before a bound call is made (some 10 ms)."""
 
 WORTH_KEEPING = 0.1
 """Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
@@ -72,6 +75,12 @@ class SubtreeRecord:
         hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
         return hardest is None
 
+    def wants_unbounded(self, places: int, columns: int) -> bool:
+        """Whether to walk the subtree of such a node before anything is known of its bound."""
+        if places <= FEW_PLACES:
+            return columns <= MOST_COLUMNS and supports(places, columns) <= MOST_COUNTED
+        return not self.begun and self.wants(places, columns)
+
     def _may_try_again(self, places: int) -> bool:
         failures = self.failures[places]
         return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
@@ -84,9 +93,9 @@ class SubtreeRecord:
         if self._takes_long(places):
             self.passed_over[places] = self.passed_over.get(places, 0) + 1
 
-    def note_walk(self, places: int, columns: int, nodes: int, finished: bool) -> None:
-        """Enter the outcome of one walk."""
-        work = float(nodes + 4 * columns) * columns**2
+    def note_walk(self, places: int, columns: int, work: float, finished: bool) -> None:
+        """Enter the outcome of one walk, and what it took besides setting it up."""
+        work += columns**2
         before = self.typical.get(places)
         self.typical[places] = work if before is None else before + (work - before) / 8
         self.passed_over[places] = 1
@@ -172,6 +181,7 @@ def supports(places: int, columns: int) -> int:
     return sum(math.comb(columns, size) for size in range(places + 1))
 
 
-def walk_budget(columns: int, first: bool = False) -> int:
-    """Nodes one walk over this many columns may take."""
-    return int(min(100_000, (FIRST_WORK if first else WALK_WORK) / max(1, columns) ** 2))
+def walk_budget(columns: int, first: bool = False) -> tuple[int, float]:
+    """Nodes one walk over this many columns may take, most of them with fewer, and its work."""
+    work = FIRST_WORK if first else WALK_WORK
+    return int(min(100_000, 8 * work / max(1, columns) ** 2)), work
