@@ -40,7 +40,9 @@ from exactsel.kernels.subtree_fit import (
     fit_reaches,
     formula,
     formula_room,
+    inverse_of,
     inverse_without_last,
+    new_stack,
     refine,
     start_fit,
     swap_columns,
@@ -75,7 +77,7 @@ LOOK_UP = 3e7
 
 def scratch_space(d: int, workers: int) -> FloatArray:
     """Room for the K of every worker, (workers, size): made once, because fresh memory costs more than a short walk."""
-    return np.empty((workers, max(2 * d * d, min((d + 1) * d * d, MOST_ENTRIES))))
+    return np.empty((workers, max(2 * d * d, min((d + 1) ** 3 // 3 + d * d, MOST_ENTRIES))))
 
 
 @njit
@@ -87,11 +89,7 @@ def _room(state: StateArray, scratch: FloatArray) -> Stack:
     m = levels - 1
     for j in range(state.size):
         m += state[j] == IN
-    levels = max(2, min(levels, scratch.size // max(1, m * m)))
-    return Stack(
-        scratch[: levels * m * m].reshape((levels, m, m)), np.empty((levels, m)), np.empty((levels, m), dtype=np.int64),
-        np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64), np.empty(levels),
-    )  # fmt: skip
+    return new_stack(m, levels, scratch)
 
 
 @njit
@@ -118,7 +116,7 @@ def _close_by_fit(
     columns, x, fixed, m = stack.columns[level], stack.x[level], stack.fixed[level], stack.size[level]
     bound = _proven(data, columns, x, fixed, m, places, NONE, cutoff, curved, rooms, walk, row)
     if not bound >= cutoff and data.floor[columns[0]] > 0.0:
-        refine(stack.K[level], x, m, rooms[1])
+        refine(inverse_of(stack, level), x, m, rooms[1])
         bound = _proven(data, columns, x, fixed, m, places, NONE, cutoff, curved, rooms, walk, row)
     if bound >= cutoff:
         close(walk, row, bound, CLOSED)
@@ -136,7 +134,7 @@ def _fix(
     ``value`` is what the guide says of the region by formula (3), ``weakest`` the last of the weights that count.
     Where costs are no numbers (which no definite K gives) :data:`NOTHING_TO_BRANCH_ON`.
     """
-    K, x, columns, m = stack.K[level], stack.x[level], stack.columns[level], stack.size[level]
+    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
     costliest, highest, changed, failed = -1, -1.0, False, False
     i = stack.fixed[level]
     while i < m and stack.fixed[level] < k:
@@ -187,7 +185,7 @@ def _branch(
     child with it.
     """
     fixed, m, value, places = stack.fixed[level], stack.size[level], stack.value[level], largest.size
-    K, x, columns, without = stack.K[level], stack.x[level], stack.columns[level], stack.x[level + 1]
+    K, x, columns, without = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.x[level + 1]
     note(walk, row, columns[column], BRANCHED)
     cost = 0.5 * x[column] ** 2 / K[column, column]
     swap_columns(K, x, columns, m, column, m - 1)
@@ -203,7 +201,7 @@ def _branch(
             if closed:
                 close(walk, row, bound, CLOSED)
     if not closed:
-        inverse_without_last(K, m, stack.K[level + 1])
+        inverse_without_last(K, m, inverse_of(stack, level + 1))
         walk.work[row] += m * m
         stack.columns[level + 1, : m - 1] = columns[: m - 1]
         stack.fixed[level + 1], stack.size[level + 1] = fixed, m - 1

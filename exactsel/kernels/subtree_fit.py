@@ -29,8 +29,8 @@ NONE = -1
 class Stack(NamedTuple):
     """One level for each column left out on the way down: the regions still to be walked."""
 
-    K: FloatArray
-    """The inverse on S and C: the lower triangle, of which the rest is never read."""
+    inverses: FloatArray
+    """What :func:`inverse_of` cuts up."""
     x: FloatArray
     columns: IntArray
     """(levels, m) S first, then C."""
@@ -40,6 +40,33 @@ class Stack(NamedTuple):
     """|S| + |C|"""
     value: FloatArray
     """P at the fit on S and C."""
+
+
+@njit
+def new_stack(m: int, most_levels: int, scratch: FloatArray) -> Stack:
+    """A stack for m columns of as many levels as are wanted, or as ``scratch`` holds the inverses of."""
+    levels, used = 0, 0
+    while levels < most_levels and used + (m - levels) ** 2 <= scratch.size:
+        used += (m - levels) ** 2
+        levels += 1
+    levels = max(2, levels)
+    return Stack(
+        scratch, np.empty((levels, m)), np.empty((levels, m), dtype=np.int64), np.zeros(levels, dtype=np.int64),
+        np.zeros(levels, dtype=np.int64), np.empty(levels),
+    )  # fmt: skip
+
+
+@njit
+def inverse_of(stack: Stack, level: int) -> FloatArray:
+    """K, the inverse on S and C of a level: the lower triangle, of which the rest is never read.
+
+    A level has one column less than the one above it, so one matrix after the other takes ever less.
+    """
+    m = stack.columns.shape[1]
+    side, before = max(m - level, 0), 0
+    for above in range(level):
+        before += (m - above) ** 2
+    return stack.inverses[before : before + side * side].reshape((side, side))
 
 
 @njit
@@ -71,12 +98,12 @@ def start_fit(data: WalkData, stack: Stack) -> bool:
         ridge = max(FIRST_RIDGE, 10.0 * ridge)
         if ridge > LAST_RIDGE:
             return False
-    K = inverse_from_cholesky(H)
+    K, first = inverse_from_cholesky(H), inverse_of(stack, 0)
     stack.value[0] = data.constant
     for i in range(m):
         total = 0.0
         for j in range(m):
-            stack.K[0, i, j] = K[i, j]
+            first[i, j] = K[i, j]
             total += K[i, j] * data.b[columns[j]]
         stack.x[0, i] = total
         stack.value[0] -= 0.5 * total * data.b[columns[i]]

@@ -67,7 +67,8 @@ class SubtreeKernels:
             return {}
         began = time.perf_counter()
         states = np.stack([regions[row].state for row in rows])
-        nodes, most = walk_budget(int(np.count_nonzero(states, axis=1).max()), first=not effort.walks.begun)
+        most = effort.walks.work
+        nodes = walk_budget(int(np.count_nonzero(states, axis=1).max()), most)
         if effort.left is not None:
             nodes = min(nodes, effort.left // len(rows))
         if nodes == 0:

@@ -61,7 +61,7 @@ RECORDS: dict[type, str] = {
     "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
     Round: "models:m outcomes:m scope:t seconds:r",
     Seconds: "bound:f refit:f subtrees:f",
-    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df passed_over:di",
+    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
     Prospects: "long:b mark:i open_at_mark:i",
     Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r",
 }

@@ -22,7 +22,16 @@ WALK_WORK = 3e7
 """Work of one walk ..."""
 
 FIRST_WORK = 4e8
-"""... and of the first, which may be the whole search."""
+"""... and of the first, which may be the whole search ..."""
+
+SHARE = 1 / 16
+"""... or this part of the useful work so far, where that is more."""
+
+MORE_WORK = 4.0
+"""With so many times the work a number of places that failed is tried again."""
+
+MOST_NODES = 200_000
+"""Of one walk."""
 
 FEW_PLACES, TYPICAL_WORK, LOOK_AGAIN = 3, 4e6, 128
 """With more places left than these, and usual walks that take more work than this, a node is not walked: the better
@@ -57,6 +66,8 @@ class SubtreeRecord:
     """Walks that finished, by places left, since the last failure with one place more."""
     typical: dict[int, float] = field(default_factory=dict)
     """Work of a walk, by places left: the mean with older walks counting ever less."""
+    given: dict[int, float] = field(default_factory=dict)
+    """The most work that did not suffice, by places left."""
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
 
@@ -81,12 +92,19 @@ class SubtreeRecord:
             return columns <= MOST_COLUMNS and supports(places, columns) <= MOST_COUNTED
         return not self.begun and self.wants(places, columns)
 
+    @property
+    def work(self) -> float:
+        """What one walk may take: more, the longer the search takes anyway."""
+        return max(WALK_WORK, SHARE * (self.useful - self.wasted)) if self.begun else FIRST_WORK
+
     def _may_try_again(self, places: int) -> bool:
         failures = self.failures[places]
+        if self.work >= MORE_WORK * self.given.get(places, math.inf):
+            return True
         return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
 
     def _takes_long(self, places: int) -> bool:
-        return places > FEW_PLACES and self.typical.get(places, 0.0) > TYPICAL_WORK
+        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 8)
 
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
@@ -105,6 +123,7 @@ class SubtreeRecord:
         else:
             self.wasted += work
             self.failures[places] = self.failures.get(places, 0) + 1
+            self.given[places] = max(work, self.given.get(places, 0.0))
             self.successes[places - 1] = 0
 
     def note_bound(self, columns: int, iterations: int) -> None:
@@ -181,7 +200,6 @@ def supports(places: int, columns: int) -> int:
     return sum(math.comb(columns, size) for size in range(places + 1))
 
 
-def walk_budget(columns: int, first: bool = False) -> tuple[int, float]:
-    """Nodes one walk over this many columns may take, most of them with fewer, and its work."""
-    work = FIRST_WORK if first else WALK_WORK
-    return int(min(100_000, 8 * work / max(1, columns) ** 2)), work
+def walk_budget(columns: int, work: float) -> int:
+    """Nodes one walk of so much work over this many columns may take, most of them with fewer."""
+    return int(min(MOST_NODES, 8 * work / max(1, columns) ** 2))
