@@ -152,11 +152,13 @@ class Semidefinite:
         if not self.usable:
             return False
         S, C, (places,) = self._regions(state[None], k)
+        used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
         at = np.full(len(self.order), -1)
-        at[self.order[C[0]]] = np.sum(S) + np.arange(np.sum(C))
+        at[self.order[used]] = np.arange(len(used))
+        # Columns of S the split holds are candidates to it, that have their places.
+        places += np.count_nonzero(np.isin(self.order[S[0]], split.columns))
         columns = split.columns[at[split.columns] >= 0]
         N = split.entries[np.ix_(at[split.columns] >= 0, at[split.columns] >= 0)]
-        used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
         with np.errstate(all="ignore"):
             # Any positive scale will do, so it may be rounded.
             p = split.scale[at[split.columns] >= 0] / self.size[columns]

@@ -109,6 +109,8 @@ class Attempt(NamedTuple):
     point: SplitPoint | None
     """The last N; None where there is none."""
     proven: bool
+    steps: int
+    """Eigendecompositions."""
     direction: FloatArray
     """(m,) how much each candidate has to do with what is missing; zeros where that is not known."""
 
@@ -191,6 +193,7 @@ class PreparedSplit(PreparedBound):
         """Bound a node below one where the split was the better bound."""
         node = self._region(state)
         attempt = self._ascend(node, parent if self.options.warm_start else None, cutoff)
+        batch.answers.iterations[row] += _products(node, attempt)
         last = parent if attempt.point is None else attempt.point
         value = Value(cutoff, last or InfimumPoint(), None) if attempt.proven else self._value(node, last)
         self._answer(row, node, attempt, value, last, batch)
@@ -205,10 +208,12 @@ class PreparedSplit(PreparedBound):
             return
         node = self._region(state)
         attempt = self._ascend(node, None, aim)
+        batch.answers.iterations[row] += _products(node, attempt)
         if attempt.proven and attempt.point is not None:
             self._answer(row, node, attempt, Value(aim, attempt.point, None), attempt.point, batch)
             return
-        point, value = self._climb(node, known, aim)
+        point, value, spent = self._climb(node, known, aim)
+        batch.answers.iterations[row] += spent
         if point is not None and aim - value.bound < LEADING * (aim - known):
             self._answer(row, node, attempt, value, point, batch)
 
@@ -218,17 +223,17 @@ class PreparedSplit(PreparedBound):
         answers = batch.answers
         answers.bound[row], answers.status[row] = value.bound, CUT if attempt.proven else RELAXED
         answers.bound_in[row], answers.bound_out[row] = -np.inf, -np.inf
-        answers.iterations[row] += self._solver.steps
         batch.proofs[row], batch.warm[row] = value.proof, last
         _suggest(row, node, attempt.direction, value.x, answers)
 
-    def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value]:
+    def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
         """Prove as high a level as some rounds of steps can, each halving what is open."""
-        low, high, best, point = max(known, 0.0), aim, NOTHING, None
+        low, high, best, point, spent = max(known, 0.0), aim, NOTHING, None, 0
         affordable = ROOT_WORK / (max(1, self._solver.steps) * max(1, node.candidates.size) ** 3)
         for _ in range(min(self._solver.rounds, int(affordable))):
             level = 0.5 * (low + high)
             attempt = self._ascend(node, point, level)
+            spent += _products(node, attempt)
             if not attempt.proven or attempt.point is None:
                 high = level
                 continue
@@ -236,7 +241,7 @@ class PreparedSplit(PreparedBound):
             value = self._value(node, point)
             best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
             low = max(level, best.bound)
-        return point, best
+        return point, best, spent
 
     def _region(self, state: StateArray) -> Region:
         columns, fixed = node_columns(state)
@@ -247,7 +252,7 @@ class PreparedSplit(PreparedBound):
 
     def _ascend(self, node: Region, parent: SplitPoint | None, level: float) -> Attempt:
         """Look for an N that proves the node to hold nothing below ``level``."""
-        nothing = Attempt(None, False, np.zeros(node.candidates.size))
+        nothing = Attempt(None, False, 0, np.zeros(node.candidates.size))
         if not level < (1.0 - 1e-9) * self._constant or node.candidates.size == 0:
             return nothing
         M = self._complement(node, level)
@@ -284,7 +289,7 @@ class PreparedSplit(PreparedBound):
             if definite(R):
                 point = rounded(node.candidates, scale, N)
                 if self._proves(node, self._matrix(node, point), level):
-                    return Attempt(point, True, direction)
+                    return Attempt(point, True, step, direction)
             if step == solver.steps or self.options.stop[0]:
                 break
             values, vectors = scipy.linalg.eigh(
@@ -296,13 +301,16 @@ class PreparedSplit(PreparedBound):
             short = solver.delta - values
             descend(N, (vectors * short) @ vectors.T, largest, 0.5 * float(short @ short), solver.relaxation, G)
             np.clip(N, -LARGEST_ENTRY, LARGEST_ENTRY, out=N)
-        return Attempt(rounded(node.candidates, scale, N), False, direction)
+        return Attempt(rounded(node.candidates, scale, N), False, step, direction)
 
     def _matrix(self, node: Region, point: SplitPoint | None) -> FloatArray:
         """H - E on the node's columns."""
         matrix = node.H.copy()
         if point is not None:
-            matrix[node.fixed :, node.fixed :] -= split_matrix(point, node.candidates, node.places)
+            inside = np.isin(node.columns, point.columns)
+            # A column of S that was a candidate when N was made is one still, and has its place.
+            places = node.places + int(np.count_nonzero(inside[: node.fixed]))
+            matrix[np.ix_(inside, inside)] -= split_matrix(point, node.columns[inside], places)
         return matrix
 
     def _proves(self, node: Region, matrix: FloatArray, level: float) -> bool:
@@ -333,6 +341,11 @@ class PreparedSplit(PreparedBound):
                     return Value(level, FitPoint() if part is None else part, x)
             return Value(-math.inf, InfimumPoint(), x)
         return NOTHING
+
+
+def _products(node: Region, attempt: Attempt) -> int:
+    """What an attempt took, in products of the matrix and a vector: an eigendecomposition is one for each column."""
+    return (attempt.steps + 1) * max(1, node.candidates.size)
 
 
 def _parts(point: SplitPoint | None) -> Iterator[SplitPoint | None]:

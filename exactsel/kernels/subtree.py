@@ -275,9 +275,7 @@ def _walk_subtree(
                     walk.status[row] = NOT_TRUSTED
                     return
                 started = True
-            excess = curvature_excess(
-                data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places]
-            )
+            excess = curvature_excess(data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places])
             value = stack.value[level] + excess
             if value >= cutoff and not tried:
                 if _close_by_fit(data, stack, level, places, cutoff, curved, rooms, walk, row):

@@ -110,6 +110,3 @@ def count_region(
             walk.dropped[row] = min(walk.dropped[row], level)
             return found
     return TOO_MANY
-
-
-

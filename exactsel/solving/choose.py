@@ -22,7 +22,6 @@ from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.effort import MOST_COLUMNS
 from exactsel.walks.relaxation import Subsearcher
 
 
@@ -130,8 +129,6 @@ class Methods:
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
                 return dependent
-        if prepared.curvature is None and problem.lam > 0 and problem.d > MOST_COLUMNS:
-            return None  # a walk over hundreds of columns that has only the ridge to close regions with
         return SubtreeWalker(problem, prepared.curvature, options)
 
     def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:

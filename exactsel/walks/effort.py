@@ -89,7 +89,7 @@ class SubtreeRecord:
     def wants_unbounded(self, places: int, columns: int) -> bool:
         """Whether to walk the subtree of such a node before anything is known of its bound."""
         if places <= FEW_PLACES:
-            return columns <= MOST_COLUMNS and supports(places, columns) <= MOST_COUNTED
+            return supports(places, columns) <= MOST_COUNTED
         return not self.begun and self.wants(places, columns)
 
     @property
