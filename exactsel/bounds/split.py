@@ -70,7 +70,10 @@ class SplitBound(BoundSolver):
     relaxation: float = 2.5
     """Of the Polyak steps."""
     rounds: int = 5
-    """Levels tried at the root, where the first attempt fails."""
+    """Levels tried at the root, where the first attempt fails ..."""
+    thorough_rounds: int = 12
+    thorough_steps: int = 60
+    """... and how many, with how many steps each, where the root's bound is what will be shown."""
 
     name = "split"
 
@@ -204,7 +207,7 @@ class PreparedSplit(PreparedBound):
         ``aim`` is the cut-off, or the best objective known where there is none.
         """
         known = float(batch.answers.bound[row])
-        if batch.answers.status[row] == CUT or not known < CLOSE * aim:
+        if batch.answers.status[row] == CUT or not known < (1.0 if self.options.thorough else CLOSE) * aim:
             return
         node = self._region(state)
         attempt = self._ascend(node, None, aim)
@@ -214,7 +217,7 @@ class PreparedSplit(PreparedBound):
             return
         point, value, spent = self._climb(node, known, aim)
         batch.answers.iterations[row] += spent
-        if point is not None and aim - value.bound < LEADING * (aim - known):
+        if point is not None and aim - value.bound < (1.0 if self.options.thorough else LEADING) * (aim - known):
             self._answer(row, node, attempt, value, point, batch)
 
     def _answer(
@@ -229,8 +232,7 @@ class PreparedSplit(PreparedBound):
     def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
         """Prove as high a level as some rounds of steps can, each halving what is open."""
         low, high, best, point, spent = max(known, 0.0), aim, NOTHING, None, 0
-        affordable = ROOT_WORK / (max(1, self._solver.steps) * max(1, node.candidates.size) ** 3)
-        for _ in range(min(self._solver.rounds, int(affordable))):
+        for _ in range(self._rounds(node)):
             level = 0.5 * (low + high)
             attempt = self._ascend(node, point, level)
             spent += _products(node, attempt)
@@ -242,6 +244,12 @@ class PreparedSplit(PreparedBound):
             best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
             low = max(level, best.bound)
         return point, best, spent
+
+    def _rounds(self, node: Region) -> int:
+        if self.options.thorough:
+            return self._solver.thorough_rounds
+        affordable = ROOT_WORK / (max(1, self._solver.steps) * max(1, node.candidates.size) ** 3)
+        return min(self._solver.rounds, int(affordable))
 
     def _region(self, state: StateArray) -> Region:
         columns, fixed = node_columns(state)
@@ -281,16 +289,17 @@ class PreparedSplit(PreparedBound):
 
     def _steps(self, node: Region, M: FloatArray, scale: FloatArray, N: FloatArray, level: float) -> Attempt:
         solver, m, direction = self._solver, len(M), np.zeros(len(M))
+        most = solver.thorough_steps if self.options.thorough else solver.steps
         sums, largest = np.empty(m), np.empty((m, max(0, min(node.places - 1, m - 1))), dtype=np.int64)
         R, G = np.empty((m, m)), np.empty((m, m))
-        for step in range(solver.steps + 1):
+        for step in range(most + 1):
             row_sums(N, sums, largest)
             remainder(M, N, sums, R)
             if definite(R):
                 point = rounded(node.candidates, scale, N)
                 if self._proves(node, self._matrix(node, point), level):
                     return Attempt(point, True, step, direction)
-            if step == solver.steps or self.options.stop[0]:
+            if step == most or self.options.stop[0]:
                 break
             values, vectors = scipy.linalg.eigh(
                 R, subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
