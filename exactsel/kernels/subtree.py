@@ -59,6 +59,7 @@ from exactsel.kernels.subtree_record import (
     close,
     leave_open,
     note,
+    room_below,
     set_apart,
 )
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -255,7 +256,8 @@ def _walk_subtree(
     largest = np.zeros(k + 1)
     level, next_look, started, tried = 0, LOOK_UP, False, False
     while level >= 0:
-        cutoff = min(limits.upper, walk.value[row]) - limits.tolerance
+        best = min(limits.upper, walk.value[row])
+        cutoff = best - room_below(limits, best)
         fixed, m = stack.fixed[level], stack.size[level]
         places = k - fixed
         if walk.work[row] >= next_look:

@@ -77,6 +77,12 @@ def empty_walk(subtrees: int, d: int, k: int, budget: int) -> Walk:
 
 
 @njit
+def room_below(limits: WalkLimits, best: float) -> float:
+    """The tolerance where the best objective known is ``best``: most often relative, it shrinks as models are met."""
+    return limits.tolerance * (max(best, 0.0) / limits.upper if best < limits.upper < np.inf else 1.0)
+
+
+@njit
 def note(walk: Walk, row: int, column: int, kind: int) -> None:
     """Write down a decision."""
     walk.moves[row, walk.move_count[row]] = 8 * column + kind
@@ -179,5 +185,5 @@ def set_apart(
 
 __all__ = [  # CLOSED comes with what closes
     "CLOSED", "COUNTED", "EXPLORED", "LEFT_OPEN", "NOT_TRUSTED", "OUT_OF_BUDGET", "STOPPED", "SUSPECTED_OPEN", "Walk",
-    "WalkLimits", "close", "empty_walk", "keep_model", "leave_open", "note", "set_apart",
+    "WalkLimits", "close", "empty_walk", "keep_model", "leave_open", "note", "room_below", "set_apart",
 ]  # fmt: skip

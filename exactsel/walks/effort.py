@@ -67,7 +67,7 @@ class SubtreeRecord:
     typical: dict[int, float] = field(default_factory=dict)
     """Work of a walk, by places left: the mean with older walks counting ever less."""
     given: dict[int, float] = field(default_factory=dict)
-    """The most work that did not suffice, by places left."""
+    """The most work offered that did not suffice, by places left."""
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
 
@@ -104,7 +104,7 @@ class SubtreeRecord:
         return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
 
     def _takes_long(self, places: int) -> bool:
-        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 8)
+        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 2)
 
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
@@ -113,7 +113,7 @@ class SubtreeRecord:
 
     def note_walk(self, places: int, columns: int, work: float, finished: bool) -> None:
         """Enter the outcome of one walk, and what it took besides setting it up."""
-        work += columns**2
+        work, offered = work + columns**2, self.work
         before = self.typical.get(places)
         self.typical[places] = work if before is None else before + (work - before) / 8
         self.passed_over[places] = 1
@@ -123,7 +123,7 @@ class SubtreeRecord:
         else:
             self.wasted += work
             self.failures[places] = self.failures.get(places, 0) + 1
-            self.given[places] = max(work, self.given.get(places, 0.0))
+            self.given[places] = max(offered, self.given.get(places, 0.0))
             self.successes[places - 1] = 0
 
     def note_bound(self, columns: int, iterations: int) -> None:
