@@ -22,7 +22,9 @@ from exactsel.proofs.writer import ProofWriter
 from exactsel.search import events as ev
 from exactsel_certificates import counting
 from exactsel_certificates.container import MalformedError, read_proof
+from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.reference.semidefinite import counted_bound, split_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.semidefinite import Semidefinite, Split
@@ -199,6 +201,32 @@ def test_counts_and_splits_equal_their_slow_twins(seed):
                 assert level <= bound * (1 + 1e-9)
             elif kind == "count" or instance.lam > 0:
                 assert not level < bound * (1 - 1e-6)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("chunk", sample(2, 10))
+def test_nothing_holds_at_a_level_just_above_the_exact_value(chunk):
+    """Levels from 1e-17 to 1e-3 above what columns of any condition cost; without a margin hundreds of these hold."""
+    held = 0
+    for seed in range(40 * chunk, 40 * chunk + 40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 40))
+        d = int(rng.integers(1, min(n, 7)))
+        A = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-8, 8, d) ** (seed % 2)
+        if seed % 4 > 1:
+            A[:, -1] = A[:, 0] + 10.0 ** rng.uniform(-9, -2) * A[:, -1]
+        y = rng.standard_normal(n) if seed % 3 else A @ rng.standard_normal(d) + 1e-3 * rng.standard_normal(n)
+        instance = Instance(A, y, d, "quadratic", float(rng.choice([0.0, 0.0, 1e-6, 1.0])))
+        value = Polisher(ExactBounds(instance)).least_squares([*range(d)])
+        states = np.array([[2] * d, [1] * d], dtype=np.uint8)
+        nothing = Split(np.arange(d), np.ones(d), np.zeros((d, d)))
+        for size in range(-17, -2):
+            for level in (float(value * (1 + F(1, 10**-size))), float(value * (1 - F(1, 10**-size)))):
+                at = Semidefinite(RigorousBounds(instance), level, 1e9, np.arange(0))
+                ways = [at.on_all(states > 0), at.counted(states, d), [at.split(states[1], d, nothing)]]
+                assert F(level) <= value or not np.any(np.concatenate(ways)), seed
+                held += bool(np.all(np.concatenate(ways)))
+    assert held > 100
 
 
 def definite(M, r):
