@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.counting import all_hold, unproven
+from exactsel_certificates.counting import all_hold, how_many, unproven
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs, gamma
 from exactsel_certificates.selections import direction
@@ -81,7 +81,7 @@ class Semidefinite:
 
     def __init__(self, bounds: RigorousBounds, level: float, most: float, first: NDArray[np.int64]) -> None:
         """At most ``most`` sets are counted; ``first`` are the columns that leave regions first, which saves copies."""
-        self.most, self.counted_sets = most, 0.0
+        self.most, self.counted_sets = most, 0
         n, d, lam = bounds.n, bounds.d, bounds.instance.lam
         with np.errstate(all="ignore"):
             square = float(bounds.y @ bounds.y)
@@ -181,7 +181,7 @@ class Semidefinite:
             part = order[: max(1, MOST_ENTRIES // (m + 1) ** 2)]
             part = part[regions.places[part] == r]
             order = order[len(part) :]
-            work = len(part) * (1 if r == m else sum(math.comb(m, q) for q in range(r + 1)))
+            work = len(part) * how_many(m, r)
             if self.counted_sets + work <= self.most:
                 self.counted_sets += work
                 result[part] = all_hold(*self._eliminated(regions, part, r), r, self.counted_sets)
