@@ -90,7 +90,8 @@ def _room(state: StateArray, scratch: FloatArray) -> Stack:
     m = levels - 1
     for j in range(state.size):
         m += state[j] == IN
-    return new_stack(m, levels, scratch)
+    stack: Stack = new_stack(m, levels, scratch)
+    return stack
 
 
 @njit
@@ -102,8 +103,8 @@ def _proven(
     if data.floor[columns[0]] > 0.0:
         walk.work[row] += m * m
         if curved and m - fixed > places:
-            return formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1])
-        return formula(data, columns, x, m, m, 0, NONE, skip, rooms[1])
+            return float(formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1]))
+        return float(formula(data, columns, x, m, m, 0, NONE, skip, rooms[1]))
     walk.work[row] += m * m * m / 6.0
     return level if fit_reaches(data, columns, m, skip, level, rooms[0]) else -np.inf
 
@@ -277,9 +278,7 @@ def _walk_subtree(
                     walk.status[row] = NOT_TRUSTED
                     return
                 started = True
-            excess = curvature_excess(
-                data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places]
-            )
+            excess = curvature_excess(data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places])
             value = stack.value[level] + excess
             if value >= cutoff and not tried:
                 if _close_by_fit(data, stack, level, places, cutoff, curved, rooms, walk, row):
