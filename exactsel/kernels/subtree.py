@@ -90,7 +90,8 @@ def _room(state: StateArray, scratch: FloatArray) -> Stack:
     m = levels - 1
     for j in range(state.size):
         m += state[j] == IN
-    return new_stack(m, levels, scratch)
+    stack: Stack = new_stack(m, levels, scratch)
+    return stack
 
 
 @njit
@@ -102,8 +103,8 @@ def _proven(
     if data.floor[columns[0]] > 0.0:
         walk.work[row] += m * m
         if curved and m - fixed > places:
-            return formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1])
-        return formula(data, columns, x, m, m, 0, NONE, skip, rooms[1])
+            return float(formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1]))
+        return float(formula(data, columns, x, m, m, 0, NONE, skip, rooms[1]))
     walk.work[row] += m * m * m / 6.0
     return level if fit_reaches(data, columns, m, skip, level, rooms[0]) else -np.inf
 

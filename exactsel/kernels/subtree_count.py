@@ -68,7 +68,7 @@ def _keep_best_suspect(
                 room.chosen[size] = room.suspects[s, i]
                 size += 1
         better |= _keep_if_better(data, room.chosen, size, limits, walk, row, room)
-    return better
+    return bool(better)
 
 
 @njit
@@ -89,7 +89,7 @@ def _keep_greedy(
             chosen[size], chosen[i] = chosen[i], chosen[size]
         chosen[size], chosen[at] = chosen[at], chosen[size]
         better |= _keep_if_better(data, chosen, size + 1, limits, walk, row, room)
-    return better
+    return bool(better)
 
 
 @njit
@@ -134,5 +134,5 @@ def count_region(
             return TOO_MANY
         else:
             walk.dropped[row] = min(walk.dropped[row], level)
-            return found
+            return int(found)
     return TOO_MANY

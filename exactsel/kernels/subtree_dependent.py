@@ -93,15 +93,16 @@ def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: 
 
 @njit
 def walk_dependent(
-    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, trusted: float, unit: float, away: float,
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, trusted: float, unit: float,
+    away: float,
     stop: BoolArray, walk: Walk, row: int,
 ) -> None:  # fmt: skip
     """Walk the subtree of one region; see kernels/subtree.py for what is handed back.
 
     ``k`` counts the columns of the walk only, not those IN in ``start.base``. ``scale`` (d,) are the norms of the
     columns in which T is whole; ``data`` are of unit columns, ``unit`` is the rounding of a Gram entry, and the trace
-    of K may grow to what is ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of its
-    own.
+    of K may grow to what is ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of
+    its own.
     """
     levels, upper = start.basis.size + start.others.size + 1, limits.upper
     stack = first_level(start, levels)

@@ -12,9 +12,9 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.types import FloatArray, IntArray, StateArray
 
 LEFT_OPEN, COUNTED = 4, 5
-"""Written down beside :mod:`exactsel.kernels.moves`: the region is left open; the region is closed, by counting. The two
-children of a region that is split follow, first the one without the column; a column is put in because the fit closes
-the other child, and left out because formula (3) does."""
+"""Written down beside :mod:`exactsel.kernels.moves`: the region is left open; the region is closed, by counting. The
+two children of a region that is split follow, first the one without the column; a column is put in because the fit
+closes the other child, and left out because formula (3) does."""
 
 EXPLORED, OUT_OF_BUDGET, STOPPED, NOT_TRUSTED = 0, 1, 2, 3
 """How the walk of one subtree ended."""
@@ -122,7 +122,7 @@ def leave_open(walk: Walk, row: int, columns: IntArray, fixed: int, m: int, boun
 
 @njit
 def _next_split(marks: StateArray, suspects: IntArray, found: int, places: int) -> int:
-    """A column that tells suspects from the rest of a part of a region; -1 where it holds none, -2 where all is suspect.
+    """A column that tells suspects from the rest of a part of a region; -1: it holds none, -2: all of it is suspect.
 
     ``marks`` (d,) says what the part has decided, ``places`` how many columns the whole region may still take.
     """

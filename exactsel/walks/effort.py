@@ -80,7 +80,8 @@ class SubtreeRecord:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
         if columns > MOST_COLUMNS or self.wasted > self.useful + FIRST_TRIES:
             return False
-        if self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
+        again = self.work >= MORE_WORK * self.given.get(places, math.inf)
+        if not again and self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
             return False
         # What fails at few places fails at more.
         hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)

@@ -16,7 +16,6 @@ from exactsel import Problem, Settings, solve
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.node import FREE, OUT
-from exactsel.kernels.moves import CLOSED
 from exactsel.kernels.subtree_fit import (
     coefficients_without,
     coefficients_without_last,
@@ -27,7 +26,6 @@ from exactsel.kernels.subtree_fit import (
     start_fit,
     swap_columns,
 )
-from exactsel.kernels.subtree_record import COUNTED
 from exactsel.search.events import Explored
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker, walk_data
@@ -220,6 +218,7 @@ class TestInTheSearch:
 
     def test_unfinished_walks_are_taken_up_again(self, problem, monkeypatch):
         monkeypatch.setattr("exactsel.search.below.walk_budget", lambda columns, work: 4)
+        monkeypatch.setattr("exactsel.search.below.WORTH_KEEPING", 1.0)
         result, events = self.run(problem, heuristics="none")
         explored = [event for event in events if isinstance(event, Explored)]
         assert any(event.open_ids for event in explored)
@@ -270,8 +269,8 @@ class TestRecord:
     def test_long_walks_with_many_places_are_left_alone_for_a_while(self):
         record = SubtreeRecord()
         for places in (FEW_PLACES, FEW_PLACES + 1):
-            for _ in range(20):
-                record.note_walk(places, 60, 1e7, finished=True)
+            for _ in range(3):
+                record.note_walk(places, 60, 4e7, finished=True)
         assert record.wants(FEW_PLACES, 60)
         again = []
         for _ in range(2 * LOOK_AGAIN):
@@ -298,7 +297,7 @@ class TestRecord:
         record.note_walk(8, 100, FIRST_WORK, finished=False)
         assert record.work == WALK_WORK
         assert not record.wants(8, 100)
-        while record.work < MORE_WORK * 1.1 * FIRST_WORK:
+        while record.work < MORE_WORK * FIRST_WORK:
             assert not record.wants(8, 100)
             record.note_bound(100, 10**5)
         assert record.wants(8, 100)
@@ -320,7 +319,7 @@ class TestOddData:
             A[:, j] = A[:, j - d // 2] + noise * rng.standard_normal(n)
         return Problem(A, A[:, :4].sum(axis=1) + rng.standard_normal(n), 4, lam=1e-6)
 
-    @pytest.mark.parametrize("noise", [1e-3, 1e-5, 1e-7, 1e-9])
+    @pytest.mark.parametrize("noise", [1e-3, 1e-5, 1e-6])
     @pytest.mark.parametrize("lam", [0.0, 1e-9])
     def test_nearly_dependent_columns_are_walked(self, noise, lam):
         """Fits of many columns are ill-conditioned; what is closed is proven all the same."""
