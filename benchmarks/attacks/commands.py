@@ -57,6 +57,15 @@ def solves(**options: Any) -> None:
 
 
 @main.command()
+@campaign_options(20_000)
+def certificates(**options: Any) -> None:
+    """Quadratic loss with each certificate forced on alone, every proof checked."""
+    from benchmarks.attacks.certificates import certified, quadratic_case
+
+    conduct("certificates", certified, lambda seed: quadratic_case(seed).text(), options)
+
+
+@main.command()
 @campaign_options(10_000)
 def units(**options: Any) -> None:
     """The same problem in other units must come out the same, bit for bit."""

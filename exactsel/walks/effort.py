@@ -24,10 +24,10 @@ WALK_WORK = 3e7
 FIRST_WORK = 4e8
 """... and of the first, which may be the whole search ..."""
 
-SHARE = 1 / 16
+SHARE = 1 / 4
 """... or this part of the useful work so far, where that is more."""
 
-MORE_WORK = 4.0
+MORE_WORK = 2.0
 """With so many times the work a number of places that failed is tried again."""
 
 MOST_NODES = 200_000
