@@ -6,11 +6,23 @@ most unit (||x||_1 + ||y||)^2, and the fit is off by at most trace(K) ||gradient
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.subtree_fit import DEPENDENT, QuadraticData
 from exactsel.types import FloatArray, IntArray
+
+DEPENDENT = 1e-12
+"""A column of which no more than this share is left after elimination adds nothing."""
+
+
+class QuadraticData(NamedTuple):
+    """H = A'A, b = A'y and ||y||^2/2."""
+
+    H: FloatArray
+    b: FloatArray
+    constant: float
 
 
 @njit

@@ -8,6 +8,3 @@ from __future__ import annotations
 BRANCHED, PUT_IN, LEFT_OUT, CLOSED = 0, 1, 2, 3
 """The region is split by the column; the column is put in, or left out, the other child being closed; the region is
 closed."""
-
-COUNTED = 5
-"""The region is closed because everything in it has been counted. (4 is kernels/subtree.py's.)"""

@@ -29,21 +29,20 @@ from exactsel.kernels.dependent_basis import (
     substitute,
     swap_in_basis,
 )
-from exactsel.kernels.dependent_value import best_addition, certified, of_the_data
-from exactsel.kernels.moves import BRANCHED, PUT_IN
+from exactsel.kernels.dependent_value import QuadraticData, best_addition, certified, of_the_data
+from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
 from exactsel.kernels.node import FREE, IN
-from exactsel.kernels.subtree import (
+from exactsel.kernels.subtree_record import (
     EXPLORED,
     LEFT_OPEN,
     OUT_OF_BUDGET,
     STOPPED,
     Walk,
     WalkLimits,
-    _close,
-    _keep_model,
-    _note,
+    close,
+    keep_model,
+    note,
 )
-from exactsel.kernels.subtree_fit import QuadraticData
 from exactsel.types import BoolArray, FloatArray, StateArray
 
 SHAVE = 1e-5
@@ -63,7 +62,7 @@ def _leave_open(
         fit = certified(data, stack.K[level], stack.x[level], stack.columns[level], stack.size[level], unit)
         walk.open_bounds[row, count] = of_the_data(fit, away)
         walk.open_count[row] += 1
-        _note(walk, row, 0, LEFT_OPEN)
+        note(walk, row, 0, LEFT_OPEN)
         level -= 1
 
 
@@ -81,7 +80,7 @@ def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: 
             for a in range(stack.others[level]):
                 needed = needed and T[i, a] == 0
         if needed:
-            _note(walk, row, columns[i], PUT_IN)
+            note(walk, row, columns[i], PUT_IN)
             walk.dropped[row] = min(walk.dropped[row], without)
             swap_in_basis(stack, level, i, stack.fixed[level])
             stack.fixed[level] += 1
@@ -99,14 +98,14 @@ def _cutoff(known: float, upper: float, tolerance: float) -> float:
 
 @njit
 def walk_dependent(
-    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, unit: float, away: float,
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, trusted: float, unit: float, away: float,
     stop: BoolArray, walk: Walk, row: int,
 ) -> None:  # fmt: skip
     """Walk the subtree of one region; see kernels/subtree.py for what is handed back.
 
     ``k`` counts the columns of the walk only, not those IN in ``start.base``. ``scale`` (d,) are the norms of the
     columns in which T is whole; ``data`` are of unit columns, ``unit`` is the rounding of a Gram entry, and the trace
-    of K may grow to what is trusted. For a model the walk is about, the residual of the data is within ``away`` of its
+    of K may grow to what is ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of its
     own.
     """
     levels, upper, tolerance = start.basis.size + start.others.size + 1, limits.upper, limits.tolerance
@@ -127,7 +126,7 @@ def walk_dependent(
         fit = certified(data, stack.K[level], stack.x[level], columns, p, unit)
         bound = of_the_data(fit, away)
         if bound >= cutoff:
-            _close(walk, row, bound)
+            close(walk, row, bound, CLOSED)
             level -= 1
             continue
         if p - fixed <= places or places <= 1:
@@ -137,11 +136,11 @@ def walk_dependent(
                 best, extra, bound = best_addition(data, columns, fixed, more, unit, L, line, solution, x)
                 bound, count = of_the_data(bound, away), fixed
             if best < known:
-                _keep_model(walk, row, best, columns, count, extra)
+                keep_model(walk, row, best, columns, count, extra)
             if bound < _cutoff(min(known, best), upper, tolerance):
                 walk.status[row] = OUT_OF_BUDGET
                 break
-            _close(walk, row, bound)
+            close(walk, row, bound, CLOSED)
             level -= 1
             continue
         if walk.nodes[row] >= limits.budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
@@ -154,10 +153,10 @@ def walk_dependent(
         other = substitute(stack, level, scale)
         if other == NOTHING:
             leave_out(stack, level)
-        elif not exchange(stack, level, other, scale, turned) <= limits.trusted:
+        elif not exchange(stack, level, other, scale, turned) <= trusted:
             walk.status[row] = OUT_OF_BUDGET
             break
-        _note(walk, row, columns[p - 1], BRANCHED)
+        note(walk, row, columns[p - 1], BRANCHED)
         # This level goes on, once the child without the column is done, as the child with it.
         swap_in_basis(stack, level, p - 1, fixed)
         stack.fixed[level] = fixed + 1

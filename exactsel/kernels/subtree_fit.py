@@ -1,4 +1,8 @@
-"""The fit on S and C of a node, kept up to date column by column (quadratic loss): for kernels/subtree.py."""
+"""The fit on S and C of a node, kept up to date column by column (quadratic loss): for kernels/subtree.py.
+
+What is kept up to date is a guide: rounding may have its way with it. Bounds are computed anew at its coefficients from
+H and b (:func:`certified`), or proven by an elimination (kernels/counting.py).
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,26 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.counting import CountRoom, WalkData, distinct, eliminate, margin_for
 from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
 from exactsel.kernels.node import FREE, IN
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
-DEPENDENT = 1e-12
-"""A column of which no more than this share is left after elimination adds nothing."""
+DEPENDENT = 1e-8
+"""A column of which no more than this share is left after elimination has no coefficient worth computing here."""
 
+FIRST_RIDGE, LAST_RIDGE = 1e-12, 1e-5
+"""Parts of the diagonal of H that are tried as a ridge of the guide where H is singular."""
 
-class QuadraticData(NamedTuple):
-    """H = G + lam I, b = A'y, ||y||^2/2, and the curvature D (zeros where there is none)."""
-
-    H: FloatArray
-    b: FloatArray
-    constant: float
-    curvature: FloatArray
+NONE = -1
 
 
 class Stack(NamedTuple):
     """One level for each column left out on the way down: the regions still to be walked."""
 
-    K: FloatArray
-    """The inverse on S and C: the lower triangle, of which the rest is never read."""
+    inverses: FloatArray
+    """What :func:`inverse_of` cuts up."""
     x: FloatArray
     columns: IntArray
     """(levels, m) S first, then C."""
@@ -41,36 +43,71 @@ class Stack(NamedTuple):
 
 
 @njit
-def start_fit(data: QuadraticData, state: StateArray, stack: Stack) -> float:
-    """Fill the first level; return the condition trace(H) ||K||_F, inf where H is not positive definite."""
+def new_stack(m: int, most_levels: int, scratch: FloatArray) -> Stack:
+    """A stack for m columns of as many levels as are wanted, or as ``scratch`` holds the inverses of."""
+    levels, used = 0, 0
+    while levels < most_levels and used + (m - levels) ** 2 <= scratch.size:
+        used += (m - levels) ** 2
+        levels += 1
+    levels = max(2, levels)
+    return Stack(
+        scratch, np.empty((levels, m)), np.empty((levels, m), dtype=np.int64), np.zeros(levels, dtype=np.int64),
+        np.zeros(levels, dtype=np.int64), np.empty(levels),
+    )  # fmt: skip
+
+
+@njit
+def inverse_of(stack: Stack, level: int) -> FloatArray:
+    """K, the inverse on S and C of a level: the lower triangle, of which the rest is never read.
+
+    A level has one column less than the one above it, so one matrix after the other takes ever less.
+    """
+    m = stack.columns.shape[1]
+    side, before = max(m - level, 0), 0
+    for above in range(level):
+        before += (m - above) ** 2
+    return stack.inverses[before : before + side * side].reshape((side, side))
+
+
+@njit
+def first_columns(state: StateArray, stack: Stack) -> None:
+    """Fill in the columns of the first level, S and then C."""
     m, fixed = 0, 0
-    columns = stack.columns[0]
     for wanted in (IN, FREE):
         for j in range(state.size):
             if state[j] == wanted:
-                columns[m] = j
+                stack.columns[0, m] = j
                 m += 1
         if wanted == IN:
             fixed = m
-    H, trace = np.empty((m, m)), 0.0
-    for i in range(m):
-        for j in range(m):
-            H[i, j] = data.H[columns[i], columns[j]]
-        trace += H[i, i]
-    if not cholesky(H):
-        return np.inf
-    K = inverse_from_cholesky(H)
-    size = 0.0
+    stack.fixed[0], stack.size[0] = fixed, m
+
+
+@njit
+def start_fit(data: WalkData, stack: Stack) -> bool:
+    """Compute the fit of the first level; False where even a ridge does not make H positive definite."""
+    columns, m = stack.columns[0], stack.size[0]
+    H, ridge = np.empty((m, m)), 0.0
+    while True:
+        for i in range(m):
+            for j in range(m):
+                H[i, j] = data.H[columns[i], columns[j]]
+            H[i, i] = H[i, i] * (1.0 + ridge) if H[i, i] > 0.0 else 1.0
+        if cholesky(H):
+            break
+        ridge = max(FIRST_RIDGE, 10.0 * ridge)
+        if ridge > LAST_RIDGE:
+            return False
+    K, first = inverse_from_cholesky(H), inverse_of(stack, 0)
     stack.value[0] = data.constant
     for i in range(m):
-        stack.x[0, i] = 0.0
+        total = 0.0
         for j in range(m):
-            stack.K[0, i, j] = K[i, j]
-            stack.x[0, i] += K[i, j] * data.b[columns[j]]
-            size += K[i, j] ** 2
-        stack.value[0] -= 0.5 * stack.x[0, i] * data.b[columns[i]]
-    stack.fixed[0], stack.size[0] = fixed, m
-    return float(trace * np.sqrt(size))
+            first[i, j] = K[i, j]
+            total += K[i, j] * data.b[columns[j]]
+        stack.x[0, i] = total
+        stack.value[0] -= 0.5 * total * data.b[columns[i]]
+    return True
 
 
 @njit(sums=True)
@@ -80,6 +117,17 @@ def coefficients_without_last(K: FloatArray, x: FloatArray, m: int, x_next: Floa
     step = x[last] / K[last, last]
     for i in range(last):
         x_next[i] = x[i] - K[last, i] * step
+
+
+@njit
+def coefficients_without(K: FloatArray, x: FloatArray, m: int, column: int, x_next: FloatArray) -> None:
+    """The coefficients of the fit without the column at one position, where they are 0."""
+    step = x[column] / K[column, column]
+    for i in range(column):
+        x_next[i] = x[i] - K[column, i] * step
+    for i in range(column + 1, m):
+        x_next[i] = x[i] - K[i, column] * step
+    x_next[column] = 0.0
 
 
 @njit(sums=True)
@@ -130,48 +178,126 @@ def curvature_excess(D: FloatArray, columns: IntArray, x: FloatArray, fixed: int
     return 0.5 * max(total, 0.0)
 
 
-@njit
-def best_addition(
-    data: QuadraticData, columns: IntArray, fixed: int, m: int, L: FloatArray, row: FloatArray, solution: FloatArray
-) -> tuple[float, int]:
-    """The smallest objective on S with at most one column of C, and that column's position (-1: none helps)."""
-    value = data.constant
-    for i in range(fixed):
-        for j in range(i + 1):
-            total = data.H[columns[i], columns[j]]
-            for q in range(j):
-                total -= L[i, q] * L[j, q]
-            L[i, j] = total / L[j, j] if j < i else np.sqrt(max(total, 1e-300))
-        total = data.b[columns[i]]
-        for q in range(i):
-            total -= L[i, q] * solution[q]
-        solution[i] = total / L[i, i]
-        value -= 0.5 * solution[i] ** 2
-    best, position = 0.0, -1
-    for i in range(fixed, m):
-        column = columns[i]
-        pivot, correlation = data.H[column, column], data.b[column]
-        for j in range(fixed):
-            total = data.H[column, columns[j]]
-            for q in range(j):
-                total -= L[j, q] * row[q]
-            row[j] = total / L[j, j]
-            pivot -= row[j] ** 2
-            correlation -= row[j] * solution[j]
-        if pivot > DEPENDENT * data.H[column, column]:
-            gain = 0.5 * correlation * correlation / pivot
-            if gain > best:
-                best, position = gain, i
-    return value - best, position
+class FormulaRoom(NamedTuple):
+    """Memory for formula (3) over at most d columns."""
+
+    z: FloatArray
+    """(d,) zeros between calls."""
+    residual: FloatArray
+    """(d,) Hx - b on the columns of the last call."""
+    trial: FloatArray
+    """(d,) coefficients of the caller's."""
+    largest: FloatArray
+    """(d + 1,)"""
 
 
 @njit
-def drifted(data: QuadraticData, columns: IntArray, x: FloatArray, m: int, value: float, slack: float) -> bool:
-    """Whether the objective at x differs from what the downdates say by more than ``slack`` allows."""
-    direct = data.constant
+def formula_room(d: int) -> FormulaRoom:
+    """Memory for formula (3) over at most d columns."""
+    return FormulaRoom(np.zeros(d), np.empty(d), np.empty(d), np.empty(d + 1))
+
+
+@njit(sums=True)
+def _residual(data: WalkData, columns: IntArray, x: FloatArray, m: int, room: FormulaRoom) -> None:
+    """Hx - b on m columns."""
+    d, z = data.b.size, room.z
+    if 3 * m < d:
+        for i in range(m):
+            row, total = data.H[columns[i]], 0.0
+            for j in range(m):
+                total += row[columns[j]] * x[j]
+            room.residual[i] = total - data.b[columns[i]]
+        return
+    for i in range(m):
+        z[columns[i]] = x[i]
+    for i in range(m):
+        row, total = data.H[columns[i]], 0.0
+        for j in range(d):
+            total += row[j] * z[j]
+        room.residual[i] = total - data.b[columns[i]]
+    for i in range(m):
+        z[columns[i]] = 0.0
+
+
+@njit
+def formula(
+    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
+    room: FormulaRoom,
+) -> float:  # fmt: skip
+    """Formula (3) with D = ``data.floor`` at x for a region, rounding taken off: it holds for the exact data.
+
+    The first ``fixed`` columns and the one at position ``also`` (-1: none) are inside, and ``places`` of the others
+    count; the one at position ``skip`` (-1: none), where x is 0, is not in the region.
+
+    With size = sum_j abs(x_j) sqrt(H_jj), entries of Hx - b are off by gamma sqrt(H_ii) (size + ||y||), and the two
+    sums by gamma (size + ||y||)^2.
+    """
+    _residual(data, columns, x, m, room)
+    largest = room.largest[:places]
+    largest[:] = 0.0
+    size, length = 0.0, np.sqrt(2.0 * data.constant)
+    for i in range(m):
+        size += abs(x[i]) * data.lengths[columns[i]]
+    unit = (data.rows + 2 * m + 64) * UNIT
+    error = unit * (size + length)
+    square, counted = 0.0, 0.0
+    for i in range(m):
+        D = data.floor[columns[i]]
+        square += x[i] * (room.residual[i] + data.b[columns[i]] - D * x[i])
+        slope = abs(room.residual[i] - D * x[i]) + error * data.lengths[columns[i]]
+        weight = slope * slope / D
+        if i == skip:
+            continue
+        if i < fixed or i == also:
+            counted += weight
+        elif places > 0 and weight > largest[places - 1]:
+            at = places - 1
+            while at > 0 and largest[at - 1] < weight:
+                largest[at] = largest[at - 1]
+                at -= 1
+            largest[at] = weight
+    for i in range(places):
+        counted += largest[i]
+    return data.constant - 0.5 * square - 0.5 * counted * (1.0 + unit) - 2.0 * unit * (size + length) ** 2
+
+
+@njit
+def refine(K: FloatArray, x: FloatArray, m: int, room: FormulaRoom) -> None:
+    """One step of iterative refinement with the residual of the last call of :func:`formula`."""
     for i in range(m):
         total = 0.0
         for j in range(m):
-            total += data.H[columns[i], columns[j]] * x[j]
-        direct += x[i] * (0.5 * total - data.b[columns[i]])
-    return not abs(direct - value) <= slack
+            total += (K[i, j] if j <= i else K[j, i]) * room.residual[j]
+        x[i] -= total
+
+
+@njit
+def fit_reaches(data: WalkData, columns: IntArray, m: int, skip: int, level: float, room: CountRoom) -> bool:
+    """Whether an elimination proves the fit on m columns, without the one at position ``skip``, to reach a level."""
+    _, size = distinct(data, columns, 0, m, skip, room)
+    return eliminate(data, size, size, level, margin_for(data, level, size), room)
+
+
+@njit
+def value_of(data: WalkData, columns: IntArray, m: int, room: CountRoom) -> float:
+    """The smallest objective on m columns; inf where they are too nearly dependent to say."""
+    _, size = distinct(data, columns, 0, m, NONE, room)
+    rows, order = room.rows, room.order
+    value = data.constant
+    for i in range(size):
+        for j in range(i + 1):
+            total = data.H[order[i], order[j]]
+            for q in range(j):
+                total -= rows[i, q] * rows[j, q]
+            if j < i:
+                rows[i, j] = total / rows[j, j]
+            elif total > DEPENDENT * data.H[order[i], order[i]]:
+                rows[i, i] = np.sqrt(total)
+            else:
+                return np.inf
+        total = data.b[order[i]]
+        for q in range(i):
+            total -= rows[i, q] * room.u[q]
+        room.u[i] = total / rows[i, i]
+        value -= 0.5 * room.u[i] ** 2
+    return value

@@ -25,7 +25,7 @@ from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, spool, unwritten
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
-from exactsel.kernels.subtree import LEFT_OPEN
+from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.proofs.pieces import Records
@@ -54,6 +54,7 @@ POINT_BYTES = 400
 _KINDS = np.zeros(8, dtype=np.int32)
 _KINDS[[kinds.BRANCHED, kinds.PUT_IN]] = fmt.SPLIT_OUT, fmt.PUT_IN
 _KINDS[[kinds.LEFT_OUT, kinds.CLOSED]] = fmt.LEAVE_OUT, fmt.CLOSE
+_KINDS[COUNTED] = getattr(fmt, "COUNTED", 6)
 
 
 class ProofWriter:

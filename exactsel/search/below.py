@@ -55,19 +55,25 @@ class SubtreeKernels:
         cutoff = self.cutoff(work.upper)
         return {node.id: _searched(node, search, cutoff) for node, search in zip(wide, searches, strict=True)}
 
-    def walk(self, regions: Sequence[Region], work: RoundWork, effort: Effort) -> dict[int, WalkResult | None]:
-        """Walk the subtrees of the open regions for which that promises to pay; by row, None where it was refused."""
-        rows = self._worth_walking(regions, self.cutoff(work.upper), effort)
+    def walk(
+        self, regions: Sequence[Region], work: RoundWork, effort: Effort, *, bounded: bool
+    ) -> dict[int, WalkResult | None]:
+        """Walk the subtrees of the open regions for which that promises to pay; by row, None where it was refused.
+
+        ``bounded`` says whether the regions have been bounded: before, only those are walked that need no bound.
+        """
+        rows = self._worth_walking(regions, self.cutoff(work.upper), effort, bounded)
         if self.walker is None or effort.walks is None or not rows:
             return {}
         began = time.perf_counter()
         states = np.stack([regions[row].state for row in rows])
-        budget = walk_budget(int(np.count_nonzero(states, axis=1).max()), first=not effort.walks.begun)
+        most = effort.walks.work
+        nodes = walk_budget(int(np.count_nonzero(states, axis=1).max()), most)
         if effort.left is not None:
-            budget = min(budget, effort.left // len(rows))
-        if budget == 0:
+            nodes = min(nodes, effort.left // len(rows))
+        if nodes == 0:
             return {}
-        walks = self.walker.explore(states, work.upper, self.tolerance.absolute(work.upper), budget)
+        walks = self.walker.explore(states, work.upper, self.tolerance.absolute(work.upper), nodes, most)
         if walks is None:
             raise Interrupted
         work.seconds.subtrees += time.perf_counter() - began
@@ -75,14 +81,17 @@ class SubtreeKernels:
             work.offer(None if walk is None or walk.support is None else self.problem.fit(walk.support))
         return dict(zip(rows, walks, strict=True))
 
-    def _worth_walking(self, regions: Sequence[Region], cutoff: float, effort: Effort) -> list[int]:
+    def _worth_walking(
+        self, regions: Sequence[Region], cutoff: float, effort: Effort, bounded: bool
+    ) -> list[int]:
         walks, k = effort.walks, self.problem.k
         if self.walker is None or walks is None:
             return []
+        wanted = walks.wants if bounded else walks.wants_unbounded
         return [
             row for row, region in enumerate(regions)
             if region.closed is None and region.bound < cutoff
-            and walks.wants(k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state)))
+            and wanted(k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state)))
         ]  # fmt: skip
 
     def worth_keeping(self, region: Region, walk: WalkResult) -> bool:

@@ -120,9 +120,9 @@ def _note_work(state: SearchState, outcome: NodeKept | NodeDivided | NodeWalked,
         state.walks.note_bound(int(np.count_nonzero(outcome.node.state)), visit.iterations)
     places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
     if isinstance(outcome, NodeWalked):
-        state.walks.note_walk(places, columns, outcome.walk.nodes, outcome.walk.finished)
+        state.walks.note_walk(places, columns, outcome.walk.work, outcome.walk.finished)
     elif outcome.unused_walk is not None:
-        state.walks.note_walk(places, columns, outcome.unused_walk, finished=False)
+        state.walks.note_walk(places, columns, outcome.unused_work, finished=False)
         state.nodes += outcome.unused_walk
         state.record(b"in vain", outcome.node.id, outcome.unused_walk)
     elif region.closed is None:

@@ -32,9 +32,9 @@ from exactsel.search.regions import (
 )
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
-from exactsel.search.visit import Interrupted, Visitor
+from exactsel.search.visit import Interrupted, Visited, Visitor
 from exactsel.types import FloatArray
-from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.closed_form import SubtreeWalker, WalkResult
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.effort import Effort
 from exactsel.walks.relaxation import Subsearcher
@@ -107,23 +107,34 @@ class Expander:
         return work.done(outcomes[node.id] for node in nodes)
 
     def _expand_here(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> list[Outcome]:
-        """Bound the nodes, all in one call, then walk the subtrees of some and divide the others."""
-        visited = self._visitor.visit([as_region(node) for node in nodes], work)
-        walks = self._kernels.walk([region for region, _ in visited], work, effort)
+        """Walk the subtrees of some nodes, bound the others in one call, walk some of those and divide the rest."""
+        begun: list[Visited] = [(as_region(node), None) for node in nodes]
+        walks = self._kernels.walk([region for region, _ in begun], work, effort, bounded=False)
+        left = [i for i, (region, _) in enumerate(begun) if not self._used(region, walks.get(i))]
+        visited = self._visitor.visit([begun[i][0] for i in left], work) if left else []
+        for i, found in zip(left, visited, strict=True):
+            begun[i] = found
+        untried = [i for i in left if i not in walks]
+        later = self._kernels.walk([begun[i][0] for i in untried], work, effort, bounded=True)
+        walks |= {untried[row]: walk for row, walk in later.items()}
         cutoff = self.cutoff(work.upper)
         outcomes: list[Outcome] = []
-        for i, (node, (region, bounds)) in enumerate(zip(nodes, visited, strict=True)):
+        for i, (node, (region, bounds)) in enumerate(zip(nodes, begun, strict=True)):
             counted = self._counting.after_visit(node, region, work)
             if counted is not None:
                 outcomes.append(counted)
                 continue
             walk = walks.get(i)
-            if walk is not None and self._kernels.worth_keeping(region, walk):
+            if walk is not None and self._used(region, walk):
                 outcomes.append(walked(node, region, walk, cutoff))
                 continue
             unused = None if i not in walks else 0 if walk is None else walk.nodes
-            outcomes.append(self._divide(node, region, bounds, cutoff, unused))
+            outcome = self._divide(node, region, bounds, cutoff, unused)
+            outcomes.append(outcome if walk is None else replace(outcome, unused_work=walk.work))
         return outcomes
+
+    def _used(self, region: Region, walk: WalkResult | None) -> bool:
+        return walk is not None and self._kernels.worth_keeping(region, walk)
 
     def _divide(
         self, node: Node, region: Region, bounds: NodeBounds | None, cutoff: float, unused_walk: int | None

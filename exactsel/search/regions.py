@@ -62,6 +62,8 @@ class NodeKept:
     region: Region
     unused_walk: int | None = None
     """Nodes of a walk of its subtree whose result is not used, 0 where it was refused; None where none was tried."""
+    unused_work: float = 0.0
+    """The multiplications of that walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class NodeDivided:
     rest: Region
     """What leaves all the columns out."""
     unused_walk: int | None = None
+    unused_work: float = 0.0
     """As in :class:`NodeKept`."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
@@ -10,26 +11,16 @@ import numpy as np
 
 from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
-from exactsel.kernels.subtree import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk, scratch_space, walk_subtrees
-from exactsel.kernels.subtree_fit import QuadraticData
+from exactsel.kernels.counting import WalkData
+from exactsel.kernels.subtree import scratch_space, walk_subtrees
+from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
-TRUSTED_CONDITION = 1e9
-"""Largest trace(H) ||K||_F at which downdates are trusted ..."""
-
-SHARE_OF_TOLERANCE = 0.25
-"""... unless what is given up for rounding would then be more than this part of the tolerance ..."""
-
-NULL_SHARE = 1e-2
-"""Part of the empty model's objective on which rounding is judged where the incumbent's is smaller."""
-
-ALWAYS_ALLOWED = 1e-10
-"""... and more than this times max(1, |upper|)."""
-
-ROUNDING = 2e-16
-"""Times ||y||^2/2, the condition, and the columns plus the root of the rows: what a value is taken to be off by."""
+SMALLEST, LARGEST_NUMBER = 1e-100, 1e100
+"""Lengths of columns and target between which no square underflows or overflows."""
 
 MOST_MEMORY = 1e8
 """Bytes of answers at a time."""
@@ -44,11 +35,12 @@ class WalkResult:
 
     ``open_states`` (m, d) are the regions left, with ``open_bounds`` (m,), in the order ``moves`` names them; all
     others are closed with a bound of at least ``dropped``. ``support`` is that of the best model met, None if none is
-    better than the caller's.
+    better than the caller's. ``work`` are the multiplications done, roughly.
     """
 
     finished: bool
     nodes: int
+    work: float
     dropped: float
     support: tuple[int, ...] | None
     open_states: StateArray
@@ -66,10 +58,9 @@ class SubtreeWalker:
         self.d = problem.d
         self.curvature = curvature
         self._options = options
-        gram = problem.gram
-        none = np.zeros(problem.d)
-        self._data = QuadraticData(problem.hessian, gram.b, gram.constant, none if curvature is None else curvature)
-        self._slack = ROUNDING * (problem.d + problem.n**0.5) * gram.constant
+        self._data = walk_data(problem, curvature)
+        lengths = np.append(problem.norms[problem.norms > 0], math.sqrt(2.0 * problem.gram.constant) or 1.0)
+        self._safe = bool(lengths.min() > SMALLEST and lengths.max() < LARGEST_NUMBER)
 
     @cached_property
     def _scratch(self) -> FloatArray:
@@ -83,9 +74,9 @@ class SubtreeWalker:
         return closed and problem.d <= LARGEST and problem.k > 0
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
     ) -> list[WalkResult | None] | None:
-        """Walk the subtree of each node, up to ``budget`` nodes each.
+        """Walk the subtree of each node.
 
         Parameters
         ----------
@@ -95,38 +86,64 @@ class SubtreeWalker:
         tolerance : float
             Regions are closed this much below the incumbent.
         budget : int
-            Nodes of one walk.
+            Nodes of one walk ...
+        work : float
+            ... and its multiplications, roughly.
 
         Returns
         -------
         list of B
-            None where the node's columns are too nearly dependent. None instead of the list when told to stop.
+            None where a node cannot be walked. None instead of the list when told to stop.
         """
-        size = max(self._options.threads, int(MOST_MEMORY / (9 * self.d**2 + 40 * budget)))
+        if not self._safe:
+            return [None] * len(states)
+        size = max(self._options.threads, int(MOST_MEMORY / (9 * (self.d + 64) * self.d + 40 * budget)))
         results: list[WalkResult | None] = []
         for first in range(0, len(states), size):
-            walked = self._explore(states[first : first + size], upper, tolerance, budget)
+            walked = self._explore(states[first : first + size], WalkLimits(upper, tolerance, budget, work))
             if walked is None:
                 return None
             results += walked
         return results
 
-    def _explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int
-    ) -> list[WalkResult | None] | None:
-        walk = empty_walk(len(states), self.d, self.k, budget)
+    def _explore(self, states: StateArray, limits: WalkLimits) -> list[WalkResult | None] | None:
+        walk = empty_walk(len(states), self.d, self.k, limits.budget)
         stop = self._options.stop
-        scale = max(NULL_SHARE * self._data.constant, abs(upper) if np.isfinite(upper) else self._data.constant)
-        allowed = max(SHARE_OF_TOLERANCE * tolerance, ALWAYS_ALLOWED * scale)
-        trusted = min(TRUSTED_CONDITION, allowed / max(self._slack, 1e-300))
         with parallel_section(self._options.threads):
-            walk_subtrees(
-                self._data, self.k, states, WalkLimits(upper, tolerance, budget, trusted), self._slack, stop, walk,
-                self._scratch, np.zeros(1, dtype=np.int64),
-            )  # fmt: skip
+            walk_subtrees(self._data, self.k, states, limits, stop, walk, self._scratch, np.zeros(1, dtype=np.int64))
         if np.any(walk.status == STOPPED):
             return None
         return [None if walk.status[row] == NOT_TRUSTED else walk_result(walk, row) for row in range(len(states))]
+
+
+def walk_data(problem: Problem, curvature: FloatArray | None) -> WalkData:
+    """What the kernels know of a problem; ``curvature`` (d,) is known to be that of formula (3)."""
+    gram, none = problem.gram, np.zeros(problem.d)
+    floor = none + problem.lam if curvature is None else curvature
+    H = problem.hessian
+    lengths = np.sqrt(np.diag(H)) * (1.0 + 8.0 * UNIT)
+    return WalkData(
+        H, gram.b, gram.constant, problem.n, lengths, none if curvature is None else curvature, floor, twins(problem)
+    )
+
+
+def twins(problem: Problem) -> IntArray:
+    """The first column (d,) that brings the same models as each; -1 for columns of zeros that bring none.
+
+    With a ridge every column is its own. Without one a column serves as well as its copy, or minus it, and two of them
+    no better than one.
+    """
+    if problem.lam > 0:
+        return np.arange(problem.d)
+    first: dict[bytes, int] = {}
+    found = np.full(problem.d, -1, dtype=np.int64)
+    for j, column in enumerate(problem.AT):
+        used = np.flatnonzero(column)
+        if used.size:
+            # Zeros have a sign too, which an addition takes from them.
+            same = column * np.sign(column[used[0]]) + 0.0
+            found[j] = first.setdefault(same.tobytes(), j)
+    return found
 
 
 def walk_result(walk: Walk, row: int) -> WalkResult:
@@ -136,6 +153,7 @@ def walk_result(walk: Walk, row: int) -> WalkResult:
     return WalkResult(
         finished=count == 0,
         nodes=int(walk.nodes[row]),
+        work=float(walk.work[row]),
         dropped=float(walk.dropped[row]),
         support=tuple(sorted(int(j) for j in support[support >= 0])) if found else None,
         open_states=walk.open_states[row, :count].copy(),

@@ -6,6 +6,7 @@ residual is off by at most R ||y|| times the distances of its columns, so bounds
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,19 +14,31 @@ import numpy as np
 from exactsel.algebra.relations import Relations, basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.dependent_basis import Start
+from exactsel.kernels.dependent_value import QuadraticData
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree import STOPPED, WalkLimits, empty_walk
 from exactsel.kernels.subtree_dependent import walk_dependent
-from exactsel.kernels.subtree_fit import QuadraticData
+from exactsel.kernels.subtree_record import STOPPED, WalkLimits, empty_walk
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.types import FloatArray, StateArray
-from exactsel.walks.closed_form import ALWAYS_ALLOWED, NULL_SHARE, ROUNDING, SHARE_OF_TOLERANCE, WalkResult, walk_result
+from exactsel.walks.closed_form import WalkResult, walk_result
 
 LARGEST = 400
 """With more columns than this a node takes too long for this method to pay."""
 
 TRUSTED_CONDITION = 1e8
 """Largest ||G|| trace(K) at which downdates are trusted to give drop costs to a millionth."""
+
+SHARE_OF_TOLERANCE = 0.25
+"""What is given up for rounding may be this part of the tolerance ..."""
+
+NULL_SHARE = 1e-2
+"""... and is judged on this part of the empty model's objective where the incumbent's is smaller ..."""
+
+ALWAYS_ALLOWED = 1e-10
+"""... of which it may be this part in any case."""
+
+ROUNDING = 2e-16
+"""Times the columns plus the root of the rows: what an entry of the Gram matrix of unit columns is taken to be off by."""
 
 ROOM = 10.0
 """How much the trace of K must be able to grow through exchanges of columns."""
@@ -55,7 +68,7 @@ class DependentWalker:
         self._unit: FloatArray = problem.reduced[0] / lengths
         gram = problem.gram
         G = gram.G / np.outer(lengths, lengths)
-        self._data = QuadraticData(G, gram.b / lengths, gram.constant, np.zeros(problem.d))
+        self._data = QuadraticData(G, gram.b / lengths, gram.constant)
         self._unit_rounding = ROUNDING * (problem.d + problem.n**0.5)
         self._largest = float(np.linalg.eigvalsh(G)[-1])
         farthest = np.sort(relations.distance)[::-1][: problem.k].sum()
@@ -75,9 +88,11 @@ class DependentWalker:
         return DependentWalker(problem, relations, options)
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
     ) -> list[WalkResult | None] | None:
         """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
+        columns = max(1, int(np.count_nonzero(states, axis=1).max(initial=0)))
+        budget = int(min(budget, work / columns**2))
         walk = empty_walk(len(states), self.problem.d, self.problem.k, budget)
         results: list[WalkResult | None] = []
         for row, state in enumerate(states):
@@ -87,11 +102,12 @@ class DependentWalker:
                 continue
             walk_dependent(
                 self._data, self._relations.scale, begin.places, begin.start,
-                WalkLimits(upper, tolerance, budget, begin.trusted), self._unit_rounding, self._away,
+                WalkLimits(upper, tolerance, budget, work), begin.trusted, self._unit_rounding, self._away,
                 self._options.stop, walk, row,
             )  # fmt: skip
             if walk.status[row] == STOPPED:
                 return None
+            walk.work[row] = float(walk.nodes[row] + 4 * columns) * columns**2
             results.append(walk_result(walk, row))
         return results
 

@@ -19,15 +19,27 @@ FIRST_TRIES = 2e9
 """Work that may go into walks before anything useful is known (about half a second)."""
 
 WALK_WORK = 3e7
-"""Work of one walk: its budget is this over the squared number of columns ..."""
+"""Work of one walk ..."""
 
 FIRST_WORK = 4e8
-"""... and of the first, which may be the whole search."""
+"""... and of the first, which may be the whole search ..."""
+
+SHARE = 1 / 16
+"""... or this part of the useful work so far, where that is more."""
+
+MORE_WORK = 4.0
+"""With so many times the work a number of places that failed is tried again."""
+
+MOST_NODES = 200_000
+"""Of one walk."""
 
 FEW_PLACES, TYPICAL_WORK, LOOK_AGAIN = 3, 4e6, 128
 """With more places left than these, and usual walks that take more work than this, a node is not walked: the better
 bound divides it first (measured: a third less time on the hardest instance). Every so many nodes one is walked all the
 same, to see whether that has changed."""
+
+MOST_COUNTED = 3e7
+"""Sets of columns that are counted before a bound call is made (some 10 ms)."""
 
 WORTH_KEEPING = 0.1
 """Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
@@ -54,6 +66,8 @@ class SubtreeRecord:
     """Walks that finished, by places left, since the last failure with one place more."""
     typical: dict[int, float] = field(default_factory=dict)
     """Work of a walk, by places left: the mean with older walks counting ever less."""
+    given: dict[int, float] = field(default_factory=dict)
+    """The most work that did not suffice, by places left."""
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
 
@@ -72,21 +86,34 @@ class SubtreeRecord:
         hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
         return hardest is None
 
+    def wants_unbounded(self, places: int, columns: int) -> bool:
+        """Whether to walk the subtree of such a node before anything is known of its bound."""
+        if places <= FEW_PLACES:
+            return columns <= MOST_COLUMNS and supports(places, columns) <= MOST_COUNTED
+        return not self.begun and self.wants(places, columns)
+
+    @property
+    def work(self) -> float:
+        """What one walk may take: more, the longer the search takes anyway."""
+        return max(WALK_WORK, SHARE * (self.useful - self.wasted)) if self.begun else FIRST_WORK
+
     def _may_try_again(self, places: int) -> bool:
         failures = self.failures[places]
+        if self.work >= MORE_WORK * self.given.get(places, math.inf):
+            return True
         return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
 
     def _takes_long(self, places: int) -> bool:
-        return places > FEW_PLACES and self.typical.get(places, 0.0) > TYPICAL_WORK
+        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 8)
 
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
         if self._takes_long(places):
             self.passed_over[places] = self.passed_over.get(places, 0) + 1
 
-    def note_walk(self, places: int, columns: int, nodes: int, finished: bool) -> None:
-        """Enter the outcome of one walk."""
-        work = float(nodes + 4 * columns) * columns**2
+    def note_walk(self, places: int, columns: int, work: float, finished: bool) -> None:
+        """Enter the outcome of one walk, and what it took besides setting it up."""
+        work += columns**2
         before = self.typical.get(places)
         self.typical[places] = work if before is None else before + (work - before) / 8
         self.passed_over[places] = 1
@@ -96,6 +123,7 @@ class SubtreeRecord:
         else:
             self.wasted += work
             self.failures[places] = self.failures.get(places, 0) + 1
+            self.given[places] = max(work, self.given.get(places, 0.0))
             self.successes[places - 1] = 0
 
     def note_bound(self, columns: int, iterations: int) -> None:
@@ -172,6 +200,6 @@ def supports(places: int, columns: int) -> int:
     return sum(math.comb(columns, size) for size in range(places + 1))
 
 
-def walk_budget(columns: int, first: bool = False) -> int:
-    """Nodes one walk over this many columns may take."""
-    return int(min(100_000, (FIRST_WORK if first else WALK_WORK) / max(1, columns) ** 2))
+def walk_budget(columns: int, work: float) -> int:
+    """Nodes one walk of so much work over this many columns may take, most of them with fewer."""
+    return int(min(MOST_NODES, 8 * work / max(1, columns) ** 2))

@@ -27,9 +27,9 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.lanes import LANES
-from exactsel.kernels.moves import BRANCHED, COUNTED
+from exactsel.kernels.moves import BRANCHED
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree import LEFT_OPEN
+from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.kernels.wide import NOT_COUNTED, OVERFLOW, Columns, count_blocks
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem

@@ -13,9 +13,9 @@ from exactsel import Problem, Settings, solve
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.lanes import LANES, tile_exceeds
-from exactsel.kernels.moves import BRANCHED, COUNTED
+from exactsel.kernels.moves import BRANCHED
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree import LEFT_OPEN
+from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.kernels.wide import (
     ALLOWANCE,
     NOT_COUNTED,

@@ -10,12 +10,14 @@ kind  meaning
 2     the column is left out: with it, formula (3) at the fit on the region's columns costs too much
 3     the region is closed
 4     the region is left open
+5     the region is closed: so is every set of its columns one by one, by its own fit
 ====  ==========================================================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ import numpy as np
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.reference.bounds import curved_bound, fit_bound, least_squares
 
-BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN = 0, 1, 2, 3, 4
+BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN, COUNTED = 0, 1, 2, 3, 4, 5
 
 
 class Piece(NamedTuple):
@@ -70,6 +72,8 @@ def retrace(
             yield Piece(S, C, region_bound(instance, S, C, curvature))
         elif kind == LEFT_OPEN:
             yield Piece(S, C, None)
+        elif kind == COUNTED:
+            yield Piece(S, C, counted_bound(instance, S, C))
         else:
             raise ValueError(f"{kind} is no kind of move.")
     if waiting:
@@ -87,6 +91,12 @@ def region_bound(
     if places <= 0 or len(candidates) <= places:
         return fit
     return max(fit, _bound_at_fit(instance, [*inside, *candidates], inside, candidates, curvature))
+
+
+def counted_bound(instance: Instance, inside: frozenset[int], candidates: frozenset[int]) -> float:
+    """The smallest objective of the region's supports, each fitted on its own; dependent ones are fitted as they are."""
+    places = max(0, min(instance.k - len(inside), len(candidates)))
+    return min(fit_bound(instance, sorted(inside | {*more}), []) for more in combinations(sorted(candidates), places))
 
 
 def _bound_at_fit(
