@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +25,10 @@ PREPARED_VERSION = 2
 RELATED_VERSION = 3
 """Of files about problems with a hierarchy, with or without these; all data as given."""
 
-VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION)
+COUNTING_VERSION = 4
+"""Of files whose tree holds a word COUNTED or SPLIT, whatever the problem; all data as given."""
+
+VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION)
 
 MOST_HEADER_BYTES = 65536
 
@@ -50,6 +53,14 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 }
 """Names in the order they are stored, each with the types it may have."""
 
+SPLIT_ARRAYS: dict[str, tuple[str, ...]] = {
+    "split_size": ("<i4",),
+    "split_column": ("<i4", "<u2", "u1"),
+    "split_scale": ("<f8",),
+    "split_value": ("<f2",),
+}
+"""What files of version 4 hold besides, after these."""
+
 FLAGS = ("weights", "intercept", "scale")
 """What the problem has besides: true, or null where it has not."""
 
@@ -59,7 +70,7 @@ LAST_ENTRIES = ("weights", "groups", "intercept")
 
 SCOPES = ("", "bounded models")
 
-SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE = range(6)
+SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE, COUNTED, SPLIT = range(8)
 """Kinds of the words of ``tree``, each 8 * argument + kind (see FORMAT.md)."""
 
 INFIMUM, FIT, EIGENVALUES, FIRST_POINT = 0, 1, 2, 3
@@ -106,16 +117,34 @@ class Proof:
     point_index: NDArray[Any]
     hierarchy: str | None = None
     """``strong`` or ``weak`` where units are chosen only together with others, else None."""
+    split_size: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    split_column: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int32))
+    split_scale: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    split_value: NDArray[np.float16] = field(default_factory=lambda: np.zeros(0, np.float16))
+
+
+def arrays_of(version: Any) -> dict[str, tuple[str, ...]]:
+    """The arrays of a file of this version, as :data:`ARRAYS`."""
+    return ARRAYS | SPLIT_ARRAYS if version == COUNTING_VERSION else ARRAYS
+
+
+def counts(tree: NDArray[np.int32]) -> bool:
+    """Whether words only version 4 knows are among these."""
+    return bool(np.any(tree & 7 >= COUNTED))
 
 
 def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
-    """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8."""
-    listed = [[name, *arrays[name]] for name in ARRAYS]
+    """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8.
+
+    With those of :data:`SPLIT_ARRAYS` among the arrays it is a file of version 4.
+    """
+    listed = [[name, *arrays[name]] for name in {**ARRAYS, **SPLIT_ARRAYS} if name in arrays]
     last = {name: entries.get(name) for name in LAST_ENTRIES}
     first = {name: value for name, value in entries.items() if name not in (*last, "hierarchy")}
     version = PREPARED_VERSION if any(entries.get(name) for name in FLAGS) else VERSION
     if entries.get("hierarchy") is not None:
         version, last["hierarchy"] = RELATED_VERSION, entries["hierarchy"]
+    version = COUNTING_VERSION if len(listed) > len(ARRAYS) else version
     whole = {"format": "exsel", "version": version, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
@@ -178,8 +207,9 @@ def _header_size(data: bytes, available: int) -> int:
 
 def _sizes(text: bytes) -> Iterator[tuple[int, int]]:
     """Number of entries and bytes of an entry of each array a header announces."""
-    for entry, name in zip(_header(text)["arrays"], ARRAYS, strict=True):
-        kind, count = _described(entry, name)
+    header = _header(text)
+    for entry, (name, kinds) in zip(header["arrays"], arrays_of(header["version"]).items(), strict=True):
+        kind, count = _described(entry, name, kinds)
         yield count, np.dtype(kind).itemsize
 
 
@@ -187,7 +217,7 @@ def parse_proof(data: bytes) -> Proof:
     """A proof from the bytes of its file; :class:`MalformedError` as for :func:`read_proof`."""
     size = _header_size(data[:8], len(data))
     header = _header(data[8 : 8 + size])
-    entries: dict[str, Any] = {**_entries(header), **_arrays(header["arrays"], data, 8 + size)}
+    entries: dict[str, Any] = {**_entries(header), **_arrays(header, data, 8 + size)}
     proof = Proof(**entries)
     _check_arrays(proof)
     return proof
@@ -217,17 +247,18 @@ def _header(text: bytes) -> dict[str, Any]:
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")
     _check_hierarchy(header)
-    if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != len(ARRAYS):
-        raise MalformedError(f"the header must list {len(ARRAYS)} arrays.")
+    many = len(arrays_of(header["version"]))
+    if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != many:
+        raise MalformedError(f"the header must list {many} arrays.")
     return header
 
 
 def _check_hierarchy(header: dict[str, Any]) -> None:
-    """Files of version 3 name a kind of hierarchy, and no others do."""
+    """Files of version 3 name a kind of hierarchy, those of version 4 may, and no others do."""
     kind = header.get("hierarchy")
     if kind is not None and not (isinstance(kind, str) and kind in HIERARCHIES):
         raise MalformedError(f"the header's hierarchy is {_shown(kind)}, neither null nor {' nor '.join(HIERARCHIES)}.")
-    if (kind is not None) != (header["version"] == RELATED_VERSION):
+    if header["version"] != COUNTING_VERSION and (kind is not None) != (header["version"] == RELATED_VERSION):
         what = "speaks of a hierarchy" if kind else "speaks of no hierarchy"
         raise MalformedError(f"the file is of version {header['version']}, but {what}.")
 
@@ -268,11 +299,11 @@ def _finite(name: str, text: Any) -> float:
     return value
 
 
-def _arrays(listed: list[Any], data: bytes, start: int) -> dict[str, NDArray[Any]]:
+def _arrays(header: dict[str, Any], data: bytes, start: int) -> dict[str, NDArray[Any]]:
     """Views of the arrays, which fill the rest of the file without holes."""
     arrays: dict[str, NDArray[Any]] = {}
-    for entry, name in zip(listed, ARRAYS, strict=True):
-        kind, count = _described(entry, name)
+    for entry, (name, kinds) in zip(header["arrays"], arrays_of(header["version"]).items(), strict=True):
+        kind, count = _described(entry, name, kinds)
         end = start + count * np.dtype(kind).itemsize
         if end > len(data):
             raise MalformedError(f"the array {name} is cut off: {count} entries do not fit into the file.")
@@ -283,9 +314,9 @@ def _arrays(listed: list[Any], data: bytes, start: int) -> dict[str, NDArray[Any
     return arrays
 
 
-def _described(entry: Any, name: str) -> tuple[str, int]:
+def _described(entry: Any, name: str, kinds: tuple[str, ...]) -> tuple[str, int]:
     """Type and number of entries of an array, as the header has them."""
-    if not (isinstance(entry, list) and len(entry) == 3 and entry[0] == name and entry[1] in ARRAYS[name]):
+    if not (isinstance(entry, list) and len(entry) == 3 and entry[0] == name and entry[1] in kinds):
         raise MalformedError(f"the header does not describe the array {name} where that is expected.")
     count = entry[2]
     if type(count) is not int or not 0 <= count < 2**60:
@@ -295,7 +326,7 @@ def _described(entry: Any, name: str) -> tuple[str, int]:
 
 def _check_arrays(proof: Proof) -> None:
     """Numbers must be finite, and indices columns in ascending order."""
-    for name in ("curvature", "model_value", "point_value", "dual_value"):
+    for name in ("curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value"):
         if not np.all(np.isfinite(getattr(proof, name))):
             raise MalformedError(f"the array {name} holds a number that is not finite.")
     if proof.curvature.size not in (0, proof.d) or not np.all(proof.curvature > 0):
@@ -304,16 +335,27 @@ def _check_arrays(proof: Proof) -> None:
         raise MalformedError("the model's columns are not distinct columns in ascending order, one for each value.")
     if proof.dual_value.size % max(proof.n, 1):
         raise MalformedError(f"the dual vectors do not have {proof.n} entries each.")
-    sizes = proof.point_size
-    if np.any(sizes < 0) or int(np.sum(sizes, dtype=np.int64)) != proof.point_index.size:
-        raise MalformedError("the sizes of the points do not add up.")
-    if proof.point_index.size != proof.point_value.size:
-        raise MalformedError("the points have not one value for each index.")
-    starts = np.zeros(proof.point_index.size, dtype=np.bool_)
+    _check_parts("point", proof.point_size, proof.point_index, proof.point_value, proof.d)
+    _check_parts("split", proof.split_size, proof.split_column, proof.split_scale, proof.d)
+    sizes = proof.split_size.astype(np.float64)  # which are exact as long as their squares can be the file's
+    if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
+        raise MalformedError("the splits are not positive scales and one entry for each two columns.")
+    if counts(proof.tree) != (proof.version == COUNTING_VERSION):
+        what = "holds no word of a kind only it knows" if proof.version == COUNTING_VERSION else "counts"
+        raise MalformedError(f"the file is of version {proof.version}, but its tree {what}.")
+
+
+def _check_parts(what: str, sizes: NDArray[np.int32], index: NDArray[Any], values: NDArray[Any], d: int) -> None:
+    """Points, or splits: their sizes add up, with a value for every column; the columns of each ascend."""
+    if np.any(sizes < 0) or int(np.sum(sizes, dtype=np.int64)) != index.size:
+        raise MalformedError(f"the sizes of the {what}s do not add up.")
+    if index.size != values.size:
+        raise MalformedError(f"the {what}s have not one value for each index.")
+    starts = np.zeros(index.size, dtype=np.bool_)
     first = np.cumsum(sizes, dtype=np.int64) - sizes
     starts[first[sizes > 0]] = True
-    if not _ascending(proof.point_index, proof.d, starts):
-        raise MalformedError("a point's columns are not distinct columns in ascending order.")
+    if not _ascending(index, d, starts):
+        raise MalformedError(f"a {what}'s columns are not distinct columns in ascending order.")
 
 
 def _ascending(index: NDArray[Any], d: int, starts: NDArray[np.bool_] | None = None) -> bool:

@@ -13,19 +13,23 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
+from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, LEAVE_OUT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
-from exactsel_certificates.walk import FREE, IN, OUT, Leaves
+from exactsel_certificates.semidefinite import Semidefinite, Split
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
 CUTS = (1e-12, 1e-15)
 """Parts of the largest eigenvalue below which a direction counts as dependent, when a fit is refined."""
 
 NEAR = 0.05
 """Part of the target a bound must reach for its point to be worth improving: the digits of a point hide no more."""
+
+COUNTED_FOR_ONE = 200
+"""Sets that may be counted for each multiplication exact arithmetic may take."""
 
 STEPS = 6
 """Corrections of a fit from its exact gradient."""
@@ -40,6 +44,18 @@ class Points:
         self._first = np.cumsum(proof.point_size, dtype=np.int64) - proof.point_size
         self._index, self._value, self._dual = proof.point_index, proof.point_value, proof.dual_value
         self.duals = proof.dual_value.size // max(1, proof.n)
+        m = proof.split_size.astype(np.int64)
+        self._splits = np.cumsum([0, *m]), np.cumsum([0, *(m * (m - 1) // 2)])
+        self.splits = len(m)
+        self._of_splits = proof.split_column, proof.split_scale, proof.split_value
+
+    def split(self, number: int) -> Split:
+        """The split of this number."""
+        (first, end), (low, high) = (starts[number : number + 2].tolist() for starts in self._splits)
+        columns, scale, values = self._of_splits
+        N = np.zeros((end - first, end - first))
+        N[np.tril_indices(end - first, -1)] = values[low:high]
+        return Split(columns[first:end].astype(np.intp), scale[first:end].astype(np.float64), N + N.T)
 
     def __len__(self) -> int:
         return len(self._size)
@@ -75,6 +91,8 @@ class RegressionRegions:
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None
         self._work_left = exact_limit
+        self.semidefinite = Semidefinite(self.plain, self.target, COUNTED_FOR_ONE * exact_limit, _left_first(proof))
+        self._values: dict[tuple[int, ...], float] = {}
 
     def _usable(self, proof: Proof) -> bool:
         return self.quadratic and proof.curvature.size == self.plain.d and leaves_convex(self.instance, proof.curvature)
@@ -84,15 +102,48 @@ class RegressionRegions:
         result = np.zeros(len(leaves.states))
         points = leaves.witness - FIRST_POINT
         numbers, dense = points // 2, points % 2 == 1
+        splits = (leaves.witness < 0) & (~leaves.witness < self.points.splits)
+        single = self.quadratic and not self.instance.groups
         known = (points >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
         for chosen, method in (
             ((leaves.witness == FIT) & self.quadratic, self._at_fits),
             (known & ~dense, self._at_points),
             (known & dense, self._at_dual_vectors),
+            ((leaves.witness == BY_COUNTING) & single, self._by_counting),
+            (splits & single, self._at_splits),
         ):
             rows = np.flatnonzero(chosen)
             if rows.size:
-                result[rows] = np.maximum(method(leaves.states[rows], numbers[rows]), 0.0)
+                given = ~leaves.witness[rows] if method == self._at_splits else numbers[rows]
+                result[rows] = np.maximum(method(leaves.states[rows], given), 0.0)
+        return result
+
+    def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
+        """Regions of which every model is looked at: those margins are too thin for in exact arithmetic."""
+        result = np.where(self.semidefinite.counted(states, self.k), self.target, -np.inf)
+        for row in np.flatnonzero(result < self.target).tolist() if self.semidefinite.usable else ():
+            result[row] = self.target
+            for columns in self.semidefinite.suspects(states[row], self.k):
+                result[row] = min(result[row], self._value(columns))
+                if result[row] <= 0.0:
+                    break  # below which no objective is
+        return result
+
+    def _value(self, columns: list[int]) -> float:
+        """The smallest objective of a model on some columns, rounded downwards; 0 where work runs out."""
+        key = tuple(columns)
+        if key not in self._values:
+            self._values[key] = 0.0
+            if self._affords(len(columns)):
+                self.exact_regions += 1
+                self._values[key] = float_below(self._polisher().least_squares(columns))
+        return self._values[key]
+
+    def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
+        result = np.full(len(states), -np.inf)
+        for row, (state, number) in enumerate(zip(states, numbers.tolist(), strict=True)):
+            if self.semidefinite.split(state, self.k, self.points.split(number)):
+                result[row] = self.target
         return result
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
@@ -165,9 +216,8 @@ class RegressionRegions:
         if rows.size:
             result[rows] = self._at_region_fits(states[rows])
         rows = np.flatnonzero(single)
-        for curvature in self._curvatures()[:1]:
-            if rows.size and not self.instance.groups and self.fits.affordable(self.plain.d):
-                result[rows] = self.fits.additions(states[rows], curvature)
+        if rows.size and not self.instance.groups:
+            result[rows] = np.where(self.semidefinite.counted(states[rows], self.k), self.target, -np.inf)
         for row in rows[~(result[rows] >= self.target)].tolist():
             parts = _each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
             result[row] = max(result[row], min(float(np.min(self._at_region_fits(part))) for part in parts))
@@ -175,6 +225,14 @@ class RegressionRegions:
 
     def _at_region_fits(self, states: States) -> FloatArray:
         used = self._as_columns(states)
+        full = np.sum(used == IN, axis=1) >= self.k
+        proven = self.semidefinite.on_all(np.where(full[:, None], used == IN, used != OUT))
+        result = np.where(proven, self.target, -np.inf)
+        if not np.all(proven):
+            result[~proven] = self._at_refined_fits(states[~proven], used[~proven])
+        return result
+
+    def _at_refined_fits(self, states: States, used: States) -> FloatArray:
         W = self.fits.on_regions(used, self.k)
         if self._curvatures():
             return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
@@ -315,6 +373,13 @@ class RegressionRegions:
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
             result[row] = max(result[row], float_below(method(self._exact_bounds(), S, C, row)))
         return result
+
+
+def _left_first(proof: Proof) -> NDArray[np.int64]:
+    """The columns a tree speaks of, in the order in which it first does."""
+    words = proof.tree[proof.tree & 7 <= LEAVE_OUT] >> 3
+    columns, first = np.unique(words[(words >= 0) & (words < proof.d)], return_index=True)
+    return np.asarray(columns[np.argsort(first)], dtype=np.int64)
 
 
 def _each_addition(state: NDArray[np.uint8], most: int) -> Iterator[States]:

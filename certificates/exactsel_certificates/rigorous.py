@@ -249,12 +249,19 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
 
 
 def runs_to_its_end(matrix: FloatArray) -> bool:
-    """Whether the Cholesky factorisation of a symmetric matrix exists in doubles."""
+    """Whether the Cholesky factorisation of a symmetric matrix, or of every one of several, exists in doubles."""
     try:
         factor = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return False
     return bool(np.all(np.isfinite(factor)))
+
+
+def each_runs(stack: FloatArray) -> NDArray[np.bool_]:
+    """The same for each of some matrices (B, m, m) on its own."""
+    if runs_to_its_end(stack):
+        return np.ones(len(stack), dtype=np.bool_)
+    return np.array([len(stack) > 1 and runs_to_its_end(matrix) for matrix in stack])
 
 
 def model_objective(instance: Instance, x: Any) -> float:

@@ -65,7 +65,7 @@ class SelectionBounds:
         self.n, self.d = self.A.shape
         self.bounded = bounded
         self.norms = lengths(np.ascontiguousarray(self.A.T))
-        self.names = [_direction(column) for column in self.A.T]
+        self.names = [direction(column) for column in self.A.T]
         self.size = float(lengths(self.norms[None, :])[0])
         self.rounding = 4.0 * gamma(self.n + self.d) + 16.0 * (self.n + self.d) * U
         """What projecting A, or taking singular values, can do, in units of ||A||."""
@@ -202,7 +202,7 @@ def _size(M: FloatArray) -> float:
     return float(lengths(np.ravel(M)[None, :])[0])
 
 
-def _direction(column: FloatArray) -> bytes:
+def direction(column: FloatArray) -> bytes:
     """Equal for columns that are copies of each other up to a sign and a power of two."""
     used = np.flatnonzero(column)
     if not used.size:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import (
     CLOSE,
+    COUNTED,
     INFIMUM,
-    LEAVE_OUT,
     PUT_IN,
+    SPLIT,
     SPLIT_IN,
     SPLIT_OUT,
     USE,
@@ -28,6 +29,9 @@ from exactsel_certificates.container import (
 OUT, FREE, IN = 0, 1, 2
 
 OTHER = {IN: OUT, OUT: IN}
+
+BY_COUNTING = -(1 << 40)
+"""The witness of a region closed by COUNTED."""
 
 CHUNK = 1 << 16
 """Words turned into Python numbers at a time."""
@@ -43,7 +47,7 @@ class Leaves(NamedTuple):
     states: NDArray[np.uint8]
     """(B, d), or one for each group"""
     witness: NDArray[np.int64]
-    """(B,) the argument of the last USE."""
+    """(B,) the argument of the last USE; ~p where SPLIT named split p after it; BY_COUNTING."""
 
 
 def first_region(d: int, must_have: Sequence[int] = (), must_not: Sequence[int] = ()) -> bytes:
@@ -102,11 +106,11 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
         kind, column = word & 7, word >> 3
         if finished or column < 0:
             raise MalformedError("the tree goes on after its last region." if finished else "the tree holds no words.")
-        if kind == USE:
-            witness = column
+        if kind in (USE, SPLIT):
+            witness = column if kind == USE else ~column
             continue
-        if kind == CLOSE:
-            yield bytes(state), witness
+        if kind in (CLOSE, COUNTED):
+            yield bytes(state), witness if kind == CLOSE else BY_COUNTING
             if not waiting:
                 finished = True
                 continue
@@ -121,12 +125,10 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
             if kind in (SPLIT_IN, SPLIT_OUT):
                 decision = IN if kind == SPLIT_IN else OUT
                 waiting.append((len(decided), column, OTHER[decision]))
-            elif kind in (PUT_IN, LEAVE_OUT):
+            else:
                 decision = IN if kind == PUT_IN else OUT
                 state[column] = OTHER[decision]
                 yield bytes(state), witness
-            else:
-                raise MalformedError(f"the tree holds a word of kind {kind}, which does not exist.")
         state[column] = decision
         inside += decision == IN
         decided.append(column)
@@ -148,16 +150,14 @@ def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> 
         kind, unit = word & 7, word >> 3
         if not waiting or unit < 0:
             raise MalformedError("the tree holds no words." if waiting else "the tree goes on after its last region.")
-        if kind == USE:
-            witness = unit
+        if kind in (USE, SPLIT):
+            witness = unit if kind == USE else ~unit
             continue
         state = waiting.pop()
-        if kind == CLOSE:
+        if kind in (CLOSE, COUNTED):
             if state is not None:
-                yield state, witness
+                yield state, witness if kind == CLOSE else BY_COUNTING
             continue
-        if kind not in (SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT):
-            raise MalformedError(f"the tree holds a word of kind {kind}, which does not exist.")
         if unit >= len(root):
             raise MalformedError(f"the tree decides on column {unit} where that is not possible.")
         later, sooner = part(state, unit, OUT), part(state, unit, IN)

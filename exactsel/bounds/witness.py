@@ -1,6 +1,6 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of six things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of seven things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
@@ -8,6 +8,7 @@ the node alone:
 * :class:`DualPoint`: the dual vector itself (methods that work on the dual, as in the paper's).
 * :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
+* :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 """
 
@@ -71,4 +72,16 @@ class InfimumPoint:
     """The loss is nowhere below its infimum."""
 
 
-Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint
+@dataclass(frozen=True, slots=True)
+class SplitPoint:
+    """A symmetric N with zero diagonal, for matrices of columns times ``scale``: FORMAT.md says what it proves."""
+
+    columns: NDArray[np.int32]
+    """(m,) ascending; all other rows of N are zero."""
+    scale: FloatArray
+    """(m,) positive."""
+    entries: NDArray[np.float16]
+    """(m (m - 1) / 2,) the strict lower triangle, row by row."""
+
+
+Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint

@@ -74,7 +74,7 @@ class Records:
         words = array("i")
         words.frombytes(spool[4 * start : 4 * end])
         mixed = bool(self._mixed[record])
-        named = not mixed and words[0] >= 0 and words[0] & 7 == fmt.USE
+        named = not mixed and words[0] >= 0 and words[0] & 7 in (fmt.USE, fmt.SPLIT)
         if len(words) < 64:
             references = [i for i, word in enumerate(words) if word < 0]
         else:

@@ -19,7 +19,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
+from exactsel.bounds.witness import (
+    CurvedPoint,
+    DualPoint,
+    EigenvaluePoint,
+    FitPoint,
+    InfimumPoint,
+    ModelPoint,
+    SplitPoint,
+)
 from exactsel.bounds.witness import Proof as Point
 from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, spool, unwritten
@@ -86,14 +94,24 @@ class ProofWriter:
         self._d = self._instance.A.shape[1]
         self._index_type = "u1" if self._d <= 2**8 else "<u2" if self._d <= 2**16 else "<i4"
         self._point_sizes = array("i")
+        self._split_sizes = array("i")
         self._duals = 0
+        self._counts = False
         self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
         self._known_bytes = 0
         self._curvature: FloatArray | None = None
         self._records = Records()
         self._node, self._witness, self._piece = -1, -1, array("i")
         self._finished = False
-        for name in ("pieces", "point_value", "point_index", "dual_value"):
+        for name in (
+            "pieces",
+            "point_value",
+            "point_index",
+            "dual_value",
+            "split_column",
+            "split_scale",
+            "split_value",
+        ):
             self._open[name] = spool(self.path)
 
     def __call__(self, event: Event, state: SearchState) -> None:
@@ -174,7 +192,9 @@ class ProofWriter:
         words = 0
         with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spooled:
             for part in self._records.in_preorder(spooled):
-                tree.write(np.asarray(part, dtype="<i4").tobytes())
+                written = np.asarray(part, dtype="<i4")
+                tree.write(written.tobytes())
+                self._counts |= fmt.counts(written)
                 words += len(part)
         return words
 
@@ -196,13 +216,20 @@ class ProofWriter:
             "dual_value": ("<f8", self._duals * self.problem.n), "model_index": ("<i4", len(used)),
             "point_size": ("<i4", points), "tree": ("<i4", words), "point_index": (self._index_type, stored),
         }  # fmt: skip
+        if self._counts:
+            many = sum(self._split_sizes)
+            arrays |= {
+                "split_size": ("<i4", len(self._split_sizes)), "split_column": (self._index_type, many),
+                "split_scale": ("<f8", many), "split_value": ("<f2", self._open["split_value"].tell() // 2),
+            }  # fmt: skip
         direct = {
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
             "model_index": used.astype("<i4"), "point_size": np.array(self._point_sizes, dtype="<i4"),
+            "split_size": np.array(self._split_sizes, dtype="<i4"),
         }  # fmt: skip
         with replacing(self.path, "the proof ") as out:
             out.write(fmt.header_bytes(entries, arrays))
-            for name in fmt.ARRAYS:
+            for name in arrays:
                 if name in direct:
                     out.write(direct[name].tobytes())
                 else:
@@ -298,20 +325,27 @@ class ProofWriter:
             self._known_bytes += known[2]
             while self._known_bytes > REMEMBERED_BYTES:
                 self._known_bytes -= self._known.popitem(last=False)[1][2]
-        return 8 * known[1] + fmt.USE
+        return known[1]
 
-    def _write_point(self, point: ModelPoint | DualPoint) -> tuple[int, int]:
-        """Store a point; its number as a witness, and the bytes it takes."""
+    def _write_point(self, point: ModelPoint | DualPoint | SplitPoint) -> tuple[int, int]:
+        """Store a point; the word that names it as a witness, and the bytes it takes."""
+        if isinstance(point, SplitPoint):
+            self._open["split_column"].write(point.columns.astype(self._index_type).tobytes())
+            self._open["split_scale"].write(point.scale.astype("<f8", copy=False).tobytes())
+            self._open["split_value"].write(point.entries.astype("<f2", copy=False).tobytes())
+            self._split_sizes.append(len(point.columns))
+            return 8 * (len(self._split_sizes) - 1) + fmt.SPLIT, POINT_BYTES + 2 * point.entries.size
         if isinstance(point, DualPoint):
             self._open["dual_value"].write(np.asarray(point.beta, dtype="<f8").tobytes())
             self._duals += 1
-            return fmt.FIRST_POINT + 2 * (self._duals - 1) + 1, POINT_BYTES + point.beta.nbytes
+            return 8 * (fmt.FIRST_POINT + 2 * (self._duals - 1) + 1) + fmt.USE, POINT_BYTES + point.beta.nbytes
         if isinstance(point, CurvedPoint):
             self._keep_curvature(point.curvature)
         self._open["point_index"].write(point.index.astype(self._index_type).tobytes())
         self._open["point_value"].write(point.value.astype("<f8", copy=False).tobytes())
         self._point_sizes.append(len(point.index))
-        return fmt.FIRST_POINT + 2 * (len(self._point_sizes) - 1), POINT_BYTES + 12 * len(point.index)
+        number = fmt.FIRST_POINT + 2 * (len(self._point_sizes) - 1)
+        return 8 * number + fmt.USE, POINT_BYTES + 12 * len(point.index)
 
     def _keep_curvature(self, curvature: FloatArray) -> None:
         if self._curvature is None:

@@ -19,7 +19,7 @@ from exactsel.proofs.instance import instance_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.solving.result import Result
 from exactsel_certificates.checking import verify
-from exactsel_certificates.container import ARRAYS, FLAGS, Proof, header_bytes, read_proof
+from exactsel_certificates.container import FLAGS, Proof, arrays_of, header_bytes, read_proof
 
 MOST_WORK = 1e7
 """Words of the tree, times the entries of the data and of a table of all columns, of a proof that is looked at."""
@@ -75,7 +75,7 @@ def _as_bytes(proof: Proof) -> bytes:
     if proof.hierarchy is not None:
         entries["hierarchy"] = proof.hierarchy
     entries |= {"lower": proof.lower.hex(), "upper": proof.upper.hex()}
-    arrays: dict[str, np.ndarray] = {name: getattr(proof, name) for name in ARRAYS}
+    arrays: dict[str, np.ndarray] = {name: getattr(proof, name) for name in arrays_of(proof.version)}
     kinds = {name: "u1" if array.dtype == np.uint8 else array.dtype.str for name, array in arrays.items()}
     described = {name: (kinds[name], array.size) for name, array in arrays.items()}
     return header_bytes(entries, described) + b"".join(array.tobytes() for array in arrays.values())

@@ -15,11 +15,12 @@ from typing import Any
 
 from .algebra import as_float, semidefinite
 from .domain import Outside, Problem, problem_of
-from .file import FLAGS, point, read, regions
+from .file import BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import KINDS
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
+from .semidefinite import Semidefinite
 
 OLD = "the proof is of an older version, which knew weights and intercepts in another way; write it anew."
 
@@ -138,11 +139,15 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     claim, upper = F(p["lower"]), r.objective(model)
     low = upper
     known: dict[int, list[Bound]] = {}
-    polished = 0
+    polished, level = 0, None
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
+        elif w < 0 and claim > 0:
+            level = level or Semidefinite(r, claim)
+            held = level.counted(S, C) if w == BY_COUNTING else ~w + 1 < len(p["splits"])
+            bounds += [claim] if held and (w == BY_COUNTING or level.split(S, C, split(p, ~w))) else []
         elif w >= 3:
             if w not in known:
                 # Regions next to each other mostly share their witness; more than one would fill the memory.

@@ -15,9 +15,14 @@ from typing import Any
 from .hierarchy import KINDS, Hierarchy
 
 NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
-TYPES = {"<f8": "d", "<f4": "f", "<i4": "i", "<u2": "H", "u1": "B"}
+SPLITS = ["split_size", "split_column", "split_scale", "split_value"]
+TYPES = {"<f8": "d", "<f4": "f", "<f2": "e", "<i4": "i", "<u2": "H", "u1": "B"}
 ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"], ["<i4", "<u2", "u1"]]
+SPLITS_ALLOWED = [["<i4"], ["<i4", "<u2", "u1"], ["<f8"], ["<f2"]]
 FLAGS = ("weights", "intercept", "scale")
+
+BY_COUNTING = -(1 << 40)
+"""The witness of a region closed by counting; that of split p is ~p."""
 
 
 class Malformed(Exception):
@@ -47,27 +52,56 @@ def read(data: bytes) -> dict[str, Any]:
     need(all(flag is None or flag is True for flag in flags), "flags")
     related = proof.get("hierarchy")
     need(related is None or (isinstance(related, str) and related in KINDS), "hierarchy")
-    need(proof["version"] in ((3,) if related else (1, 2) if any(flags) else (1,)), "version")
+    version = proof["version"]
+    need(version in ((3, 4) if related else (1, 2, 4) if any(flags) else (1, 4)), "version")
+    names, kinds = (NAMES + SPLITS, ALLOWED + SPLITS_ALLOWED) if version == 4 else (NAMES, ALLOWED)
     many = proof.get("groups")
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
     need(proof.get("scope") in ("", "bounded models"), "scope")
     need(all(type(proof.get(name)) is str for name in ("family", "loss", "problem_hash")), "texts")
-    need([name for name, _, _ in listed] == NAMES, "list of arrays")
+    need([name for name, _, _ in listed] == names, "list of arrays")
     position = 8 + size
-    for (name, kind, count), allowed in zip(listed, ALLOWED, strict=True):
+    for (name, kind, count), allowed in zip(listed, kinds, strict=True):
         need(kind in allowed and type(count) is int and 0 <= count <= len(data), f"array {name}")
-        numbers: array[Any] = array(TYPES[kind])
-        end = position + count * numbers.itemsize
+        end = position + count * struct.calcsize(TYPES[kind])
         need(end <= len(data), "length of the file")
-        numbers.frombytes(data[position:end])
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        proof[name], position = numbers, end
+        proof[name], position = numbers_of(TYPES[kind], data[position:end]), end
     need(position == len(data), "length of the file")
     check_arrays(proof)
+    need(any(word & 7 > 5 for word in proof["tree"]) == (version == 4), "version")
+    proof |= {name: [] for name in SPLITS} if version != 4 else {}
+    check_splits(proof)
     return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
+
+
+def numbers_of(kind: str, data: bytes) -> Sequence[Any]:
+    """Numbers from bytes, little-endian."""
+    if kind == "e":
+        return struct.unpack(f"<{len(data) // 2}e", data)
+    numbers: array[Any] = array(kind)
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def check_splits(p: dict[str, Any]) -> None:
+    """Malformed unless everything about the splits is in order; where each lies in the arrays goes into ``splits``."""
+    sizes, pairs = p["split_size"], [m * (m - 1) // 2 for m in p["split_size"]]
+    need(all(m >= 0 for m in sizes) and sum(sizes) == len(p["split_column"]) == len(p["split_scale"]), "split sizes")
+    need(sum(pairs) == len(p["split_value"]) and all(map(math.isfinite, p["split_value"])), "split entries")
+    need(all(math.isfinite(v) and v > 0 for v in p["split_scale"]), "split scale")
+    p["splits"] = list(zip([0, *accumulate(sizes)], [0, *accumulate(pairs)], strict=True))
+    for (first, _), (end, _) in pairwise(p["splits"]):
+        need(rising(p["split_column"][first:end], p["d"]), "split")
+
+
+def split(p: dict[str, Any], number: int) -> tuple[Sequence[int], Sequence[float], Sequence[float]]:
+    """Columns, scale and entries of one of the splits."""
+    (first, low), (end, high) = p["splits"][number : number + 2]
+    return p["split_column"][first:end], p["split_scale"][first:end], p["split_value"][low:high]
 
 
 def check_arrays(p: dict[str, Any]) -> None:
@@ -104,14 +138,14 @@ def regions(
     for word in tree:
         need(bool(todo), "end of the tree")
         kind, j = word & 7, word >> 3
-        need(0 <= kind <= 5 and j >= 0, "word of the tree")
-        if kind == 5:
-            witness = j
+        need(j >= 0, "word of the tree")
+        if kind in (5, 7):
+            witness = j if kind == 5 else ~j
             continue
         region = todo.pop()
-        if kind == 4:
+        if kind in (4, 6):
             if region is not None:
-                yield (*region, witness)
+                yield (*region, witness if kind == 4 else BY_COUNTING)
             continue
         if hierarchy:
             need(j < d, "column of the tree")

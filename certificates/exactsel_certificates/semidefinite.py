@@ -1,0 +1,226 @@
+"""Whether no model on some columns costs less than a level L, by eliminations in doubles with all rounding allowed for.
+
+Quadratic loss: with H = A'A + lam I, b = A'y, c = ||y||^2 / 2 and T = 2 (c - L) > 0, no model on the columns S costs
+less than L if and only if Q = H - b b' / T is positive semidefinite on S (the Schur complement of [[T, b'], [b, H]]).
+
+Columns are divided by r_j, doubles that are about the roots of H_jj, which changes nothing. Then every H_jj is at most
+1 but for a few roundings; the computed H is off by gamma(n + 8) an entry, and v = b / sqrt(T), with a T that is rounded
+downwards, by gamma(n + 6) w, w^2 = ||y||^2 / T. Where all of a set's diagonal is positive, its |v_j| are at most 1. So
+the entries of Q are off by ``self.error`` there, and an elimination of m columns, in any order, that meets positive
+pivots only is that of a matrix which differs by gamma(2 m + 8) an entry (Higham, Accuracy and stability of numerical
+algorithms, theorem 10.3: the products of its factors are at most the diagonal). A symmetric matrix of m columns whose
+entries are at most e has no eigenvalue below -m e: where Q - mu I passes with mu >= m (error + gamma(2 m + 8)), the
+exact Q is positive semidefinite. Underflow is far below mu.
+
+With lam = 0 a column of zeros changes no model's value, nor does a second copy of a column: both are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel_certificates.counting import all_hold, unproven
+from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs, gamma
+from exactsel_certificates.selections import direction
+from exactsel_certificates.walk import FREE, IN
+
+TABLE_UP_TO = 8192
+"""Columns up to which all of Q is kept; beyond that only where it takes no more memory than the data."""
+
+MOST_ENTRIES = 1 << 18
+"""Numbers in the stacked matrices looked at together, so that they stay in the cache."""
+
+STEEPEST = 1e6
+"""No more is made of a level so near to c that w is larger."""
+
+Columns = NDArray[np.intp]
+
+
+class Split(NamedTuple):
+    """A split of a file."""
+
+    columns: Columns
+    """(m,) ascending"""
+    scale: FloatArray
+    """(m,) positive"""
+    entries: FloatArray
+    """N (m, m)"""
+
+
+Masks = NDArray[np.bool_]
+
+
+class _Regions(NamedTuple):
+    """Regions in the order of Q: columns of S and C (B, d), and how many of C a model may have (B,)."""
+
+    S: Masks
+    C: Masks
+    places: NDArray[np.int64]
+
+
+class _Eliminated(NamedTuple):
+    """What Q - mu I leaves on C where S is eliminated: M - F'R with M (B, m, m), F and R (B, s, m); its diagonal (B, m)
+    stands besides, and whether all pivots were positive (B,).
+    """
+
+    sound: Masks
+    M: FloatArray
+    F: FloatArray
+    R: FloatArray
+    diagonal: FloatArray
+
+
+class Semidefinite:
+    """Bound to one problem and one level."""
+
+    def __init__(self, bounds: RigorousBounds, level: float, most: float, first: NDArray[np.int64]) -> None:
+        """At most ``most`` sets are counted; ``first`` are the columns that leave regions first, which saves copies."""
+        self.most, self.counted_sets = most, 0.0
+        n, d, lam = bounds.n, bounds.d, bounds.instance.lam
+        with np.errstate(all="ignore"):
+            square = float(bounds.y @ bounds.y)
+            T = (square * (1.0 - gamma(n)) - 2.0 * level) * (1.0 - 8 * U)
+            w = math.sqrt(square / T) * (1.0 + gamma(n)) if T > 0 else math.inf
+            self.usable = bounds.instance.loss == "quadratic" and w <= STEEPEST and (d <= max(TABLE_UP_TO, n))
+            if not self.usable:
+                return
+            self.error = 1.01 * (gamma(n + 8) * (1.0 + 3.0 * w) + 8 * U)
+            r = np.sqrt(bounds.norms**2 + lam)
+            self.size = np.where(r > 0, r, 1.0)
+            self.order = np.concatenate([first, np.setdiff1d(np.arange(d), first)])
+            unit = bounds.A[:, self.order] / self.size[self.order]
+            v = (unit.T @ bounds.y) / math.sqrt(T)
+            # The last row is that of columns nobody has, which make sets of one size out of many: they go with none.
+            self.Q = np.zeros((d + 1, d + 1))
+            np.matmul(unit.T, unit, out=self.Q[:d, :d])
+            for rows in range(0, d, 512):
+                self.Q[rows : min(rows + 512, d), :d] -= np.multiply.outer(v[rows : rows + 512], v)
+            ridge = lam / self.size[self.order] / self.size[self.order]
+            self.diagonal = np.append(np.sum(unit * unit, axis=0) + ridge - v * v, 1.0)
+            self.Q[range(d), range(d)] = self.diagonal[:d]
+        self.alike = np.arange(d)
+        if lam == 0:
+            names = [direction(column) for column in bounds.A.T[self.order]]
+            numbers = {b"": -1} | {name: i for i, name in enumerate(names) if name}
+            self.alike = np.array([numbers[name] for name in names], dtype=np.int64)
+
+    def room(self, m: int, more: float = 0.0) -> float:
+        """mu for sets of m columns whose entries are off by ``more`` besides."""
+        return 1.01 * m * (self.error + more + gamma(2 * m + 8)) + 4 * U
+
+    def _distinct(self, sets: Masks, without: Masks | None = None) -> Masks:
+        """One column of each direction in every set (B, d), and none of a direction of those it is to do without."""
+        if len(np.unique(self.alike)) == len(self.alike) and np.all(self.alike >= 0):
+            return sets
+        result = np.zeros_like(sets)
+        for row, columns in enumerate(map(np.flatnonzero, sets)):
+            first = columns[np.unique(self.alike[columns], return_index=True)[1]]
+            known = [-1, *(() if without is None else self.alike[without[row]])]
+            result[row, first[~np.isin(self.alike[first], known)]] = True
+        return result
+
+    def _regions(self, states: States, k: int) -> _Regions:
+        states = states[:, self.order]
+        S, places = self._distinct(states == IN), np.maximum(k - np.sum(states == IN, axis=1), 0)
+        C = self._distinct((states == FREE) & (places > 0)[:, None], S)
+        return _Regions(S, C, np.minimum(places, np.sum(C, axis=1)))
+
+    def on_all(self, used: Masks) -> Masks:
+        """For sets of columns (B, d): whether no model on all of the set's columns costs less than the level."""
+        result = np.zeros(len(used), dtype=np.bool_)
+        if not self.usable:
+            return result
+        used = self._distinct(used[:, self.order])
+        sizes = np.sum(used, axis=1)
+        for m in np.unique(sizes).tolist():
+            rows = np.flatnonzero(sizes == m)
+            for part in np.array_split(rows, math.ceil(len(rows) * (m * m + 1) / MOST_ENTRIES)):
+                columns = np.nonzero(used[part])[1].reshape(len(part), m)
+                M = self.Q[columns[:, :, None], columns[:, None, :]]
+                M[:, range(m), range(m)] -= self.room(m)
+                result[part] = each_runs(M)
+        return result
+
+    def split(self, state: NDArray[np.uint8], k: int, split: Split) -> bool:
+        """Whether a region holds nothing below the level, by Q - E (FORMAT.md, SPLIT)."""
+        if not self.usable:
+            return False
+        S, C, (places,) = self._regions(state[None], k)
+        at = np.full(len(self.order), -1)
+        at[self.order[C[0]]] = np.sum(S) + np.arange(np.sum(C))
+        columns = split.columns[at[split.columns] >= 0]
+        N = split.entries[np.ix_(at[split.columns] >= 0, at[split.columns] >= 0)]
+        used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
+        with np.errstate(all="ignore"):
+            # Any positive scale will do, so it may be rounded.
+            p = split.scale[at[split.columns] >= 0] / self.size[columns]
+            t = np.sum(-np.sort(-np.abs(N), axis=1)[:, : max(0, places - 1)], axis=1) * (1.0 + gamma(len(N)))
+            M = self.Q[np.ix_(used, used)]
+            M[np.ix_(at[columns], at[columns])] -= np.multiply.outer(p, p) * N + np.diag(p * p * t)
+            M[range(len(used)), range(len(used))] -= self.room(len(used), gamma(len(N) + 16))
+        return bool(each_runs(M[None])[0])
+
+    def counted(self, states: States, k: int) -> Masks:
+        """For regions (B, d): whether none of their models costs less than the level, by counting all of them."""
+        result = np.zeros(len(states), dtype=np.bool_)
+        if not self.usable:
+            return result
+        regions = self._regions(states, k)
+        sizes = np.sum(regions.C, axis=1)
+        order = np.lexsort((-sizes, regions.places))
+        while len(order):
+            m, r = int(sizes[order[0]]), int(regions.places[order[0]])
+            part = order[: max(1, MOST_ENTRIES // (m + 1) ** 2)]
+            part = part[regions.places[part] == r]
+            order = order[len(part) :]
+            work = len(part) * (1 if r == m else sum(math.comb(m, q) for q in range(r + 1)))
+            if self.counted_sets + work <= self.most:
+                self.counted_sets += work
+                result[part] = all_hold(*self._eliminated(regions, part, r), r, self.counted_sets)
+        return result
+
+    def suspects(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
+        """The sets of columns of a region that counting does not show to hold nothing below the level."""
+        regions = self._regions(state[None], k)
+        S, C, r = self.order[regions.S[0]], self.order[regions.C[0]], int(regions.places[0])
+        (sound,), (M,), (F,), (R,), (diagonal,) = self._eliminated(regions, np.zeros(1, dtype=np.intp), r)
+        if not sound:
+            yield sorted(S.tolist())
+        with np.errstate(all="ignore"):
+            rest = M - F.T @ R
+        for chosen in unproven(rest, diagonal if sound else np.zeros(len(C)), r):
+            yield sorted([*S.tolist(), *C[list(chosen)].tolist()])
+
+    def _eliminated(self, regions: _Regions, rows: Columns, places: int) -> _Eliminated:
+        S, C = self._filled(regions.S[rows]), self._filled(regions.C[rows])
+        s, m = S.shape[1], C.shape[1]
+        room = self.room(s + places)
+        inner, R = self.Q[S[:, :, None], S[:, None, :]], self.Q[S[:, :, None], C[:, None, :]]
+        inner[:, range(s), range(s)] = self.diagonal[S] - room
+        F = np.empty_like(R)
+        with np.errstate(all="ignore"):
+            for i in range(s):
+                # Only what stands above the diagonal is used, so that this is an elimination of a symmetric matrix.
+                factor = inner[:, i, i + 1 :] / inner[:, i, i, None]
+                inner[:, i + 1 :, i + 1 :] -= factor[:, :, None] * inner[:, i, None, i + 1 :]
+                R[:, i + 1 :] -= factor[:, :, None] * R[:, i, None, :]
+                F[:, i] = R[:, i] / inner[:, i, i, None]
+            diagonal = self.diagonal[C] - room - np.sum(F * R, axis=1)
+        if len(C) == 1 and m > 0 and C[0, -1] - C[0, 0] == m - 1:
+            M = self.Q[None, C[0, 0] : C[0, 0] + m, C[0, 0] : C[0, 0] + m]
+        else:
+            M = self.Q[C[:, :, None], C[:, None, :]] if places > 1 else np.broadcast_to(np.zeros(1), (len(C), m, m))
+        return _Eliminated(np.all(np.diagonal(inner, axis1=1, axis2=2) > 0, axis=1), M, F, R, diagonal)
+
+    def _filled(self, sets: Masks) -> Columns:
+        """The columns of each set in a table, filled up with nobody."""
+        sizes = np.sum(sets, axis=1)
+        table = np.full((len(sets), int(np.max(sizes))), len(self.order), dtype=np.intp)
+        table[np.arange(table.shape[1]) < sizes[:, None]] = np.nonzero(sets)[1]
+        return table

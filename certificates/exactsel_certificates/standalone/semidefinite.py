@@ -1,0 +1,143 @@
+"""Whether no model on some columns costs less than a level, in whole numbers, for the second checker.
+
+With T = 2 (c - level) > 0 that is so if and only if T (G + ridge) - b b' is positive semidefinite on them. One
+elimination without fractions (Bareiss) takes S off a region; then floats look for sets of columns whose determinants
+are too small to be sure of, and whole numbers decide on those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction as F
+from itertools import combinations
+
+from .algebra import Matrix, root
+from .regression import Regression
+
+Whole = list[list[int]]
+
+BITS = 60
+"""Binary digits behind the point that entries are cut to before they become floats."""
+
+
+class Semidefinite:
+    """Bound to one problem and one level."""
+
+    def __init__(self, r: Regression, level: F) -> None:
+        self.k, self.squares, T = r.k, r.squares, 2 * (r.c - level)
+        self.Q: Matrix = []
+        # With lam = 0 they change no model's value.
+        self.zeros = {j for j in range(len(r.b)) if r.G[j][j] + r.ridge[j] == 0}
+        if r.loss == "quadratic" and T > 0 and all(len(group) == 1 for group in r.groups):
+            d = range(len(r.b))
+            self.Q = [[r.G[i][j] + (r.ridge[i] if i == j else 0) - r.b[i] * r.b[j] / T for j in d] for i in d]
+
+    def counted(self, S: set[int], C: set[int]) -> bool:
+        """Whether no model of the region (S, C) costs less than the level, by counting them."""
+        r = max(0, self.k - len(S))
+        if not self.Q:
+            return False
+        used = [*sorted(S), *(sorted(C) if r else [])]
+        rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(S))
+        if rest is None:
+            return False
+        if r == 0:
+            return True
+        square = [rest[i][i] for i in range(len(rest))]
+        if any(v < 0 for v in square):
+            return False
+        if r > 1 and any(v * v > square[i] * square[j] for i, row in enumerate(rest) for j, v in enumerate(row)):
+            return False
+        # What is left of a column of square zero is nothing, or goes with no other.
+        kept = [i for i, v in enumerate(square) if v > 0] if r > 2 else []
+        rest = [[rest[i][j] for j in kept] for i in kept]
+        return all(
+            eliminated([[rest[i][j] for j in chosen] for i in chosen], len(chosen)) is not None
+            for chosen in doubtful(rest, min(r, len(rest)))
+        )
+
+    def split(self, S: set[int], C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]]) -> bool:
+        """The same by Q - E (FORMAT.md, SPLIT); ``split`` holds the columns, the scale and the entries of N."""
+        r = max(0, self.k - len(S))
+        if not self.Q:
+            return False
+        C = C - self.zeros if r else set()
+        used = [*sorted(S), *sorted(C)]
+        E = taken(r, C, split, self.squares)
+        M = [[self.Q[i][j] - E.get((i, j), F(0)) for j in used] for i in used]
+        return eliminated(whole(M), len(used)) is not None
+
+
+def taken(
+    r: int, C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]], squares: Sequence[F]
+) -> dict[tuple[int, int], F]:
+    """The entries of E for a region with r places left; any positive scale would do, so its roots are near ones."""
+    columns, scale, entries = split
+    pairs = zip(((i, j) for i in range(len(columns)) for j in range(i)), map(F, entries), strict=True)
+    N = {(columns[i], columns[j]): v for (i, j), v in pairs if {columns[i], columns[j]} <= C}
+    N |= {(j, i): v for (i, j), v in N.items()}
+    s = {j: F(v) * root(squares[j], above=True) for j, v in zip(columns, scale, strict=True) if j in C}
+    E = {(i, j): s[i] * s[j] * v for (i, j), v in N.items()}
+    for i in s:
+        sizes = sorted((abs(v) for (row, _), v in N.items() if row == i), reverse=True)
+        E[i, i] = s[i] * s[i] * sum(sizes[: max(0, r - 1)], F(0))
+    return E
+
+
+def whole(M: Matrix) -> Whole:
+    """The same matrix times a positive number, in whole numbers."""
+    unit = math.lcm(*(v.denominator for row in M for v in row))
+    return [[v.numerator * (unit // v.denominator) for v in row] for row in M]
+
+
+def eliminated(M: Whole, first: int) -> Whole | None:
+    """What the first columns of a symmetric matrix leave of the others, times a positive number; None where these, or
+    they and another one, are not semidefinite.
+    """
+    rows, last = [row[:] for row in M], 1
+    for i in range(first):
+        pivot, row = rows[i][i], rows[i]
+        if pivot == 0 and not any(row[i + 1 :]):
+            continue
+        if pivot <= 0:
+            return None
+        for l in range(i + 1, len(rows)):
+            factor = row[l]
+            rows[l] = [0] * (i + 1) + [
+                (pivot * v - factor * w) // last for v, w in zip(rows[l][i + 1 :], row[i + 1 :], strict=True)
+            ]
+        last = pivot
+    return [row[first:] for row in rows[first:]]
+
+
+def doubtful(M: Whole, r: int) -> Iterator[tuple[int, ...]]:
+    """The sets of at most r columns of M that floats do not show to be positive definite.
+
+    The diagonal is positive, and all pairs are semidefinite. So entries that are scaled are at most 2, and right to
+    2^-51; eliminations of r columns may be off by some 4 r + 16 roundings more.
+    """
+    h = [row[i].bit_length() // 2 for i, row in enumerate(M)]
+    floats = [[shifted(v, BITS - h[i] - h[j]) / 2**BITS for j, v in enumerate(row[: i + 1])] for i, row in enumerate(M)]
+    room = r * (r + 8) * 2.0**-49
+    return unproven([row[:-1] for row in floats], [row[-1] - room for row in floats], r)
+
+
+def shifted(value: int, bits: int) -> int:
+    """value * 2^bits, rounded downwards."""
+    return value << bits if bits >= 0 else value >> -bits
+
+
+def unproven(M: list[list[float]], diagonal: list[float], r: int) -> Iterator[tuple[int, ...]]:
+    """The same for a matrix given below its diagonal, and that: one column eliminated at a time, down to pairs."""
+    for i, pivot in enumerate(diagonal) if r > 0 else ():
+        row = M[i]
+        if not pivot > 0:
+            yield from ((*rest, i) for size in range(r) for rest in combinations(range(i), size))
+        elif r == 2:
+            yield from ((j, i) for j, (v, w) in enumerate(zip(row, diagonal, strict=False)) if not v * v < pivot * w)
+        elif r > 2:
+            factors = [v / pivot for v in row]
+            left = [w - f * v for w, f, v in zip(diagonal, factors, row, strict=False)]
+            below = [[v - f * w for v, w in zip(M[l], row, strict=False)] for l, f in enumerate(factors)]
+            yield from ((*chosen, i) for chosen in unproven(below, left, r - 1))
