@@ -74,8 +74,8 @@ if ENABLED:
 else:
 
     def tile_exceeds(q: Any, i: int, l: int, j: int, top: float, allowance: float) -> bool:
-        """Whether (abs(q_yx - q_iy q_ix) + allowance)^2 > (top - q_iy^2)+ (top - q_ix^2)+ for any of LANES rows y from l
-        on and LANES columns x from j on; ``q`` is a C-contiguous matrix in single precision.
+        """Whether (abs(q_yx - q_iy q_ix) + allowance)^2 > (top - q_iy^2)+ (top - q_ix^2)+ for any of LANES rows y
+        from l on and LANES columns x from j on; ``q`` is a C-contiguous matrix in single precision.
         """
         a, u, tile = q[i, l : l + LANES], q[i, j : j + LANES], q[l : l + LANES, j : j + LANES]
         off = abs(tile - a[:, None] * u) + allowance

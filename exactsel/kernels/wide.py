@@ -75,7 +75,7 @@ class Columns(NamedTuple):
 
 @njit
 def _entry(columns: Columns, i: int, j: int) -> float:
-    value = dot(columns.X[i], columns.X[j])
+    value: float = dot(columns.X[i], columns.X[j])
     if i == j:
         value = (value + columns.lam) * (1.0 - columns.mu)
     value -= columns.b[i] * columns.b[j] / columns.T
@@ -164,6 +164,12 @@ def triple_exceeds(q: SingleArray, i: int, l: int, j: int) -> bool:
 
 
 @njit
+def tile_suspect(q: SingleArray, i: int, l: int, j: int) -> bool:
+    """Whether one of the triples of ``i`` with LANES columns from ``l`` and LANES from ``j`` on is a suspect."""
+    return bool(tile_exceeds(q, i, l, j, TOP, ALLOWANCE))
+
+
+@njit
 def _note(suspects: IntArray, found: int, i: int, l: int, j: int) -> int:
     if found == suspects.shape[0]:
         return OVERFLOW
@@ -204,7 +210,7 @@ def _count_row(
         for t in range(_open_tiles(low, high, low_row, high_row, l, opened, flags)):
             j = opened[t]
             apart = j < l and l < own
-            if apart and not tile_exceeds(q, i, LANES * l, LANES * j, TOP, ALLOWANCE):
+            if apart and not tile_suspect(q, i, LANES * l, LANES * j):
                 continue
             found = _look_into_tile(q, columns, size, i, l, j, suspects, found)
             if found == OVERFLOW:
@@ -260,8 +266,8 @@ def eliminate(base: FloatArray, pivot: int, u: FloatArray, scale: FloatArray, q:
     """Eliminate one column from those before it, scaled and in single precision.
 
     ``base`` (m, m) is the matrix in doubles below its diagonal; ``u`` (pivot,) the row of the Cholesky factor and
-    ``scale`` (pivot,) one over the root of the diagonal that is left, zero for columns that are to take part in nothing.
-    What is behind the columns up to the end of their block is set to zero.
+    ``scale`` (pivot,) one over the root of the diagonal that is left, zero for columns that are to take part in
+    nothing. What is behind the columns up to the end of their block is set to zero.
     """
     rows = (pivot + LANES - 1) // LANES * LANES
     for i in prange(rows):

@@ -1,4 +1,4 @@
-"""Leave nodes with many columns and few places to the walker that counts, before they are bounded or instead of dividing.
+"""Leave nodes with many columns and few places to the walker that counts, before they are bounded or divided.
 
 A region that has been begun is one node, marked as bounded already (``tight``) so that no bound call is wasted on it:
 it is counted on at once when its turn comes. What a count gives up becomes nodes like all others.

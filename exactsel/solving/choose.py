@@ -125,7 +125,7 @@ class Methods:
         return SubtreeWalker(problem, prepared.curvature, options)
 
     def counter(self, problem: Any, options: BoundOptions) -> CountingWalker | None:
-        """For the default search too: many columns and few places, as far as they can be counted in the time there is."""
+        """For the default search too: many columns and few places, where they can be counted in the time there is."""
         if not self._walks or not CountingWalker.serves(problem):
             return None
         counter = CountingWalker(problem, options)

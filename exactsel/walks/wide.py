@@ -6,12 +6,12 @@ closed, so that what is open at any moment is (S, the first candidates), one nod
 call goes on. Nothing is bounded and nothing branched on; how long it takes is known beforehand.
 
 What neither single precision nor doubles can clear is named, column by column. Its models are fitted: a better one
-lowers the level, and the call begins again. What is left then (columns that are nearly dependent, as a rule) becomes open
-nodes, which the search solves with more care.
+lowers the level, and the call begins again. What is left then (columns that are nearly dependent, as a rule) becomes
+open nodes, which the search solves with more care.
 
 **Equal columns** (lam = 0). A column that is zero, or equal to plus or minus one in S or one that is counted, brings no
-model that is not there without it. It is not counted. The regions with it in are closed on the ground that those with the
-other one are, or hold nothing better than the nodes these leave open.
+model that is not there without it. It is not counted. The regions with it in are closed on the ground that those with
+the other one are, or hold nothing better than the nodes these leave open.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ SECONDS_A_BLOCK, CORES = 3e-9, 4
 """What a block takes: nothing is begun that could not end within the time limit on so many cores."""
 
 NEARER, NEAREST = 2.0**-11, 2e-10
-"""Part of the tolerance that the level lies below the incumbent, but no less than so much of the empty model's objective."""
+"""Part of the tolerance that the level lies below the incumbent, and the least it does, as part of the empty model's
+objective."""
 
 ROOM = 64
 """Suspects that are noted in each block of eight pivots."""
 
 Left: TypeAlias = "dict[int, Left | None]"
-"""What a count leaves of a region. Its keys are columns to branch on, in this order; without them it is closed. The values
-are what is left of the child with the column in, None where all of it is."""
+"""What a count leaves of a region. Its keys are columns to branch on, in this order; without them it is closed. The
+values are what is left of the child with the column in, None where all of it is."""
 
 
 class Stopped(Exception):
@@ -128,7 +129,7 @@ class CountingWalker:
         objective = problem.objective
         free = objective is not None and objective.is_quadratic and problem.units.free_columns
         bytes_needed = (4 if problem.k < MOST_PLACES else 12) * problem.d**2
-        return free and FEWEST < problem.d and problem.k > 0 and bytes_needed <= MOST_BYTES
+        return free and problem.d > FEWEST and problem.k > 0 and bytes_needed <= MOST_BYTES
 
     def takes(self, state: StateArray, at_once: bool) -> bool:
         """Whether to count a region: all of it, or (``at_once``) before anything else is tried."""
@@ -156,8 +157,8 @@ class CountingWalker:
         Returns
         -------
         WalkResult or None
-            The first region it leaves open is what has not been counted yet, if there is one. None where rounding leaves
-            too little to be said.
+            The first region it leaves open is what has not been counted yet, if there is one. None where rounding
+            leaves too little to be said.
 
         Raises
         ------
@@ -174,7 +175,7 @@ class CountingWalker:
             except Better as better:
                 best, upper = better.support, better.value
                 continue
-            return _result(region, region.with_equal(left), rest, level, best)
+            return _result(region, region.with_equal(left), rest, level, best, self._work(state))
 
     def _below(self, tolerance: float) -> float:
         """How far below an incumbent to count: nearer than demanded, as that costs nothing."""
@@ -365,8 +366,10 @@ def _leave(left: Left, columns: list[int]) -> None:
     left[columns[-1]] = None
 
 
-def _result(region: _Region, left: Left, rest: int, level: float, best: tuple[int, ...] | None) -> WalkResult:
-    """The decisions in preorder: each column in turn is branched on, first without it, and then what is left with it."""
+def _result(
+    region: _Region, left: Left, rest: int, level: float, best: tuple[int, ...] | None, work: float
+) -> WalkResult:
+    """The decisions in preorder: each column in turn is branched on, first without it, then what is left with it."""
     state, moves, opened = region.state.copy(), [], []
 
     def leave_open() -> None:
@@ -392,7 +395,7 @@ def _result(region: _Region, left: Left, rest: int, level: float, best: tuple[in
 
     write(left, rest > 0)
     return WalkResult(
-        finished=not opened, nodes=len(left), dropped=level, support=best,
+        finished=not opened, nodes=len(left), work=work, dropped=level, support=best,
         open_states=np.array(opened, dtype=np.int8).reshape(len(opened), state.size),
         open_bounds=np.zeros(len(opened)), moves=np.array(moves, dtype=np.int64),
     )  # fmt: skip

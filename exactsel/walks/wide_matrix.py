@@ -72,7 +72,7 @@ def alike_in_order(X: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def duplicates(X: FloatArray) -> IntArray:
-    """(d,) for each column, one a row of ``X``, the first that is equal to it or to minus it; -1 for columns of zeros."""
+    """(d,) for each column, one a row of ``X``, the first equal to it or to minus it; -1 for columns of zeros."""
     seen: dict[bytes, int] = {}
     first = np.empty(len(X), dtype=np.int64)
     for j, row in enumerate(X):

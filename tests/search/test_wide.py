@@ -1,4 +1,4 @@
-"""Counting triples of many columns: against brute force, the kernel against a slow twin, margins, limits, equal columns."""
+"""Counting triples of many columns: against brute force and a slow twin, margins, limits, equal columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from exactsel import Problem, Settings, solve
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
-from exactsel.kernels.lanes import LANES, tile_exceeds
+from exactsel.kernels.lanes import LANES
 from exactsel.kernels.moves import BRANCHED
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.kernels.wide import (
-    ALLOWANCE,
     NOT_COUNTED,
     TOP,
     Columns,
@@ -26,6 +25,7 @@ from exactsel.kernels.wide import (
     count_blocks,
     holds,
     tile_angles,
+    tile_suspect,
     triple_exceeds,
 )
 from exactsel.search.events import Counted, Explored, IncumbentFound
@@ -197,7 +197,7 @@ def test_a_tile_is_suspect_where_one_of_its_triples_is(seed):
     q = rng.uniform(-1.0, 1.0, (3 * LANES, 3 * LANES)).astype(np.float32) * np.float32(rng.choice([0.3, 0.55, 1.0]))
     i, l, j = 2 * LANES + int(rng.integers(LANES)), LANES, 0
     by_one = any(triple_exceeds(q, i, l + y, j + x) for y in range(LANES) for x in range(LANES))
-    assert bool(tile_exceeds(q, i, l, j, TOP, ALLOWANCE)) == by_one
+    assert tile_suspect(q, i, l, j) == by_one
 
 
 def exact_determinant(a, b, c):
