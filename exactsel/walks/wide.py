@@ -57,7 +57,7 @@ MOST_WORK = 2e12
 SECONDS_A_BLOCK, CORES = 3e-9, 4
 """What a block takes: nothing is begun that could not end within the time limit on so many cores."""
 
-NEARER, NEAREST = 2.0**-11, 2e-10
+NEARER, NEAREST = 2.0**-11, 5e-12
 """Part of the tolerance that the level lies below the incumbent, and the least it does, as part of the empty model's
 objective."""
 
@@ -250,7 +250,7 @@ class CountingWalker:
         left = region.opened(failing)
         if places < MOST_PLACES:
             first = _first_block(size)
-            blocks = self._count_blocks(region, region.matrix.columns, size, places, first, (), upper)
+            blocks = self._count_blocks(region, region.matrix.columns, size, places, first, (), failing, upper)
             return region.joined(left, blocks), min(size, LANES * first)
         pivots: Left = {}
         done, pivot = 0.0, size
@@ -270,16 +270,21 @@ class CountingWalker:
         if inside is None:
             self._offer([[pivot]], region, upper)
             return None
-        failing = inside.failing.tolist()
+        gone = inside.failing.tolist()
+        # Those that fail without the pivot have been branched on before, and are out here.
+        failing = np.setdiff1d(gone, region.matrix.failing).tolist()
         self._offer([[pivot, j] for j in failing], region, upper)
-        blocks = self._count_blocks(region, inside.columns, pivot, MOST_PLACES - 1, 0, (pivot,), upper)
-        return region.joined(region.opened(failing), blocks)
+        blocks = self._count_blocks(region, inside.columns, pivot, MOST_PLACES - 1, 0, (pivot,), gone, upper)
+        return region.opened(failing) | {column: below for column, below in blocks.items() if below is None or below}
 
     def _count_blocks(
         self, region: _Region, columns: Columns, size: int, places: int, first: int, pivots: tuple[int, ...],
-        upper: float,
+        failing: list[int], upper: float,
     ) -> Left:  # fmt: skip
-        """Count the blocks from ``first`` on, and name what is left of their columns, the last first."""
+        """Count the blocks from ``first`` on, and name what is left of their columns, the last first.
+
+        ``failing`` are the positions that take part in nothing, being left open with all that they are in.
+        """
         blocks = -(-size // LANES) - first
         suspects = np.empty((blocks, ROOM, 3), dtype=np.int64)
         found = np.full(blocks, NOT_COUNTED, dtype=np.int64)
@@ -295,6 +300,7 @@ class CountingWalker:
             [*pivots, *(j for j in row if j >= 0)]
             for block, count in enumerate(found.tolist())
             for row in suspects[block, : ROOM if count == OVERFLOW else count].tolist()
+            if not set(row) & set(failing)
         ]
         self._offer(noted, region, upper)
         left: Left = {}

@@ -147,7 +147,7 @@ def test_searches_that_count_agree_with_brute_force(block, monkeypatch):
         events = list(run)
         result, null = run.result(), 0.5 * float(problem.y @ problem.y)
         calls += sum(isinstance(event, Counted) for event in events)
-        assert result.upper >= best - 1e-12 * null, seed
+        assert result.upper >= best - 1e-7 * null, seed  # where columns nearly agree brute force is off
         assert result.lower <= best + 1e-12 * null, seed
         if not result.scope:
             assert result.upper <= best + 1.1e-6 * max(best, 1e-5 * null), seed
@@ -285,14 +285,10 @@ def test_a_count_goes_on_where_it_was_stopped(monkeypatch):
     A = rng.standard_normal((20, 90))
     problem = Problem(A, A[:, :3].sum(axis=1) + rng.standard_normal(20), k=3, lam=0.1)
     whole = solve(problem, threads=1)
-    first = Search(problem, Settings(threads=1))
-    fractions = []
-    for event in first:
-        if isinstance(event, Counted):
-            fractions.append(event.fraction)
-            if len(fractions) == 2:
-                break
-    assert 0 < fractions[0] < fractions[1] < 1
+    first = Search(problem, Settings(threads=1, node_limit=20))
+    fractions = [event.fraction for event in first if isinstance(event, Counted)]
+    assert first.result().termination == "node_limit"
+    assert 0 < fractions[0] < fractions[1] <= fractions[-1] < 1
     assert first.state.lower <= whole.upper
     again = Search(problem, Settings(threads=1), state=first.state)
     result = again.run()
