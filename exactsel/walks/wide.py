@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -27,14 +27,13 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.lanes import LANES
-from exactsel.kernels.moves import BRANCHED
-from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
+from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.wide import NOT_COUNTED, OVERFLOW, Columns, count_blocks
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.wide_left import Left, leave, walk_result
 from exactsel.walks.wide_matrix import LARGEST_MARGIN, LevelMatrix, alike_in_order, duplicates, level_matrix, margin
 
 FEWEST = 400
@@ -63,10 +62,6 @@ objective."""
 
 ROOM = 64
 """Suspects that are noted in each block of eight pivots."""
-
-Left: TypeAlias = "dict[int, Left | None]"
-"""What a count leaves of a region. Its keys are columns to branch on, in this order; without them it is closed. The
-values are what is left of the child with the column in, None where all of it is."""
 
 
 class Stopped(Exception):
@@ -175,7 +170,7 @@ class CountingWalker:
             except Better as better:
                 best, upper = better.support, better.value
                 continue
-            return _result(region, region.with_equal(left), rest, level, best, self._work(state))
+            return walk_result(region.state, region.with_equal(left), rest, level, best, self._work(state))
 
     def _below(self, tolerance: float) -> float:
         """How far below an incumbent to count: nearer than demanded, as that costs nothing."""
@@ -307,7 +302,7 @@ class CountingWalker:
         for i in range(size - 1, LANES * first - 1, -1):
             left[int(region.counted[i])] = None if found[i // LANES - first] == OVERFLOW else {}
         for positions in sorted([-j for j in row[len(pivots) :]] for row in noted):
-            _leave(left, [int(region.counted[-j]) for j in positions])
+            leave(left, [int(region.counted[-j]) for j in positions])
         return left
 
     def _offer(self, noted: list[list[int]], region: _Region, upper: float) -> None:
@@ -360,48 +355,3 @@ def _first_block(size: int) -> int:
         first -= 1
         done += LANES * (first + 1.0) * (first + 2.0) / 2
     return first
-
-
-def _leave(left: Left, columns: list[int]) -> None:
-    """Enter models that were not cleared: all that have these columns."""
-    for column in columns[:-1]:
-        below = left.setdefault(column, {})
-        if below is None:
-            return
-        left = below
-    left[columns[-1]] = None
-
-
-def _result(
-    region: _Region, left: Left, rest: int, level: float, best: tuple[int, ...] | None, work: float
-) -> WalkResult:
-    """The decisions in preorder: each column in turn is branched on, first without it, then what is left with it."""
-    state, moves, opened = region.state.copy(), [], []
-
-    def leave_open() -> None:
-        moves.append(LEFT_OPEN)
-        opened.append(state.copy())
-
-    def write(left: Left, ends_open: bool) -> None:
-        for column in left:
-            moves.append(8 * column + BRANCHED)
-            state[column] = OUT
-        if ends_open:
-            leave_open()
-        else:
-            moves.append(COUNTED)
-        for column in reversed(left):
-            state[column] = IN
-            below = left[column]
-            if below is None:
-                leave_open()
-            else:
-                write(below, False)
-            state[column] = FREE
-
-    write(left, rest > 0)
-    return WalkResult(
-        finished=not opened, nodes=len(left), work=work, dropped=level, support=best,
-        open_states=np.array(opened, dtype=np.int8).reshape(len(opened), state.size),
-        open_bounds=np.zeros(len(opened)), moves=np.array(moves, dtype=np.int64),
-    )  # fmt: skip
