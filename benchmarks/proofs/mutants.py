@@ -28,14 +28,14 @@ from benchmarks.proofs.probes import PACKAGE, PROBES
 from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
-    "container", "walk", "hierarchy", "hierarchy_text", "rigorous", "fits", "exact", "regions", "selections",
-    "checking",
+    "container", "walk", "hierarchy", "hierarchy_text", "rigorous", "fits", "counting", "semidefinite", "exact",
+    "regions", "selections", "checking",
 )  # fmt: skip
 
 NAMED = PROBES | EDGES | RELATIONS
 """Every function that is called by itself."""
 
-WORK = frozenset({"BATCH_BYTES", "CHUNK", "EXACT_LIMIT", "MOST_ENTRIES", "batch", "step"})
+WORK = frozenset({"BATCH_BYTES", "BLOCK", "CHUNK", "COMPILED_FROM", "EXACT_LIMIT", "MOST_ENTRIES", "batch", "step"})
 """Names whose values say how much is done at a time or at most: these cannot change what is proven, so assignments to
 them are not mutated. The loops that use them are."""
 
@@ -187,6 +187,7 @@ def battery() -> list[Trial | Probe]:
         files = [at.data, *(damaged(rng, at)[0] for _ in range(3))]
         proof = parse_proof(at.data)
         files.append(as_bytes(PARTS["swapped words"](rng, proof)))
+        files += [as_bytes(replace(PARTS["counted"](rng, proof), lower=lower)) for lower in (proof.lower, at.high)]
         # A claim at the very edge, so that what rounding may hide decides; with and without exact arithmetic.
         files.append(as_bytes(replace(proof, lower=at.high, upper=max(at.high, proof.upper))))
         instance: Any = at.instance

@@ -84,17 +84,50 @@ def convex() -> str:
     return repr(found)
 
 
-def additions(scale: float, curvature: float) -> str:
-    """Single additions with so little curvature that the residual of the fit counts."""
-    instance = _instance(scale=scale, lam=0.0)
-    instance.A[:, 5] = instance.A[:, 4] + 1e-7 * scale * instance.A[:, 0]
-    plain = loaded("rigorous").RigorousBounds(instance)
-    fits = loaded("fits").Fits(instance, plain)
-    states = np.array([[2, 2, 1, 1, 1, 1], [2, 1, 2, 1, 0, 1], [1, 1, 1, 1, 2, 2], [1, 2, 1, 0, 1, 2]], dtype=np.uint8)
-    with np.errstate(all="ignore"):
-        values = fits.additions(states, np.full(6, curvature * scale * scale))
-        values2 = fits.additions(states[:, ::-1].copy(), np.linspace(1.0, 2.0, 6) * curvature * scale * scale)
-    return numbers_of(values) + numbers_of(values2) + repr(fits.target)
+def semidefinite(scale: float, lam: float) -> str:
+    """Levels found by bisection up to which counts, fits and splits hold, and what is in doubt near them."""
+    instance = _instance(scale=scale, lam=lam * scale * scale)
+    instance.A[:, 5] = instance.A[:, 4] + 1e-3 * scale * instance.A[:, 0]
+    instance.A[:, 3] = -2.0 * instance.A[:, 1]
+    plain, module = loaded("rigorous").RigorousBounds(instance), loaded("semidefinite")
+    N = np.tril(np.random.default_rng(1).standard_normal((4, 4)), -1)
+    split = module.Split(np.array([0, 1, 2, 4]), np.array([0.1, 0.2, 0.1, 0.3]) * scale, 0.02 * (N + N.T))
+    c, parts = 0.5 * float(plain.y @ plain.y), []
+    states = np.array([[2, 2, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1], [2, 1, 0, 0, 1, 0], [2, 0, 2, 0, 2, 1]], dtype=np.uint8)
+    for k in (3,):
+        for state in states:
+            ways = {
+                "counted": lambda at, state=state, k=k: at.counted(state[None], k)[0],
+                "fits": lambda at, state=state: at.on_all(state[None] > 0)[0],
+                "split": lambda at, state=state, k=k: at.split(state, k, split),
+            }
+            for name, holds in ways.items():
+                low, high = 0.0, 1.0
+                for _ in range(46):
+                    middle = 0.5 * (low + high)
+                    at = module.Semidefinite(plain, middle * c, 1e6, np.array([4, 2]))
+                    low, high = (middle, high) if holds(at) else (low, middle)
+                at = module.Semidefinite(plain, high * c, 1e6, np.array([4, 2]))
+                parts.append((name, low, list(at.suspects(state, k)) if name == "counted" and at.usable else 0))
+    at = module.Semidefinite(plain, 0.5 * c, 20.0, np.array([4, 2]))
+    return repr([parts, at.counted(states, 4).tolist(), at.Q.tolist(), at.room(3), at.order.tolist(), at.size.tolist()])
+
+
+def counts() -> str:
+    """Counts at matrices with ties, and what is in doubt."""
+    module, rng, parts = loaded("counting"), np.random.default_rng(2), []
+    for m, r, s in ((1, 1, 0), (2, 2, 1), (4, 2, 0), (4, 3, 1), (5, 3, 2), (5, 4, 0), (3, 3, 1), (300, 2, 1)):
+        G = rng.standard_normal((2, m, m + 3))
+        for less in (0.0, 0.3, 0.9):
+            M = G @ G.swapaxes(1, 2) / m - less * np.eye(m)
+            M[1, 0, m - 1] = M[1, m - 1, 0] = np.sqrt(abs(M[1, 0, 0] * M[1, m - 1, m - 1]))
+            F = 0.1 * rng.standard_normal((2, s, m))
+            diagonal = np.diagonal(M, axis1=1, axis2=2) - np.sum(F * F, axis=1)
+            for sound in (True, False):
+                arguments = (np.array([True, sound]), M.copy(), F, F, diagonal, r)
+                parts.append([module.all_hold(*arguments, work).tolist() for work in (0.0, 2.9e8, 3.1e8)])
+            parts.append(list(module.unproven(M[1] - F[1].T @ F[1], diagonal[1], r))[:200])
+    return repr(parts)
 
 
 def fits() -> str:
@@ -265,11 +298,11 @@ def arrays() -> str:
 
 PROBES: dict[str, Callable[[], str]] = {
     "lengths": lengths, "convex": convex, "fits": fits, "exact": exact, "selections": selections,
-    "doubtful eigenvalues": doubtful_eigenvalues, "header": header, "arrays": arrays,
+    "doubtful eigenvalues": doubtful_eigenvalues, "header": header, "arrays": arrays, "counts": counts,
 }  # fmt: skip
 
 for _scale in (1.0, 1e-80, 1e-158, 1e100, 1e160):
     PROBES[f"bounds at {_scale:g}"] = partial(bounds, _scale)
-for _scale in (1.0, 1e-160, 1e150):
-    for _curvature in (1e-15, 1e-28, 0.5):
-        PROBES[f"additions at {_scale:g}, {_curvature:g}"] = partial(additions, _scale, _curvature)
+for _scale in (1.0, 1e-50, 1e50):
+    for _lam in (0.0, 0.3):
+        PROBES[f"semidefinite at {_scale:g}, {_lam:g}"] = partial(semidefinite, _scale, _lam)

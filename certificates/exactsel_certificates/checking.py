@@ -109,7 +109,8 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     instance : Instance or ColumnInstance
         The problem as the caller knows it.
     exact_limit : float
-        Multiplications exact arithmetic may take; where that is not enough less is established.
+        Multiplications exact arithmetic may take, and 200 times as many sets of columns may be counted; where that is
+        not enough less is established.
 
     Returns
     -------

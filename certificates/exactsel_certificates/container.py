@@ -341,7 +341,7 @@ def _check_arrays(proof: Proof) -> None:
     if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
         raise MalformedError("the splits are not positive scales and one entry for each two columns.")
     if counts(proof.tree) != (proof.version == COUNTING_VERSION):
-        what = "holds no word of a kind only it knows" if proof.version == COUNTING_VERSION else "counts"
+        what = "holds no word only it knows" if proof.version == COUNTING_VERSION else "holds words of version 4"
         raise MalformedError(f"the file is of version {proof.version}, but its tree {what}.")
 
 

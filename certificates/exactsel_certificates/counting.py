@@ -27,6 +27,21 @@ COMPILED_FROM = 3e8
 """Sets from which compiling pays."""
 
 
+MOST = 10**18
+"""Nobody counts more sets."""
+
+
+def how_many(m: int, r: int) -> int:
+    """How many sets of at most r there are of m columns, up to about MOST; one where one elimination shows all."""
+    total, sets = 1, 1
+    for q in range(min(m, r) if r < m else 0):
+        sets = sets * (m - q) // (q + 1)
+        total += sets
+        if total > MOST:
+            break
+    return total
+
+
 def all_hold(
     sound: NDArray[np.bool_], M: FloatArray, F: FloatArray, R: FloatArray, diagonal: FloatArray, r: int, work: float = 0
 ) -> NDArray[np.bool_]:

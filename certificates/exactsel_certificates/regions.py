@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +92,13 @@ class RegressionRegions:
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None
         self._work_left = exact_limit
-        self.semidefinite = Semidefinite(self.plain, self.target, COUNTED_FOR_ONE * exact_limit, _left_first(proof))
+        self._counted_most, self._left_first = COUNTED_FOR_ONE * exact_limit, _left_first(proof)
         self._values: dict[tuple[int, ...], float] = {}
+
+    @cached_property
+    def semidefinite(self) -> Semidefinite:
+        """Made when it is first needed, for it takes a table of all columns."""
+        return Semidefinite(self.plain, self.target, self._counted_most, self._left_first)
 
     def _usable(self, proof: Proof) -> bool:
         return self.quadratic and proof.curvature.size == self.plain.d and leaves_convex(self.instance, proof.curvature)
@@ -216,7 +222,7 @@ class RegressionRegions:
         if rows.size:
             result[rows] = self._at_region_fits(states[rows])
         rows = np.flatnonzero(single)
-        if rows.size and not self.instance.groups:
+        if rows.size and not self.instance.groups and self.fits.affordable(self.plain.d):
             result[rows] = np.where(self.semidefinite.counted(states[rows], self.k), self.target, -np.inf)
         for row in rows[~(result[rows] >= self.target)].tolist():
             parts = _each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
@@ -225,6 +231,8 @@ class RegressionRegions:
 
     def _at_region_fits(self, states: States) -> FloatArray:
         used = self._as_columns(states)
+        if not self.fits.affordable(self.plain.d):
+            return self._at_refined_fits(states, used)
         full = np.sum(used == IN, axis=1) >= self.k
         proven = self.semidefinite.on_all(np.where(full[:, None], used == IN, used != OUT))
         result = np.where(proven, self.target, -np.inf)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.counting import all_hold, unproven
+from exactsel_certificates.counting import all_hold, how_many, unproven
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs, gamma
 from exactsel_certificates.selections import direction
@@ -81,7 +81,7 @@ class Semidefinite:
 
     def __init__(self, bounds: RigorousBounds, level: float, most: float, first: NDArray[np.int64]) -> None:
         """At most ``most`` sets are counted; ``first`` are the columns that leave regions first, which saves copies."""
-        self.most, self.counted_sets = most, 0.0
+        self.most, self.counted_sets = most, 0
         n, d, lam = bounds.n, bounds.d, bounds.instance.lam
         with np.errstate(all="ignore"):
             square = float(bounds.y @ bounds.y)
@@ -152,11 +152,13 @@ class Semidefinite:
         if not self.usable:
             return False
         S, C, (places,) = self._regions(state[None], k)
+        used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
         at = np.full(len(self.order), -1)
-        at[self.order[C[0]]] = np.sum(S) + np.arange(np.sum(C))
+        at[self.order[used]] = np.arange(len(used))
+        # Columns of S the split holds are candidates to it, that have their places.
+        places += np.count_nonzero(np.isin(self.order[S[0]], split.columns))
         columns = split.columns[at[split.columns] >= 0]
         N = split.entries[np.ix_(at[split.columns] >= 0, at[split.columns] >= 0)]
-        used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
         with np.errstate(all="ignore"):
             # Any positive scale will do, so it may be rounded.
             p = split.scale[at[split.columns] >= 0] / self.size[columns]
@@ -179,7 +181,7 @@ class Semidefinite:
             part = order[: max(1, MOST_ENTRIES // (m + 1) ** 2)]
             part = part[regions.places[part] == r]
             order = order[len(part) :]
-            work = len(part) * (1 if r == m else sum(math.comb(m, q) for q in range(r + 1)))
+            work = len(part) * how_many(m, r)
             if self.counted_sets + work <= self.most:
                 self.counted_sets += work
                 result[part] = all_hold(*self._eliminated(regions, part, r), r, self.counted_sets)

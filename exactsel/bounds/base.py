@@ -35,6 +35,8 @@ class BoundOptions:
     """End a call as soon as the bound reaches the cut-off."""
     seconds: float | None = None
     """The time limit of the search, for whoever must choose how much to prepare."""
+    thorough: bool = False
+    """The bound of the first node is what will be shown: polish it to the end."""
     stop: BoolArray = field(default_factory=never_stop)
     """One shared flag; when it turns true kernels return UNFINISHED at once."""
 

@@ -25,6 +25,7 @@ from exactsel.cli.talk import say
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method; may be repeated.")
 @setting_options(
     *STEERING,
+    "bound",
     seed="Seed of the method's random choices.",
     time_limit="Seconds for the method and then for raising the bound; root bound only.",
     threads="Threads of the search; all cores by default.",
@@ -43,7 +44,9 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
     heuristic = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
     catch_signals()
-    result = heuristics.run(heuristic, problem, signals=SIGNALS, **{name: arguments[name] for name in STEERING})
+    result = heuristics.run(
+        heuristic, problem, signals=SIGNALS, **{name: arguments[name] for name in (*STEERING, "bound")}
+    )
     if not quiet:
         say(str(result), err=True)
     say(result.to_json() if as_json else result_table(result))

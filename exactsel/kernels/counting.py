@@ -52,7 +52,7 @@ class WalkData(NamedTuple):
     floor: FloatArray
     """Some D > 0 with H - diag(D) positive semidefinite; zeros where none is known."""
     twin: IntArray
-    """The first column that brings the same models (one is the other, or minus it, and lam = 0); -1 for one of zeros."""
+    """The first column that brings the same models (a copy, or minus it, and lam = 0); -1 for one of zeros."""
 
 
 class CountRoom(NamedTuple):
@@ -285,13 +285,13 @@ def count(m: int, places: int, room: CountRoom) -> int:
     room.suspects[:] = -1
     found = count_one(M, m, room, -1, 0)
     if places == 2:
-        return count_two(M, m, room, found)
+        return int(count_two(M, m, room, found))
     if places == 3:
-        return count_three(M, m, room, -1, found)
+        return int(count_three(M, m, room, -1, found))
     if places == 4:
         for i in range(3, m):
             if M[i, i] < np.inf and found <= MOST_SUSPECTS:
                 _without(M, i, V)
                 found = count_one(V, i, room, i, found)
                 found = count_three(V, i, room, i, found)
-    return found
+    return int(found)

@@ -59,6 +59,7 @@ from exactsel.kernels.subtree_record import (
     close,
     leave_open,
     note,
+    room_below,
     set_apart,
 )
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -89,7 +90,8 @@ def _room(state: StateArray, scratch: FloatArray) -> Stack:
     m = levels - 1
     for j in range(state.size):
         m += state[j] == IN
-    return new_stack(m, levels, scratch)
+    stack: Stack = new_stack(m, levels, scratch)
+    return stack
 
 
 @njit
@@ -101,8 +103,8 @@ def _proven(
     if data.floor[columns[0]] > 0.0:
         walk.work[row] += m * m
         if curved and m - fixed > places:
-            return formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1])
-        return formula(data, columns, x, m, m, 0, NONE, skip, rooms[1])
+            return float(formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1]))
+        return float(formula(data, columns, x, m, m, 0, NONE, skip, rooms[1]))
     walk.work[row] += m * m * m / 6.0
     return level if fit_reaches(data, columns, m, skip, level, rooms[0]) else -np.inf
 
@@ -255,7 +257,8 @@ def _walk_subtree(
     largest = np.zeros(k + 1)
     level, next_look, started, tried = 0, LOOK_UP, False, False
     while level >= 0:
-        cutoff = min(limits.upper, walk.value[row]) - limits.tolerance
+        best = min(limits.upper, walk.value[row])
+        cutoff = best - room_below(limits, best)
         fixed, m = stack.fixed[level], stack.size[level]
         places = k - fixed
         if walk.work[row] >= next_look:
@@ -275,9 +278,7 @@ def _walk_subtree(
                     walk.status[row] = NOT_TRUSTED
                     return
                 started = True
-            excess = curvature_excess(
-                data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places]
-            )
+            excess = curvature_excess(data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places])
             value = stack.value[level] + excess
             if value >= cutoff and not tried:
                 if _close_by_fit(data, stack, level, places, cutoff, curved, rooms, walk, row):

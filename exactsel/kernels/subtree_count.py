@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from exactsel._jit import njit
 from exactsel.kernels.counting import (
     MOST_PLACES,
@@ -15,7 +17,7 @@ from exactsel.kernels.counting import (
     sets_of,
 )
 from exactsel.kernels.subtree_fit import NONE, value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model
+from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model, room_below
 from exactsel.types import IntArray
 
 FEW_COLUMNS = 34
@@ -66,7 +68,28 @@ def _keep_best_suspect(
                 room.chosen[size] = room.suspects[s, i]
                 size += 1
         better |= _keep_if_better(data, room.chosen, size, limits, walk, row, room)
-    return better
+    return bool(better)
+
+
+@njit
+def _keep_greedy(
+    data: WalkData, columns: IntArray, fixed: int, m: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    room: CountRoom,
+) -> bool:  # fmt: skip
+    """Evaluate S, and what comes of it by adding one column after the other; whether one is the best so far."""
+    chosen = columns[:m].copy()
+    better = _keep_if_better(data, chosen, fixed, limits, walk, row, room)
+    for size in range(fixed, min(m, fixed + places)):
+        best, at = np.inf, size
+        for i in range(size, m):
+            chosen[size], chosen[i] = chosen[i], chosen[size]
+            value = value_of(data, chosen, size + 1, room)
+            if value < best:
+                best, at = value, i
+            chosen[size], chosen[i] = chosen[i], chosen[size]
+        chosen[size], chosen[at] = chosen[at], chosen[size]
+        better |= _keep_if_better(data, chosen, size + 1, limits, walk, row, room)
+    return bool(better)
 
 
 @njit
@@ -83,16 +106,19 @@ def count_region(
     near = True
     while True:
         best = min(limits.upper, walk.value[row])
-        level = best - (NEAR * limits.tolerance if near else limits.tolerance)
+        level = best - (NEAR if near else 1.0) * room_below(limits, best)
         inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
         whole = size - inside <= places
         inside = size if whole else inside
         chosen = 0 if whole else places
         walk.work[row] += 0.5 * inside * size * (size + inside) + size * size + sets_of(chosen, size - inside)
-        if not eliminate(data, inside, size, level, margin_for(data, level, inside + chosen), room):
+        margin = margin_for(data, level, inside + chosen)
+        if not eliminate(data, inside, size, level, margin, room):
             if not near:
-                room.chosen[:inside] = room.order[:inside]
-                if not _keep_if_better(data, room.chosen, inside, limits, walk, row, room):
+                room.chosen[:size] = room.order[:size]
+                # So near to the empty model's objective, or above it, any better model helps.
+                first = inside if margin < np.inf else size
+                if not _keep_greedy(data, room.chosen, inside, first, chosen, limits, walk, row, room):
                     return TOO_MANY
             near = not near
             continue
@@ -108,8 +134,5 @@ def count_region(
             return TOO_MANY
         else:
             walk.dropped[row] = min(walk.dropped[row], level)
-            return found
+            return int(found)
     return TOO_MANY
-
-
-

@@ -42,6 +42,7 @@ from exactsel.kernels.subtree_record import (
     close,
     keep_model,
     note,
+    room_below,
 )
 from exactsel.types import BoolArray, FloatArray, StateArray
 
@@ -91,24 +92,19 @@ def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: 
 
 
 @njit
-def _cutoff(known: float, upper: float, tolerance: float) -> float:
-    """Where regions are closed; the tolerance, most often relative, shrinks as better models are met."""
-    return known - tolerance * (max(known, 0.0) / upper if known < upper < np.inf else 1.0)
-
-
-@njit
 def walk_dependent(
-    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, trusted: float, unit: float, away: float,
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, trusted: float, unit: float,
+    away: float,
     stop: BoolArray, walk: Walk, row: int,
 ) -> None:  # fmt: skip
     """Walk the subtree of one region; see kernels/subtree.py for what is handed back.
 
     ``k`` counts the columns of the walk only, not those IN in ``start.base``. ``scale`` (d,) are the norms of the
     columns in which T is whole; ``data`` are of unit columns, ``unit`` is the rounding of a Gram entry, and the trace
-    of K may grow to what is ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of its
-    own.
+    of K may grow to what is ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of
+    its own.
     """
-    levels, upper, tolerance = start.basis.size + start.others.size + 1, limits.upper, limits.tolerance
+    levels, upper = start.basis.size + start.others.size + 1, limits.upper
     stack = first_level(start, levels)
     L, line, solution, x = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
     turned = np.empty(start.basis.size)
@@ -116,7 +112,7 @@ def walk_dependent(
     walk.status[row] = EXPLORED
     while level >= 0:
         known = min(upper, walk.value[row])
-        cutoff = _cutoff(known, upper, tolerance)
+        cutoff = known - room_below(limits, known)
         p, q, columns, fixed = stack.size[level], stack.others[level], stack.columns[level], stack.fixed[level]
         places = k - fixed
         walk.nodes[row] += 1
@@ -137,7 +133,7 @@ def walk_dependent(
                 bound, count = of_the_data(bound, away), fixed
             if best < known:
                 keep_model(walk, row, best, columns, count, extra)
-            if bound < _cutoff(min(known, best), upper, tolerance):
+            if bound < min(known, best) - room_below(limits, min(known, best)):
                 walk.status[row] = OUT_OF_BUDGET
                 break
             close(walk, row, bound, CLOSED)

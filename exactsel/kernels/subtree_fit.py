@@ -258,7 +258,7 @@ def formula(
             largest[at] = weight
     for i in range(places):
         counted += largest[i]
-    return data.constant - 0.5 * square - 0.5 * counted * (1.0 + unit) - 2.0 * unit * (size + length) ** 2
+    return float(data.constant - 0.5 * square - 0.5 * counted * (1.0 + unit) - 2.0 * unit * (size + length) ** 2)
 
 
 @njit
@@ -275,7 +275,7 @@ def refine(K: FloatArray, x: FloatArray, m: int, room: FormulaRoom) -> None:
 def fit_reaches(data: WalkData, columns: IntArray, m: int, skip: int, level: float, room: CountRoom) -> bool:
     """Whether an elimination proves the fit on m columns, without the one at position ``skip``, to reach a level."""
     _, size = distinct(data, columns, 0, m, skip, room)
-    return eliminate(data, size, size, level, margin_for(data, level, size), room)
+    return bool(eliminate(data, size, size, level, margin_for(data, level, size), room))
 
 
 @njit

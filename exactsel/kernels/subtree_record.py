@@ -12,9 +12,9 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.types import FloatArray, IntArray, StateArray
 
 LEFT_OPEN, COUNTED = 4, 5
-"""Written down beside :mod:`exactsel.kernels.moves`: the region is left open; the region is closed, by counting. The two
-children of a region that is split follow, first the one without the column; a column is put in because the fit closes
-the other child, and left out because formula (3) does."""
+"""Written down beside :mod:`exactsel.kernels.moves`: the region is left open; the region is closed, by counting. The
+two children of a region that is split follow, first the one without the column; a column is put in because the fit
+closes the other child, and left out because formula (3) does."""
 
 EXPLORED, OUT_OF_BUDGET, STOPPED, NOT_TRUSTED = 0, 1, 2, 3
 """How the walk of one subtree ended."""
@@ -77,6 +77,12 @@ def empty_walk(subtrees: int, d: int, k: int, budget: int) -> Walk:
 
 
 @njit
+def room_below(limits: WalkLimits, best: float) -> float:
+    """The tolerance where the best objective known is ``best``: most often relative, it shrinks as models are met."""
+    return limits.tolerance * (max(best, 0.0) / limits.upper if best < limits.upper < np.inf else 1.0)
+
+
+@njit
 def note(walk: Walk, row: int, column: int, kind: int) -> None:
     """Write down a decision."""
     walk.moves[row, walk.move_count[row]] = 8 * column + kind
@@ -116,7 +122,7 @@ def leave_open(walk: Walk, row: int, columns: IntArray, fixed: int, m: int, boun
 
 @njit
 def _next_split(marks: StateArray, suspects: IntArray, found: int, places: int) -> int:
-    """A column that tells suspects from the rest of a part of a region; -1 where it holds none, -2 where all is suspect.
+    """A column that tells suspects from the rest of a part of a region; -1: it holds none, -2: all of it is suspect.
 
     ``marks`` (d,) says what the part has decided, ``places`` how many columns the whole region may still take.
     """
@@ -179,5 +185,5 @@ def set_apart(
 
 __all__ = [  # CLOSED comes with what closes
     "CLOSED", "COUNTED", "EXPLORED", "LEFT_OPEN", "NOT_TRUSTED", "OUT_OF_BUDGET", "STOPPED", "SUSPECTED_OPEN", "Walk",
-    "WalkLimits", "close", "empty_walk", "keep_model", "leave_open", "note", "set_apart",
+    "WalkLimits", "close", "empty_walk", "keep_model", "leave_open", "note", "room_below", "set_apart",
 ]  # fmt: skip

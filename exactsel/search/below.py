@@ -81,9 +81,7 @@ class SubtreeKernels:
             work.offer(None if walk is None or walk.support is None else self.problem.fit(walk.support))
         return dict(zip(rows, walks, strict=True))
 
-    def _worth_walking(
-        self, regions: Sequence[Region], cutoff: float, effort: Effort, bounded: bool
-    ) -> list[int]:
+    def _worth_walking(self, regions: Sequence[Region], cutoff: float, effort: Effort, bounded: bool) -> list[int]:
         walks, k = effort.walks, self.problem.k
         if self.walker is None or walks is None:
             return []

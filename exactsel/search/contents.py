@@ -17,7 +17,7 @@ LARGEST_WHOLE = 2.0**53
 """Up to here every whole number is a float."""
 
 MODELS = ("ModelPoint", "CurvedPoint")
-POINTS = (*MODELS, "DualPoint", "FitPoint", "EigenvaluePoint", "InfimumPoint")
+POINTS = (*MODELS, "DualPoint", "FitPoint", "EigenvaluePoint", "InfimumPoint", "SplitPoint")
 OUTCOMES = ("NodeKept", "NodeDivided", "NodeWalked", "NodeSearched")
 
 
@@ -47,6 +47,9 @@ HELD: dict[str, Held] = {
     "ModelPoint.index": INDEX, "ModelPoint.value": VALUE,
     "CurvedPoint.index": INDEX, "CurvedPoint.value": VALUE,
     "CurvedPoint.curvature": Held(("float64",), ("columns",), "finite"),
+    "SplitPoint.columns": Held(("int32",), ("chosen",), "column"),
+    "SplitPoint.scale": Held(("float64",), ("chosen",), "finite"),
+    "SplitPoint.entries": Held(("float16",), ("any",), "finite"),
     "DualPoint.beta": Held(("float64",), ("n",), "finite"),
     "Fixing.proof": PROOF,
     "Region.state": STATE, "Region.proof": PROOF, "Region.warm": WARM,

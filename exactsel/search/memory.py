@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from exactsel.bounds.witness import DualPoint, ModelPoint
+from exactsel.bounds.witness import DualPoint, ModelPoint, SplitPoint
 from exactsel.search.frontier import DepthFirst, Frontier
 from exactsel.search.node import Node
 
@@ -32,9 +32,15 @@ def node_bytes(node: Node) -> int:
         size += node.proof.index.nbytes + node.proof.value.nbytes
     elif isinstance(node.proof, DualPoint):
         size += node.proof.beta.nbytes
+    elif isinstance(node.proof, SplitPoint):
+        size += _split_bytes(node.proof)
     if node.warm is not node.proof:
-        size += int(getattr(node.warm, "nbytes", 0))
+        size += _split_bytes(node.warm) if isinstance(node.warm, SplitPoint) else int(getattr(node.warm, "nbytes", 0))
     return size
+
+
+def _split_bytes(point: SplitPoint) -> int:
+    return point.columns.nbytes + point.scale.nbytes + point.entries.nbytes
 
 
 @dataclass

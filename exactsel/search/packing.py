@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
+from exactsel.bounds.witness import (
+    CurvedPoint,
+    DualPoint,
+    EigenvaluePoint,
+    FitPoint,
+    InfimumPoint,
+    ModelPoint,
+    SplitPoint,
+)
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -49,6 +57,7 @@ RECORDS: dict[type, str] = {
     FitPoint: "",
     EigenvaluePoint: "",
     InfimumPoint: "",
+    SplitPoint: "columns:r scale:r entries:r",
     Visit: "bound:f solved:b iterations:i",
     Fixing: "column:i inside:b bound:f proof:r",
     Region: "state:r bound:f proof:r warm:r tight:b visits:m fixings:m closed:t estimate:f",

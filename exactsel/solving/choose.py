@@ -22,17 +22,22 @@ from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.effort import MOST_COLUMNS
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.wide import CountingWalker
 
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
-    """The perspective relaxation; with lam = 0 and dependent columns, which leave it no curvature, the fit."""
+    """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
+    if problem.is_quadratic and problem.d <= SPLIT_UP_TO:
+        return "split"
     if problem.lam > 0:
         return "apg"
     curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
     return "apg" if curved else "fit"
+
+
+SPLIT_UP_TO = 1200
+"""With more columns than this one eigendecomposition takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,10 @@ BOUNDS = {
         "perspective bound with the curvature of the ridge", "perspective bound with the curvature of all columns",
         ridge=True,
     ),
+    "split": Company(
+        "split of the correlations, or perspective bound with the curvature of the ridge",
+        "split of the correlations, or perspective bound with the curvature of all columns", ridge=True,
+    ),
     "grouped": Company(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
     ),
@@ -116,12 +125,10 @@ class Methods:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         if not self._walks or not SubtreeWalker.serves(problem) or self.counter(problem, options) is not None:
             return None
-        if self.bound.name == "fit":
+        if problem.lam == 0 and prepared.curvature is None:
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
                 return dependent
-        if prepared.curvature is None and self.bound.name == "apg" and problem.d > MOST_COLUMNS:
-            return None  # a walk over hundreds of columns that has only the ridge to close regions with
         return SubtreeWalker(problem, prepared.curvature, options)
 
     def counter(self, problem: Any, options: BoundOptions) -> CountingWalker | None:

@@ -6,6 +6,7 @@ work, so that the outcome does not depend on the speed of the machine.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +19,23 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.solving.result import Result
-from exactsel_certificates.checking import verify
-from exactsel_certificates.container import FLAGS, Proof, arrays_of, header_bytes, read_proof
+from exactsel_certificates.checking import AnyInstance, verify
+from exactsel_certificates.container import FLAGS, Proof, arrays_of, counts, header_bytes, read_proof
+from exactsel_certificates.counting import how_many
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, closed_regions, first_region
 
 MOST_WORK = 1e7
 """Words of the tree, times the entries of the data and of a table of all columns, of a proof that is looked at."""
 
 EXACT_WORK = 1e7
 """Multiplications in exact arithmetic the look may take (about a second)."""
+
+MOST_SETS = 1e8
+"""Sets of columns a look may have to count (less than a second)."""
+
+MOST_LEAVES = 1024
+"""Regions looked at together."""
 
 _HEADER = ("family", "loss", "n", "d", "k", "groups", "problem_hash", "scope")
 
@@ -60,13 +70,28 @@ def established(problem: SubsetProblem, file: Path) -> float | None:
     proof = read_proof(file)
     if len(proof.tree) * (proof.n + proof.d) * (proof.d + 1.0) > MOST_WORK:
         return None
-    verdict = verify(proof, instance_of(problem), EXACT_WORK)
+    instance = instance_of(problem)
+    if counts(proof.tree) and _sets(proof, instance) > MOST_SETS:
+        return None
+    verdict = verify(proof, instance, EXACT_WORK)
     if verdict.verified:
         return None
     lower = max(0.0, min(verdict.lower, proof.lower))
     with replacing(file) as stream:
         stream.write(_as_bytes(replace(proof, lower=lower, upper=max(proof.upper, lower))))
     return lower
+
+
+def _sets(proof: Proof, instance: AnyInstance) -> float:
+    """How many sets of columns a checker counts, about; infinity where that cannot be told at once."""
+    if not isinstance(instance, Instance) or instance.hierarchy is not None:
+        return math.inf
+    root, total = first_region(instance.units, instance.must_have, instance.must_not), 0
+    for leaves in closed_regions(proof.tree, root, proof.k, MOST_LEAVES):
+        states = leaves.states[leaves.witness == BY_COUNTING]
+        free, places = np.sum(states == FREE, axis=1), proof.k - np.sum(states == IN, axis=1)
+        total += sum(how_many(m, r) for m, r in zip(free.tolist(), places.tolist(), strict=True))
+    return total
 
 
 def _as_bytes(proof: Proof) -> bytes:

@@ -75,7 +75,9 @@ class Settings:
     bound: Any = field(
         default="auto",
         metadata=_about(
-            str, "apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.", plug_ins="bounds"
+            str,
+            "split, apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.",
+            plug_ins="bounds",
         ),
     )
     branching: Any = field(default="auto", metadata=_about(str, "half, largest or costliest.", plug_ins="branchings"))

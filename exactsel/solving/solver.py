@@ -149,7 +149,10 @@ class Search:
         settings, methods = self.settings, self._methods
         began = time.perf_counter()
         threads = settings.threads or available_threads()
-        options = BoundOptions(threads, settings.warm_start, settings.force_quit, settings.time_limit, watch.flag)
+        options = BoundOptions(
+            threads, settings.warm_start, settings.force_quit, settings.time_limit,
+            thorough=settings.node_limit == 1, stop=watch.flag,
+        )  # fmt: skip
         with dispensable():
             self._bound = methods.bound.prepare(self.problem, options)
             self.times["prepare"] = time.perf_counter() - began

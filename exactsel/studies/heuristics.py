@@ -146,6 +146,7 @@ def run(
     eps: float = 0.0,
     rel_eps: float = 1e-6,
     threads: int | None = None,
+    bound: Any = "auto",
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> MethodResult:
@@ -166,6 +167,8 @@ def run(
     eps, rel_eps : float
         Gap at which the search for a better bound may stop, see :class:`exactsel.Settings`.
     threads : int, optional
+    bound : str or BoundSolver
+        What bounds the root, and the nodes after it.
     signals : sequence of int
         Signals that end the run with a result (main thread only).
     **options
@@ -185,7 +188,7 @@ def run(
         When the method cannot serve the problem.
     """
     heuristic = make(method, options)
-    settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=())
+    settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
     with Watch(time_limit, signals) as watch, dispensable():
@@ -193,9 +196,9 @@ def run(
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
-    bound = _bounded(problem, support, settings, began_clock, interrupted, signals)
+    proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
     fit = problem.fit(support)
-    return _as_method_result(problem, fit, heuristic, options, proposal, bound, seconds, time.perf_counter() - began)
+    return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
 
 
 def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, Any]:

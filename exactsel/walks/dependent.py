@@ -38,7 +38,7 @@ ALWAYS_ALLOWED = 1e-10
 """... of which it may be this part in any case."""
 
 ROUNDING = 2e-16
-"""Times the columns plus the root of the rows: what an entry of the Gram matrix of unit columns is taken to be off by."""
+"""Times the columns plus the root of the rows: what an entry of a Gram matrix of unit columns is taken to be off by."""
 
 ROOM = 10.0
 """How much the trace of K must be able to grow through exchanges of columns."""

@@ -67,7 +67,7 @@ class SubtreeRecord:
     typical: dict[int, float] = field(default_factory=dict)
     """Work of a walk, by places left: the mean with older walks counting ever less."""
     given: dict[int, float] = field(default_factory=dict)
-    """The most work that did not suffice, by places left."""
+    """The most work offered that did not suffice, by places left."""
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
 
@@ -80,7 +80,8 @@ class SubtreeRecord:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
         if columns > MOST_COLUMNS or self.wasted > self.useful + FIRST_TRIES:
             return False
-        if self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
+        again = self.work >= MORE_WORK * self.given.get(places, math.inf)
+        if not again and self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
             return False
         # What fails at few places fails at more.
         hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
@@ -89,7 +90,7 @@ class SubtreeRecord:
     def wants_unbounded(self, places: int, columns: int) -> bool:
         """Whether to walk the subtree of such a node before anything is known of its bound."""
         if places <= FEW_PLACES:
-            return columns <= MOST_COLUMNS and supports(places, columns) <= MOST_COUNTED
+            return supports(places, columns) <= MOST_COUNTED
         return not self.begun and self.wants(places, columns)
 
     @property
@@ -104,7 +105,7 @@ class SubtreeRecord:
         return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
 
     def _takes_long(self, places: int) -> bool:
-        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 8)
+        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 2)
 
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
@@ -113,7 +114,7 @@ class SubtreeRecord:
 
     def note_walk(self, places: int, columns: int, work: float, finished: bool) -> None:
         """Enter the outcome of one walk, and what it took besides setting it up."""
-        work += columns**2
+        work, offered = work + columns**2, self.work
         before = self.typical.get(places)
         self.typical[places] = work if before is None else before + (work - before) / 8
         self.passed_over[places] = 1
@@ -123,7 +124,7 @@ class SubtreeRecord:
         else:
             self.wasted += work
             self.failures[places] = self.failures.get(places, 0) + 1
-            self.given[places] = max(work, self.given.get(places, 0.0))
+            self.given[places] = max(offered, self.given.get(places, 0.0))
             self.successes[places - 1] = 0
 
     def note_bound(self, columns: int, iterations: int) -> None:

@@ -327,7 +327,7 @@ def test_trees_that_decide_what_is_decided():
     again = [8 * 0 + SPLIT_IN, 8 * 0 + SPLIT_OUT, CLOSE, CLOSE, 8 * 1 + SPLIT_IN, CLOSE, CLOSE]
     tree = [8 * FIT + USE, *again]
     assert verdict_on(case, written(case, tree, best.x, 0.0, HUGE)).regions == 2
-    for broken in (tree[:-1], [*tree, CLOSE], [*tree, 8 * 2 + USE], [8 * 3 + SPLIT_IN, CLOSE, CLOSE], [6], [-8], []):
+    for broken in (tree[:-1], [*tree, CLOSE], [*tree, 8 * 2 + USE], [8 * 3 + SPLIT_IN, CLOSE, CLOSE], [6, 6], [-8], []):
         file = written(case, broken, best.x, 0.0, HUGE)
         with pytest.raises(Malformed, match="tree"):
             said(case, file)

@@ -17,7 +17,6 @@ from exactsel_certificates.checking import problem_hash
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, FIT, USE, parse_proof
 from exactsel_certificates.exact import ExactBounds, float_above, float_below, root_above, root_below, scaled
-from exactsel_certificates.fits import Fits
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.rigorous import RigorousBounds, leaves_convex, model_objective
 
@@ -65,25 +64,6 @@ def test_bounds_in_doubles_are_below_the_exact_ones(seed, loss):
     value = model_objective(instance, w)
     assert Fraction(value) >= exact.objective(w) - Fraction(1, 10**40)
     assert value <= float(exact.objective(w)) * (1 + 1e-9)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32))
-def test_single_additions_are_below_the_exact_minimum(seed):
-    instance, rng = random_instance(seed, "quadratic", spread=2.0)
-    d = instance.A.shape[1]
-    size = int(rng.integers(0, d))
-    instance = Instance(instance.A, instance.y, size + 1, "quadratic", instance.lam)
-    state = np.ones(d, dtype=np.uint8)
-    state[rng.permutation(d)[:size]] = 2
-    plain = RigorousBounds(instance)
-    bound = Fits(instance, plain).additions(state[None, :], plain.ridge)[0]
-    A = instance.A.tolist()
-    other = standalone.Regression(A, instance.y.tolist(), size + 1, "quadratic", instance.lam, 1.0)
-    S = set(np.flatnonzero(state == 2).tolist())
-    truth = min(other.at_fit(S | {j}, set(), [], False) for j in range(d) if j not in S)
-    assert Fraction(float(bound)) <= truth
-    assert bound >= float(truth) - 1e-8 * (1.0 + float(other.c))
 
 
 @settings(max_examples=60, deadline=None)

@@ -246,7 +246,7 @@ def test_a_tree_that_is_none():
     assert len(case.A[0]) > 1
     put = [8 * 0 + PUT_IN, 8 * 1 + PUT_IN, CLOSE]
     split = [8 * 9 + SPLIT_IN, CLOSE, CLOSE]
-    for tree in (put, split, [], [CLOSE, CLOSE], [SPLIT_IN, CLOSE], [6], [7], [-3], [8 * 5 + USE]):
+    for tree in (put, split, [], [CLOSE, CLOSE], [SPLIT_IN, CLOSE], [6, 6], [7], [-3], [8 * 5 + USE]):
         with pytest.raises(Malformed, match="tree"):
             check(written(case, tree, {}, 0, HUGE).data(), **case._asdict())
 

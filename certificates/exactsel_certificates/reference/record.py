@@ -47,11 +47,19 @@ class Eigenvalues(NamedTuple):
     """The eigenvalues of what the region's S leaves of the matrix (column subset selection)."""
 
 
+class Split(NamedTuple):
+    """Columns (m,), their scale (m,), and the strict lower triangle of N row by row (m (m - 1) / 2,)."""
+
+    columns: tuple[int, ...]
+    scale: FloatArray
+    entries: FloatArray
+
+
 class Infimum(NamedTuple):
     """No objective is negative."""
 
 
-Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum
+Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split
 
 
 class Fixed(NamedTuple):

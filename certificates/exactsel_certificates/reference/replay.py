@@ -34,15 +34,17 @@ from exactsel_certificates.reference.record import (
     Model,
     Open,
     Record,
+    Split,
     Step,
     Walked,
     Witness,
 )
+from exactsel_certificates.reference.semidefinite import split_bound
 from exactsel_certificates.reference.subtree import retrace
 
 __all__ = [  # what a record is written in comes with what reads it
     "MOST_ROUNDING", "ROOT", "ROUNDING", "AnyInstance", "Curved", "Discarded", "Divided", "Dual", "Eigenvalues", "Fit",
-    "Fixed", "Infimum", "Model", "Open", "Record", "ReplayError", "Report", "Step", "Walked", "Witness",
+    "Fixed", "Infimum", "Model", "Open", "Record", "ReplayError", "Report", "Split", "Step", "Walked", "Witness",
     "recomputed_bound", "replay",
 ]  # fmt: skip
 
@@ -171,6 +173,8 @@ def recomputed_bound(
         if instance.loss != "quadratic":
             raise ReplayError(f"a fit is offered as witness, which {instance.loss} loss does not allow.")
         return fit_bound(instance, S, C)
+    if isinstance(witness, Split):
+        return split_bound(instance, S, C, *witness)
     raise ReplayError(f"a witness of type {type(witness).__name__} is not known.")
 
 

@@ -94,7 +94,7 @@ def region_bound(
 
 
 def counted_bound(instance: Instance, inside: frozenset[int], candidates: frozenset[int]) -> float:
-    """The smallest objective of the region's supports, each fitted on its own; dependent ones are fitted as they are."""
+    """The smallest objective of the region's supports, each fitted on its own."""
     places = max(0, min(instance.k - len(inside), len(candidates)))
     return min(fit_bound(instance, sorted(inside | {*more}), []) for more in combinations(sorted(candidates), places))
 

@@ -14,13 +14,13 @@ from fractions import Fraction as F
 from typing import Any
 
 from .algebra import as_float, semidefinite
+from .counting import Semidefinite
 from .domain import Outside, Problem, problem_of
 from .file import BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import KINDS
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
-from .semidefinite import Semidefinite
 
 OLD = "the proof is of an older version, which knew weights and intercepts in another way; write it anew."
 

@@ -64,20 +64,23 @@ class Semidefinite:
             return False
         C = C - self.zeros if r else set()
         used = [*sorted(S), *sorted(C)]
-        E = taken(r, C, split, self.squares)
+        E = taken(r + len(S & {*split[0]}), S | C, split, self.squares)
         M = [[self.Q[i][j] - E.get((i, j), F(0)) for j in used] for i in used]
         return eliminated(whole(M), len(used)) is not None
 
 
 def taken(
-    r: int, C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]], squares: Sequence[F]
+    r: int, used: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]], squares: Sequence[F]
 ) -> dict[tuple[int, int], F]:
-    """The entries of E for a region with r places left; any positive scale would do, so its roots are near ones."""
+    """The entries of E on the columns used, with r places for those the split holds, in S or not.
+
+    Any positive scale would do, so its roots are near ones.
+    """
     columns, scale, entries = split
     pairs = zip(((i, j) for i in range(len(columns)) for j in range(i)), map(F, entries), strict=True)
-    N = {(columns[i], columns[j]): v for (i, j), v in pairs if {columns[i], columns[j]} <= C}
+    N = {(columns[i], columns[j]): v for (i, j), v in pairs if {columns[i], columns[j]} <= used}
     N |= {(j, i): v for (i, j), v in N.items()}
-    s = {j: F(v) * root(squares[j], above=True) for j, v in zip(columns, scale, strict=True) if j in C}
+    s = {j: F(v) * root(squares[j], above=True) for j, v in zip(columns, scale, strict=True) if j in used}
     E = {(i, j): s[i] * s[j] * v for (i, j), v in N.items()}
     for i in s:
         sizes = sorted((abs(v) for (row, _), v in N.items() if row == i), reverse=True)

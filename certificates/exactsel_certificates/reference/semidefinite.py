@@ -1,0 +1,77 @@
+"""What a split, or a count, proves of a region, slow and plain: the bounds themselves, by other formulas.
+
+With E as FORMAT.md has it x'Ex >= 0 for all models x of the region. So none costs less than the minimum over all x on S
+and C of c - b'x + x'(H - E)x/2: c - b'(H - E)^-1 b / 2 where H - E is positive semidefinite and b in its range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.reference.bounds import fit_bound
+
+CUT = 1e-13
+"""Part of the largest eigenvalue, in columns of length one, that counts as none."""
+
+
+def split_matrix(
+    columns: Sequence[int], scale: FloatArray, entries: FloatArray, C: Sequence[int], r: int
+) -> FloatArray:
+    """E on C (m, m) for a region with r places left; ``entries`` is the strict lower triangle of N, row by row."""
+    E = np.zeros((len(C), len(C)))
+    at = {j: i for i, j in enumerate(C)}
+    size = dict(zip(columns, scale, strict=True))
+    number = 0
+    N = np.zeros_like(E)
+    for high, i in enumerate(columns):
+        for j in columns[:high]:
+            if i in at and j in at:
+                N[at[i], at[j]] = N[at[j], at[i]] = entries[number]
+            number += 1
+    for i in at:
+        for j in at:
+            if N[at[i], at[j]] != 0.0:
+                E[at[i], at[j]] = size[i] * size[j] * N[at[i], at[j]]
+        if i in size:
+            E[at[i], at[i]] = size[i] ** 2 * sum(sorted(abs(N[at[i]]), reverse=True)[: max(0, r - 1)])
+    return E
+
+
+def split_bound(
+    instance: Instance, inside: Sequence[int], candidates: Sequence[int], columns: Sequence[int], scale: FloatArray,
+    entries: FloatArray,
+) -> float:  # fmt: skip
+    """The bound of a region by one split; -inf where H - E is not semidefinite, or beyond doubles."""
+    if instance.loss != "quadratic" or instance.groups:
+        return -np.inf
+    r = max(0, instance.k - len(inside))
+    C = [j for j in sorted(candidates) if r and (instance.lam > 0 or np.any(instance.A[:, j]))]
+    S = sorted(inside)
+    used = [*S, *C]
+    A = instance.A[:, used]
+    M = A.T @ A + instance.lam * np.eye(len(used))
+    length = np.sqrt(np.diagonal(M))
+    length[length == 0] = 1.0
+    M[len(S) :, len(S) :] -= split_matrix(columns, scale, entries, C, r)
+    if not np.all(np.isfinite(M)):
+        return -np.inf
+    values, vectors = np.linalg.eigh(M / length / length[:, None])
+    along = vectors.T @ (A.T @ instance.y / length)
+    if len(used) and values[0] < -CUT * max(1.0, values[-1]):
+        return -np.inf
+    kept = values > CUT * np.max(values, initial=0.0)
+    if np.any(np.abs(along[~kept]) > 1e-9 * np.linalg.norm(instance.y)):
+        return -np.inf
+    return float(0.5 * (instance.y @ instance.y) - 0.5 * np.sum(along[kept] ** 2 / values[kept]))
+
+
+def counted_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+    """The smallest objective of any model of a region, by fitting every one; quadratic loss without groups."""
+    r = max(0, instance.k - len(inside))
+    alone = Instance(instance.A, instance.y, instance.A.shape[1], "quadratic", instance.lam)
+    more = (chosen for size in range(r + 1) for chosen in combinations(candidates, size))
+    return min(fit_bound(alone, [*inside, *chosen], []) for chosen in more)

@@ -1,0 +1,378 @@
+"""The split: a bound for quadratic loss that takes many small correlations away at the price of a few.
+
+With H = A'A + lam I, b = A'y, c = ||y||^2/2, a level L < c and T = 2 (c - L), no model on columns S is below L if and
+only if Q = H - b b'/T is positive semidefinite on S (algebra/elimination.py). So a node (S, C) with r places holds
+nothing below L if and only if every r x r principal submatrix of M, the Schur complement of S in Q on C, is positive
+semidefinite: M has to be *r-sparse positive semidefinite* (Blekherman, Dey, Molinaro, Sun 2022, on the k-PSD closure;
+Boman, Chen, Parekh, Toledo 2005, on factor width).
+
+A sufficient condition. For any symmetric N with zero diagonal and t_i the sum of the r - 1 largest |N_ij| of row i,
+every r x r principal submatrix of N + diag(t) is diagonally dominant with a diagonal that is not negative. So it is
+enough that
+
+    M - N - diag(t)  is positive semidefinite.
+
+N takes away every entry of M that can be spared, for the price of r - 1 of them in a row; N = 0 is the fit on S and C
+together. It is found by Polyak steps on f = ||(delta - R)_+||_F^2 / 2, R the matrix above with M scaled to unit
+diagonal, each of which takes the eigenvectors of R below delta (kernels/split.py). Where no N is found in a few steps,
+the last one still bounds the node: with E = N + diag(t) in the units of H, by c - b' (H - E)^-1 b / 2. Whatever N is,
+all that is claimed is proven by a Cholesky factorisation of Q - E with room for rounding.
+
+The column to branch on is the largest entry of the eigenvector of the smallest eigenvalue of R, the direction that no N
+could lift (measured on the hardest instance: 213 nodes, for 1,259 by the column whose pivot has fallen most).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from exactsel.algebra.elimination import definite, entry_error, shift
+from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
+from exactsel.bounds.fit import FitBound, FitTightened
+from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
+from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
+from exactsel.errors import UnsupportedError
+from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, Answers, empty_answers, is_convex, node_columns
+from exactsel.kernels.split import descend, remainder, row_sums
+from exactsel.problem.regression import Problem
+from exactsel.rounding import UNIT
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+
+PARTS = (1.0, 0.97, 0.9, 0.75, 0.5)
+"""Parts of a split that does not prove enough which are tried as a bound; none of it is the fit."""
+
+CLOSE = 0.9
+"""Part of the cut-off from which on the bound beside the split is left alone: it is cheaper, and has little to do."""
+
+LEADING = 0.5
+"""Part of what the bound beside it leaves open at the root that the split may leave open to be used from there on."""
+
+ROOT_WORK = 6e9
+"""Steps times the cube of the columns that may go into the root, beyond the first attempt (about a second)."""
+
+
+@dataclass(frozen=True)
+class SplitBound(BoundSolver):
+    """The split below the root where it is much the better bound there, else the relaxation (or the fit)."""
+
+    steps: int = 8
+    """Steps of the ascent at one node."""
+    delta: float = 0.01
+    """Eigenvalues of R below this are lifted. Above many of them all effort goes into directions that nothing can lift,
+    below all of them it ends on the boundary."""
+    relaxation: float = 2.5
+    """Of the Polyak steps."""
+    rounds: int = 5
+    """Levels tried at the root, where the first attempt fails ..."""
+    thorough_rounds: int = 12
+    thorough_steps: int = 60
+    """... and how many, with how many steps each, where the root's bound is what will be shown."""
+
+    name = "split"
+
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedSplit:
+        """Bind to a problem with quadratic loss."""
+        if not problem.is_quadratic:
+            raise UnsupportedError(
+                f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use --bound apg."
+            )
+        try:
+            beside = AcceleratedGradientBound().prepare(problem, options)
+        except UnsupportedError:  # no curvature at all
+            beside = FitBound().prepare(problem, options)
+        return PreparedSplit(self, problem, options, beside)
+
+
+class Region(NamedTuple):
+    """The numbers of one node."""
+
+    columns: IntArray
+    """S first, then C; without columns of zeros, which no model needs."""
+    fixed: int
+    places: int
+    H: FloatArray
+    b: FloatArray
+
+    @property
+    def candidates(self) -> IntArray:
+        """C."""
+        return self.columns[self.fixed :]
+
+
+class Attempt(NamedTuple):
+    """What the ascent came to."""
+
+    point: SplitPoint | None
+    """The last N; None where there is none."""
+    proven: bool
+    steps: int
+    """Eigendecompositions."""
+    direction: FloatArray
+    """(m,) how much each candidate has to do with what is missing; zeros where that is not known."""
+
+
+class Value(NamedTuple):
+    """A bound of a node that need not close it."""
+
+    bound: float
+    proof: Proof
+    x: FloatArray | None
+    """The minimiser of what is left of the objective, on the node's columns."""
+
+
+NOTHING = Value(-math.inf, InfimumPoint(), None)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The answers of one call on their way."""
+
+    answers: Answers
+    proofs: list[Proof]
+    warm: list[Any]
+    out_by_fit: BoolArray
+    scope: str = ""
+
+
+class PreparedSplit(PreparedBound):
+    """Bound to one problem."""
+
+    def __init__(self, solver: SplitBound, problem: Problem, options: BoundOptions, beside: PreparedBound) -> None:
+        self.problem, self.options, self._solver, self._beside = problem, options, solver, beside
+        self.curvature = beside.curvature
+        self._H, self._b, self._constant = problem.hessian, problem.gram.b, problem.gram.constant
+
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
+        """See :class:`exactsel.bounds.base.PreparedBound`.
+
+        ``warm`` holds the parent's split where that was the better bound, else what the bound beside it left.
+        """
+        count, d, k = len(states), self.problem.d, self.problem.k
+        batch = _Batch(
+            empty_answers(count, d, k), [InfimumPoint()] * count, [None] * count, np.zeros((count, d), dtype=np.bool_)
+        )
+        convex = np.array([is_convex(*node_columns(state), k) for state in states], dtype=np.bool_)
+        splits = [memory if isinstance(memory, SplitPoint) and sound(memory) else None for memory in warm]
+        beside = convex | np.array([split is None for split in splits], dtype=np.bool_)
+        if beside.any():
+            self._ask_beside(np.flatnonzero(beside), states, warm, (cutoff, upper, known), batch)
+        for row in np.flatnonzero(~convex).tolist():
+            if splits[row] is not None:
+                self._bound_node(row, states[row], splits[row], cutoff, batch)
+            elif warm[row] is None:
+                self._bound_root(row, states[row], min(cutoff, upper), batch)
+        if self.options.stop[0]:
+            batch.answers.status[:] = UNFINISHED
+        return FitTightened(batch.answers, batch.proofs, batch.warm, batch.out_by_fit, scope=batch.scope)
+
+    def _ask_beside(
+        self, rows: IntArray, states: StateArray, warm: Sequence[Any],
+        aims: tuple[float, float, FloatArray | None], batch: _Batch,
+    ) -> None:  # fmt: skip
+        """Let the other bound answer for some nodes."""
+        cutoff, upper, known = aims
+        starts = [None if isinstance(warm[row], SplitPoint) else warm[row] for row in rows]
+        told = self._beside.tighten(states[rows], starts, cutoff, upper, None if known is None else known[rows])
+        for mine, theirs in zip(list[Any](batch.answers), told.answers, strict=True):
+            mine[rows] = theirs
+        for at, row in enumerate(rows.tolist()):
+            batch.proofs[row], batch.warm[row] = told.proofs[at], told.warm[at]
+        if isinstance(told, FitTightened):
+            batch.out_by_fit[rows] = told.out_by_fit
+            sizes = np.abs(told.answers.x)  # roots of drop costs: the costliest is to be branched on
+            batch.answers.indicator[rows] = 0.5 * sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
+        batch.scope = told.scope
+
+    def _bound_node(self, row: int, state: StateArray, parent: SplitPoint | None, cutoff: float, batch: _Batch) -> None:
+        """Bound a node below one where the split was the better bound."""
+        node = self._region(state)
+        attempt = self._ascend(node, parent if self.options.warm_start else None, cutoff)
+        batch.answers.iterations[row] += _products(node, attempt)
+        last = parent if attempt.point is None else attempt.point
+        value = Value(cutoff, last or InfimumPoint(), None) if attempt.proven else self._value(node, last)
+        self._answer(row, node, attempt, value, last, batch)
+
+    def _bound_root(self, row: int, state: StateArray, aim: float, batch: _Batch) -> None:
+        """Bound a node without a parent, and give the split's answer where it is much better than the one there is.
+
+        ``aim`` is the cut-off, or the best objective known where there is none.
+        """
+        known = float(batch.answers.bound[row])
+        if batch.answers.status[row] == CUT or not known < (1.0 if self.options.thorough else CLOSE) * aim:
+            return
+        node = self._region(state)
+        attempt = self._ascend(node, None, aim)
+        batch.answers.iterations[row] += _products(node, attempt)
+        if attempt.proven and attempt.point is not None:
+            self._answer(row, node, attempt, Value(aim, attempt.point, None), attempt.point, batch)
+            return
+        point, value, spent = self._climb(node, known, aim)
+        batch.answers.iterations[row] += spent
+        if point is not None and aim - value.bound < (1.0 if self.options.thorough else LEADING) * (aim - known):
+            self._answer(row, node, attempt, value, point, batch)
+
+    def _answer(
+        self, row: int, node: Region, attempt: Attempt, value: Value, last: SplitPoint | None, batch: _Batch
+    ) -> None:
+        answers = batch.answers
+        answers.bound[row], answers.status[row] = value.bound, CUT if attempt.proven else RELAXED
+        answers.bound_in[row], answers.bound_out[row] = -np.inf, -np.inf
+        batch.proofs[row], batch.warm[row] = value.proof, last
+        _suggest(row, node, attempt.direction, value.x, answers)
+
+    def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
+        """Prove as high a level as some rounds of steps can, each halving what is open."""
+        low, high, best, point, spent = max(known, 0.0), aim, NOTHING, None, 0
+        for _ in range(self._rounds(node)):
+            level = 0.5 * (low + high)
+            attempt = self._ascend(node, point, level)
+            spent += _products(node, attempt)
+            if not attempt.proven or attempt.point is None:
+                high = level
+                continue
+            point = attempt.point
+            value = self._value(node, point)
+            best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
+            low = max(level, best.bound)
+        return point, best, spent
+
+    def _rounds(self, node: Region) -> int:
+        if self.options.thorough:
+            return self._solver.thorough_rounds
+        affordable = ROOT_WORK / (max(1, self._solver.steps) * max(1, node.candidates.size) ** 3)
+        return min(self._solver.rounds, int(affordable))
+
+    def _region(self, state: StateArray) -> Region:
+        columns, fixed = node_columns(state)
+        places = self.problem.k - fixed
+        used = self._H[columns, columns] > 0.0
+        columns, fixed = columns[used], int(np.count_nonzero(used[:fixed]))
+        return Region(columns, fixed, places, self._H[np.ix_(columns, columns)], self._b[columns])
+
+    def _ascend(self, node: Region, parent: SplitPoint | None, level: float) -> Attempt:
+        """Look for an N that proves the node to hold nothing below ``level``."""
+        nothing = Attempt(None, False, 0, np.zeros(node.candidates.size))
+        if not level < (1.0 - 1e-9) * self._constant or node.candidates.size == 0:
+            return nothing
+        M = self._complement(node, level)
+        if M is None:
+            return nothing
+        diagonal = np.diagonal(M)
+        if diagonal.min() <= 0.0:  # S with this column alone is a better model
+            return nothing._replace(direction=(diagonal == diagonal.min()).astype(float))
+        scale = np.sqrt(diagonal)
+        N = np.zeros_like(M) if parent is None else rescaled(parent, node.candidates, scale)
+        return self._steps(node, M / np.outer(scale, scale), scale, N, level)
+
+    def _complement(self, node: Region, level: float) -> FloatArray | None:
+        """The Schur complement of S in Q on C; None where Q is not positive definite on S."""
+        fixed = node.fixed
+        Q = node.H - np.outer(node.b, node.b) / (2.0 * (self._constant - level))
+        if fixed == 0:
+            return Q
+        try:
+            factor = np.linalg.cholesky(Q[:fixed, :fixed])
+        except np.linalg.LinAlgError:
+            return None
+        half = scipy.linalg.solve_triangular(factor, Q[:fixed, fixed:], lower=True, check_finite=False)
+        complement: FloatArray = Q[fixed:, fixed:] - half.T @ half
+        return complement
+
+    def _steps(self, node: Region, M: FloatArray, scale: FloatArray, N: FloatArray, level: float) -> Attempt:
+        solver, m, direction = self._solver, len(M), np.zeros(len(M))
+        most = solver.thorough_steps if self.options.thorough else solver.steps
+        sums, largest = np.empty(m), np.empty((m, max(0, min(node.places - 1, m - 1))), dtype=np.int64)
+        R, G = np.empty((m, m)), np.empty((m, m))
+        for step in range(most + 1):
+            row_sums(N, sums, largest)
+            remainder(M, N, sums, R)
+            if definite(R):
+                point = rounded(node.candidates, scale, N)
+                if self._proves(node, self._matrix(node, point), level):
+                    return Attempt(point, True, step, direction)
+            if step == most or self.options.stop[0]:
+                break
+            values, vectors = scipy.linalg.eigh(
+                R, subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
+            )
+            if values.size == 0:  # all that is missing is lost in rounding N
+                break
+            direction = np.abs(vectors[:, 0])
+            short = solver.delta - values
+            descend(N, (vectors * short) @ vectors.T, largest, 0.5 * float(short @ short), solver.relaxation, G)
+            np.clip(N, -LARGEST_ENTRY, LARGEST_ENTRY, out=N)
+        return Attempt(rounded(node.candidates, scale, N), False, step, direction)
+
+    def _matrix(self, node: Region, point: SplitPoint | None) -> FloatArray:
+        """H - E on the node's columns."""
+        matrix = node.H.copy()
+        if point is not None:
+            inside = np.isin(node.columns, point.columns)
+            # A column of S that was a candidate when N was made is one still, and has its place.
+            places = node.places + int(np.count_nonzero(inside[: node.fixed]))
+            matrix[np.ix_(inside, inside)] -= split_matrix(point, node.columns[inside], places)
+        return matrix
+
+    def _proves(self, node: Region, matrix: FloatArray, level: float) -> bool:
+        """Whether a factorisation of Q - E, H - E being ``matrix``, shows that the node holds nothing below a level."""
+        if not level < self._constant:
+            return False
+        error = entry_error(self.problem.n, self._constant, level) + 8.0 * (node.places + 4) ** 2 * UNIT
+        Q = matrix - np.outer(node.b, node.b) / (2.0 * (self._constant - level))
+        Q[np.diag_indices(len(Q))] -= shift(len(Q), error) * np.diagonal(node.H)
+        return definite(Q)
+
+    def _value(self, node: Region, point: SplitPoint | None) -> Value:
+        """What N, or the largest part of it that can be used, proves where it does not prove enough."""
+        if self._constant == 0.0:
+            return NOTHING
+        for part in _parts(point):
+            matrix = self._matrix(node, part)
+            try:
+                factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            x = scipy.linalg.cho_solve(factor, node.b, check_finite=False)
+            value = self._constant - 0.5 * float(node.b @ x)
+            error = entry_error(self.problem.n, self._constant, min(value, 0.5 * self._constant))
+            lost = shift(len(matrix), error) * float(np.diagonal(node.H) @ x**2) + 1e-12 * self._constant
+            for level in (value - lost, value - 1e3 * lost):
+                if level > 0.0 and self._proves(node, matrix, level):
+                    return Value(level, FitPoint() if part is None else part, x)
+            return Value(-math.inf, InfimumPoint(), x)
+        return NOTHING
+
+
+def _products(node: Region, attempt: Attempt) -> int:
+    """What an attempt took, in products of the matrix and a vector: an eigendecomposition is one for each column."""
+    return (attempt.steps + 1) * max(1, node.candidates.size)
+
+
+def _parts(point: SplitPoint | None) -> Iterator[SplitPoint | None]:
+    """The split, smaller and smaller parts of it, and in the end nothing, which is the fit."""
+    if point is not None:
+        for part in PARTS:
+            yield SplitPoint(point.columns, point.scale * math.sqrt(part), point.entries)
+    yield None
+
+
+def _suggest(row: int, node: Region, direction: FloatArray, x: FloatArray | None, answers: Answers) -> None:
+    """What the search may round, and branch on: the candidate that matters most gets the indicator 1/2."""
+    fixed, candidates = node.fixed, node.candidates
+    sizes = direction if x is None else np.abs(x[fixed:]) * np.sqrt(np.diagonal(node.H)[fixed:])
+    weight = direction if direction.any() else sizes
+    answers.x[row], answers.indicator[row], answers.support[row] = 0.0, 0.0, -1
+    answers.x[row, candidates] = sizes
+    answers.indicator[row, candidates] = 0.5 * weight / max(weight.max(initial=0.0), 1e-300)
+    best = candidates[np.argsort(-sizes, kind="stable")[: node.places]]
+    support = np.concatenate([node.columns[:fixed], best])
+    answers.support[row, : support.size] = support
