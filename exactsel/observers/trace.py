@@ -42,6 +42,7 @@ from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import (
     Bounded,
+    Counted,
     Discarded,
     Divided,
     Event,
@@ -143,6 +144,8 @@ class Trace:
                 return "searched", {
                     "node": node, "nodes": int(nodes), "dropped": finite(dropped), "open": list(open_ids),
                 }  # fmt: skip
+            case Counted(node, fraction):
+                return "counted", {"node": node, "fraction": fraction}
             case LowerBoundRaised(_):
                 return "raised", {}
             case Finished(termination, open_nodes):

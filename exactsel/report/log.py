@@ -17,7 +17,7 @@ from exactsel.errors import escaped
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.report.terminal import fitting, terminal_width
-from exactsel.search.events import Event, Finished, IncumbentFound, Started
+from exactsel.search.events import Counted, Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
 from exactsel.search.tolerance import relative_gap
 from exactsel.solving.result import Result
@@ -38,6 +38,7 @@ class ProgressLog:
         self._interval = interval
         self._began = self._last = time.perf_counter()
         self._rows = 0
+        self._counted = ""
         self._null = 0.0
         self._columns = fitting(WIDTHS, LESS_IMPORTANT, terminal_width(stream))
 
@@ -59,10 +60,12 @@ class ProgressLog:
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Write a row when one is due."""
+        if isinstance(event, Counted):
+            self._counted = f"counted {100 * event.fraction:.0f}%"
         if isinstance(event, IncumbentFound):
             self._row(event.source, state)
         elif isinstance(event, Started | Finished) or time.perf_counter() - self._last >= self._interval:
-            self._row("", state)
+            self._row(self._counted, state)
 
     def end(self, result: Result, verify: str | None = None) -> None:
         """The closing report; ``verify`` is the command that checks the proof, if there is one."""

@@ -14,6 +14,7 @@ from exactsel.kernels.node import IN
 from exactsel.search.details import events_of
 from exactsel.search.events import (
     Bounded,
+    Counted,
     Discarded,
     Divided,
     Event,
@@ -86,6 +87,9 @@ def _commit_walked(state: SearchState, outcome: NodeWalked, expander: Expander) 
     state.record(b"explored", node.id, walk.nodes, values=(walk.dropped, *walk.open_bounds))
     curvature = expander.walker_curvature
     yield Explored(node.id, outcome.region.state, walk.moves, walk.dropped, tuple(ids), curvature)
+    fraction = expander.counted(outcome)
+    if fraction is not None:
+        yield Counted(node.id, fraction)
     yield from _settle_all(state, ids, outcome.children, node)
 
 

@@ -117,6 +117,14 @@ class SearchedBelow:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """The walker that counts came to the end of one call; this much of its work is done (see walks/wide.py)."""
+
+    node: int
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
 class LowerBoundRaised:
     """The bound of the whole search rose."""
 
@@ -140,6 +148,7 @@ Event: TypeAlias = (
     | Discarded
     | Explored
     | SearchedBelow
+    | Counted
     | LowerBoundRaised
     | Finished
 )

@@ -14,12 +14,14 @@ from exactsel.bounds.base import PreparedBound
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.below import SubtreeKernels, walked
 from exactsel.search.branching import Branching
+from exactsel.search.counted import Counting
 from exactsel.search.node import Node
 from exactsel.search.refits import Refits
 from exactsel.search.regions import (
     NodeBounds,
     NodeDivided,
     NodeKept,
+    NodeWalked,
     Outcome,
     Region,
     Round,
@@ -36,6 +38,7 @@ from exactsel.walks.closed_form import SubtreeWalker, WalkResult
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.effort import Effort
 from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.wide import CountingWalker
 
 __all__ = ["Expander", "Interrupted"]
 
@@ -53,6 +56,7 @@ class Expander:
         threads: int = 1,
         walker: SubtreeWalker | DependentWalker | None = None,
         subsearcher: Subsearcher | None = None,
+        counter: CountingWalker | None = None,
     ) -> None:
         self.problem = problem
         self.tree = tree
@@ -61,8 +65,10 @@ class Expander:
         self.threads = threads
         self.walker = walker
         self.subsearcher = subsearcher
+        self.counter = counter
         self._visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
         self._kernels = SubtreeKernels(problem, tolerance, self.cutoff, walker, subsearcher)
+        self._counting = Counting(problem, tolerance, self.cutoff, counter)
 
     @property
     def walker_curvature(self) -> FloatArray | None:
@@ -72,7 +78,12 @@ class Expander:
     @property
     def walker_scope(self) -> str:
         """The restriction, in words, under which walks of subtrees hold."""
-        return "" if self.walker is None else self.walker.scope
+        walker = self.walker or self.counter
+        return "" if walker is None else walker.scope
+
+    def counted(self, outcome: NodeWalked) -> float | None:
+        """The part of all there is to be counted that is done once a count is committed; None for other walks."""
+        return self._counting.fraction(outcome)
 
     def cutoff(self, upper: float) -> float:
         """The bound at which a region is discarded."""
@@ -87,7 +98,9 @@ class Expander:
         if self.tree.eager:
             return work.done([self._expand_eagerly(node, work) for node in nodes])
         outcomes: dict[int, Outcome] = {}
-        outcomes.update(self._kernels.search(nodes, work, effort))
+        outcomes.update(self._counting.at_once(nodes, work))
+        uncounted = [node for node in nodes if node.id not in outcomes]
+        outcomes.update(self._kernels.search(uncounted, work, effort))
         left = [node for node in nodes if node.id not in outcomes]
         if left:
             outcomes.update(zip((node.id for node in left), self._expand_here(left, work, effort), strict=True))
@@ -107,6 +120,10 @@ class Expander:
         cutoff = self.cutoff(work.upper)
         outcomes: list[Outcome] = []
         for i, (node, (region, bounds)) in enumerate(zip(nodes, begun, strict=True)):
+            counted = self._counting.after_visit(node, region, work)
+            if counted is not None:
+                outcomes.append(counted)
+                continue
             walk = walks.get(i)
             if walk is not None and self._used(region, walk):
                 outcomes.append(walked(node, region, walk, cutoff))

@@ -23,6 +23,7 @@ from exactsel.solving.settings import Settings
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.wide import CountingWalker
 
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
@@ -122,14 +123,20 @@ class Methods:
         self, problem: Any, prepared: PreparedBound, options: BoundOptions
     ) -> SubtreeWalker | DependentWalker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
-        wanted = self._default_bound and self.tree.fixes and self.family.closed_form
-        if not wanted or not SubtreeWalker.serves(problem):
+        if not self._walks or not SubtreeWalker.serves(problem) or self.counter(problem, options) is not None:
             return None
         if problem.lam == 0 and prepared.curvature is None:
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
                 return dependent
         return SubtreeWalker(problem, prepared.curvature, options)
+
+    def counter(self, problem: Any, options: BoundOptions) -> CountingWalker | None:
+        """For the default search too: many columns and few places, where they can be counted in the time there is."""
+        if not self._walks or not CountingWalker.serves(problem):
+            return None
+        counter = CountingWalker(problem, options)
+        return counter if counter.takes(problem.root_state, at_once=False) else None
 
     def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
         """For the default search with a loss that has no closed form."""
@@ -140,15 +147,20 @@ class Methods:
         return Subsearcher(cast(Relaxation, prepared), options)
 
     @property
+    def _walks(self) -> bool:
+        return self._default_bound and self.tree.fixes and self.family.closed_form
+
+    @property
     def _default_bound(self) -> bool:
         return self.settings.subtrees and self.settings.bound == "auto"
 
-    def words(self, prepared: PreparedBound | None, *, walks: bool, searches: bool) -> str:
+    def words(self, prepared: PreparedBound | None, *, walks: bool, searches: bool, counts: bool = False) -> str:
         """What the search is made of, for people."""
         company = company_of(self.bound.name)
         curved = prepared is not None and prepared.curvature is not None
         parts = [company.curved if curved and company.curved else company.words]
         parts += ["subtrees walked in closed form where that is quicker"] if walks else []
+        parts += ["all sets of three columns counted"] if counts else []
         parts += ["subtrees searched inside the kernel"] if searches else []
         return "; ".join(parts)
 

@@ -165,6 +165,7 @@ class Search:
                 self.problem, methods.tree, methods.branching, self._bound, self._tolerance.for_search, threads,
                 methods.walker(self.problem, self._bound, options),
                 methods.subsearcher(self.problem, self._bound, options),
+                methods.counter(self.problem, options),
             )  # fmt: skip
         return self._expander
 
@@ -235,6 +236,7 @@ class Search:
                 self._bound,
                 walks=expander is not None and expander.walker is not None,
                 searches=expander is not None and expander.subsearcher is not None,
+                counts=expander is not None and expander.counter is not None,
             ),
         }
 

@@ -1,0 +1,357 @@
+"""Close regions of thousands of columns and few places by counting all that is in them (quadratic loss).
+
+With three places left all triples are counted (kernels/wide.py), with four those that are left after each pivot. The
+candidates have an order. Counting goes from its end: a pivot i is left out once (S + i, the candidates before it) is
+closed, so that what is open at any moment is (S, the first candidates), one node of the search, from which the next
+call goes on. Nothing is bounded and nothing branched on; how long it takes is known beforehand.
+
+What neither single precision nor doubles can clear is named, column by column. Its models are fitted: a better one
+lowers the level, and the call begins again. What is left then (columns that are nearly dependent, as a rule) becomes
+open nodes, which the search solves with more care.
+
+**Equal columns** (lam = 0). A column that is zero, or equal to plus or minus one in S or one that is counted, brings no
+model that is not there without it. It is not counted. The regions with it in are closed on the ground that those with
+the other one are, or hold nothing better than the nodes these leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeGuard
+
+import numpy as np
+
+from exactsel._jit import available_threads, parallel_section
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.fit import BOUNDED_MODELS
+from exactsel.kernels.lanes import LANES
+from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.wide import NOT_COUNTED, OVERFLOW, Columns, count_blocks
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+from exactsel.types import IntArray, StateArray
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.wide_left import Left, leave, walk_result
+from exactsel.walks.wide_matrix import LARGEST_MARGIN, LevelMatrix, alike_in_order, duplicates, level_matrix, margin
+
+FEWEST = 400
+"""With no more columns than this other walks are quicker."""
+
+MOST_BYTES = 2e9
+"""Memory the matrix may take."""
+
+MOST_PLACES = 4
+
+WORK = 3e8
+"""Blocks of eight by eight that one call looks at (about a second), or those of one pivot where that is more."""
+
+AT_ONCE = 4e9
+"""With no more blocks than this a region is counted before anything else is tried ..."""
+
+MOST_WORK = 2e12
+"""... and with more than this, not at all (two hours on one core)."""
+
+SECONDS_A_BLOCK, CORES = 3e-9, 4
+"""What a block takes: nothing is begun that could not end within the time limit on so many cores."""
+
+NEARER, NEAREST = 2.0**-11, 5e-12
+"""Part of the tolerance that the level lies below the incumbent, and the least it does, as part of the empty model's
+objective."""
+
+ROOM = 64
+"""Suspects that are noted in each block of eight pivots."""
+
+
+class Stopped(Exception):
+    """The stop flag was raised."""
+
+
+class Better(Exception):
+    """A better model has been found: its support and its value."""
+
+    def __init__(self, support: tuple[int, ...], value: float) -> None:
+        super().__init__(support, value)
+        self.support = support
+        self.value = value
+
+
+@dataclass
+class _Region:
+    """A region being counted at one level."""
+
+    state: StateArray
+    fixed: IntArray
+    counted: IntArray
+    """Candidates in the order of the matrix."""
+    equal: dict[int, list[int]]
+    """Candidates equal to one that is counted, by that one."""
+    matrix: LevelMatrix
+
+    def opened(self, positions: list[int]) -> Left:
+        """What is left where all models with one of these candidates are open."""
+        return {int(self.counted[j]): None for j in positions}
+
+    def joined(self, opened: Left, counted: Left) -> Left:
+        """The columns left open come first, so that all other regions are without them."""
+        return opened | {column: below for column, below in counted.items() if column not in opened}
+
+    def with_equal(self, left: Left) -> Left:
+        """The same, each column followed by those equal to it."""
+        every: Left = {}
+        for column, below in left.items():
+            every[column] = below
+            every |= {other: {} for other in self.equal.get(column, ())}
+        return every
+
+
+class CountingWalker:
+    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+
+    def __init__(self, problem: Problem, options: BoundOptions) -> None:
+        self._problem = problem
+        self._options = options
+        self._kept: tuple[bytes, float, _Region] | None = None
+        # Of rounded data without a ridge and with dependent columns nothing can be said of models of any size.
+        limited = problem.lam == 0 and problem.preparation is not None
+        self.scope = BOUNDED_MODELS if limited else ""
+        """The restriction under which its bounds hold for the data as given."""
+
+    @staticmethod
+    def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
+        """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
+        objective = problem.objective
+        free = objective is not None and objective.is_quadratic and problem.units.free_columns
+        bytes_needed = (4 if problem.k < MOST_PLACES else 12) * problem.d**2
+        return free and problem.d > FEWEST and problem.k > 0 and bytes_needed <= MOST_BYTES
+
+    def takes(self, state: StateArray, at_once: bool) -> bool:
+        """Whether to count a region: all of it, or (``at_once``) before anything else is tried."""
+        work, seconds = self._work(state), self._options.seconds
+        most = AT_ONCE if at_once else MOST_WORK
+        in_time = seconds is None or work * SECONDS_A_BLOCK <= CORES * seconds
+        return 2 <= self._places(state) <= MOST_PLACES and work <= most and in_time
+
+    def fraction(self, state: StateArray) -> float:
+        """The part of the work for the whole problem that is done when this much is left."""
+        whole = self._work(self._problem.root_state)
+        return 1.0 if whole == 0 else 1.0 - self._work(state) / whole
+
+    def explore(self, state: StateArray, upper: float, tolerance: Callable[[float], float]) -> WalkResult | None:
+        """Count on in a region; about a second's worth.
+
+        Parameters
+        ----------
+        state : int8 array (d,)
+        upper : float
+            Objective of the incumbent.
+        tolerance : callable
+            How far below an incumbent regions may be closed, given its objective.
+
+        Returns
+        -------
+        WalkResult or None
+            The first region it leaves open is what has not been counted yet, if there is one. None where rounding
+            leaves too little to be said.
+
+        Raises
+        ------
+        Stopped
+        """
+        best: tuple[int, ...] | None = None
+        while True:
+            level = upper - self._below(tolerance(upper))
+            region = self._region(state, level)
+            if region is None:
+                return None
+            try:
+                left, rest = self._count(region, upper)
+            except Better as better:
+                best, upper = better.support, better.value
+                continue
+            return walk_result(region.state, region.with_equal(left), rest, level, best, self._work(state))
+
+    def _below(self, tolerance: float) -> float:
+        """How far below an incumbent to count: nearer than demanded, as that costs nothing."""
+        return max(NEARER * tolerance, min(tolerance, NEAREST * self._null))
+
+    @cached_property
+    def _null(self) -> float:
+        """Objective of the empty model."""
+        return 0.5 * float(self._problem.y @ self._problem.y)
+
+    def _places(self, state: StateArray) -> int:
+        return self._problem.k - int(np.count_nonzero(state == IN))
+
+    def _work(self, state: StateArray) -> float:
+        """Blocks of eight by eight to look at."""
+        columns, places = float(np.count_nonzero(state == FREE)), self._places(state)
+        triples = columns**3 / (6 * LANES**2)
+        return triples if places < MOST_PLACES else triples * columns / 4
+
+    @cached_property
+    def _order(self) -> tuple[IntArray, np.ndarray]:
+        """All columns in the order of counting, and the columns themselves, with signs, one a row."""
+        order, signs = alike_in_order(self._problem.AT)
+        return order, self._problem.AT * signs[:, None]
+
+    @cached_property
+    def _equal_to(self) -> IntArray:
+        """(d,) the first column that is the same, -1 for one that is zero; with a ridge all are different."""
+        d = self._problem.d
+        return np.arange(d) if self._problem.lam > 0 else duplicates(self._problem.AT)
+
+    def _region(self, state: StateArray, level: float) -> _Region | None:
+        """The region at a level, or the part of one that is at hand."""
+        order, turned = self._order
+        fixed, free = np.flatnonzero(state == IN), order[state[order] == FREE]
+        counted, equal = self._without_equal(fixed, free)
+        if self._kept is not None and self._kept[:2] == (fixed.tobytes(), level):
+            kept = self._kept[2]
+            whole = counted.size in (kept.counted.size, counted.size // LANES * LANES)
+            if whole and np.array_equal(kept.counted[: counted.size], counted):
+                return _Region(state, fixed, counted, equal, kept.matrix)
+        problem, self._kept = self._problem, None
+        mu = margin(problem.n, problem.k, self._null, level)
+        if not mu <= LARGEST_MARGIN or counted.size == 0:
+            return None
+        keep = self._places(state) == MOST_PLACES
+        with parallel_section(self._options.threads):
+            matrix = level_matrix(turned[fixed], turned[counted], problem.y, problem.lam, level, mu, keep=keep)
+        if matrix is None:
+            return None
+        region = _Region(state, fixed, counted, equal, matrix)
+        self._kept = (fixed.tobytes(), level, region)
+        return region
+
+    def _without_equal(self, fixed: IntArray, free: IntArray) -> tuple[IntArray, dict[int, list[int]]]:
+        """The candidates that are to be counted, and those equal to one of them."""
+        first = dict.fromkeys((-1, *self._equal_to[fixed].tolist()), -1)
+        counted, equal = np.zeros(free.size, dtype=np.bool_), dict[int, list[int]]()
+        for i, (j, same) in enumerate(zip(free.tolist(), self._equal_to[free].tolist(), strict=True)):
+            counted[i] = same not in first
+            if counted[i]:
+                first[same] = j
+            elif first[same] >= 0:
+                equal.setdefault(first[same], []).append(j)
+        return free[counted], equal
+
+    def _count(self, region: _Region, upper: float) -> tuple[Left, int]:
+        """Count from the end; what is left, and how many of the candidates have not been counted."""
+        places, size = self._places(region.state), region.counted.size
+        failing = [j for j in region.matrix.failing.tolist() if j < size]
+        self._offer([[j] for j in failing], region, upper)
+        left = region.opened(failing)
+        if places < MOST_PLACES:
+            first = _first_block(size)
+            blocks = self._count_blocks(region, region.matrix.columns, size, places, first, (), failing, upper)
+            return region.joined(left, blocks), min(size, LANES * first)
+        pivots: Left = {}
+        done, pivot = 0.0, size
+        while pivot > 0 and (pivot == size or done < WORK):
+            pivot -= 1
+            done += pivot**3 / (6 * LANES**2)
+            if pivot not in failing:
+                pivots[int(region.counted[pivot])] = self._count_pivot(region, pivot, upper)
+        return region.joined(left, pivots), pivot
+
+    def _count_pivot(self, region: _Region, pivot: int, upper: float) -> Left | None:
+        """Count the region with a pivot in."""
+        if pivot == 0:
+            return {}
+        with parallel_section(self._options.threads):
+            inside = region.matrix.eliminated(pivot)
+        if inside is None:
+            self._offer([[pivot]], region, upper)
+            return None
+        gone = inside.failing.tolist()
+        # Those that fail without the pivot have been branched on before, and are out here.
+        failing = np.setdiff1d(gone, region.matrix.failing).tolist()
+        self._offer([[pivot, j] for j in failing], region, upper)
+        blocks = self._count_blocks(region, inside.columns, pivot, MOST_PLACES - 1, 0, (pivot,), gone, upper)
+        return region.opened(failing) | {column: below for column, below in blocks.items() if below is None or below}
+
+    def _count_blocks(
+        self, region: _Region, columns: Columns, size: int, places: int, first: int, pivots: tuple[int, ...],
+        failing: list[int], upper: float,
+    ) -> Left:  # fmt: skip
+        """Count the blocks from ``first`` on, and name what is left of their columns, the last first.
+
+        ``failing`` are the positions that take part in nothing, being left open with all that they are in.
+        """
+        blocks = -(-size // LANES) - first
+        suspects = np.empty((blocks, ROOM, 3), dtype=np.int64)
+        found = np.full(blocks, NOT_COUNTED, dtype=np.int64)
+        matrix, threads = region.matrix, min(self._options.threads, available_threads())
+        with parallel_section(threads):
+            count_blocks(
+                matrix.q, matrix.low, matrix.high, columns, size, places, first, suspects, found,
+                self._options.stop, threads, np.zeros(1, dtype=np.int64),
+            )  # fmt: skip
+        if self._options.stop[0] or np.any(found == NOT_COUNTED):
+            raise Stopped
+        noted = [
+            [*pivots, *(j for j in row if j >= 0)]
+            for block, count in enumerate(found.tolist())
+            for row in suspects[block, : ROOM if count == OVERFLOW else count].tolist()
+            if not set(row) & set(failing)
+        ]
+        self._offer(noted, region, upper)
+        left: Left = {}
+        for i in range(size - 1, LANES * first - 1, -1):
+            left[int(region.counted[i])] = None if found[i // LANES - first] == OVERFLOW else {}
+        for positions in sorted([-j for j in row[len(pivots) :]] for row in noted):
+            leave(left, [int(region.counted[-j]) for j in positions])
+        return left
+
+    def _offer(self, noted: list[list[int]], region: _Region, upper: float) -> None:
+        """Fit what could not be cleared, and begin again (:class:`Better`) where there is a better model."""
+        if not noted:
+            return
+        supports = np.full((len(noted), self._problem.k), -1, dtype=np.int64)
+        for row, positions in zip(supports, noted, strict=True):
+            columns = np.sort(np.concatenate([region.fixed, region.counted[positions]]))
+            row[: columns.size] = columns
+        value, support = self._best_of(supports)
+        if not value < upper:
+            return
+        while True:
+            exchanged = [self._best_of(exchanges) for exchanges in self._exchanges(support, region)]
+            better = min(exchanged, key=lambda pair: pair[0], default=(np.inf, support))
+            if not better[0] < value:
+                break
+            value, support = better
+        fit = self._problem.fit(support)
+        if fit.value < upper:
+            raise Better(tuple(int(j) for j in support), fit.value)
+
+    def _best_of(self, supports: IntArray) -> tuple[float, IntArray]:
+        values = self._problem.objectives(supports, self._options.threads)
+        values = np.where(np.isnan(values), np.inf, values)
+        best = int(np.argmin(values))
+        return float(values[best]), supports[best][supports[best] >= 0]
+
+    def _exchanges(self, support: IntArray, region: _Region) -> list[IntArray]:
+        """The supports of the region with one column more, or with one other than the fixed ones exchanged."""
+        fixed, tables = set(region.fixed.tolist()), []
+        bases = [[int(j) for j in support if j != out] for out in support if int(out) not in fixed]
+        if support.size < self._problem.k:
+            bases.append([int(j) for j in support])
+        for base in bases:
+            new = region.counted[~np.isin(region.counted, base)]
+            table = np.full((new.size, self._problem.k), -1, dtype=np.int64)
+            table[:, : len(base)], table[:, len(base)] = base, new
+            filled = table[:, : len(base) + 1]
+            filled.sort(axis=1)
+            tables += [table] if new.size else []
+        return tables
+
+
+def _first_block(size: int) -> int:
+    """The first of the last blocks that are counted in one call."""
+    first, done = -(-size // LANES), 0.0
+    while first > 0 and (done == 0.0 or done < WORK):
+        first -= 1
+        done += LANES * (first + 1.0) * (first + 2.0) / 2
+    return first

@@ -1,0 +1,62 @@
+"""What a count leaves of a region (walks/wide.py), and how it is written down in preorder."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from exactsel.kernels.moves import BRANCHED
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
+from exactsel.types import StateArray
+from exactsel.walks.closed_form import WalkResult
+
+Left: TypeAlias = "dict[int, Left | None]"
+"""What a count leaves of a region. Its keys are columns to branch on, in this order; without them it is closed. The
+values are what is left of the child with the column in, None where all of it is."""
+
+
+def leave(left: Left, columns: list[int]) -> None:
+    """Enter models that were not cleared: all that have these columns."""
+    for column in columns[:-1]:
+        below = left.setdefault(column, {})
+        if below is None:
+            return
+        left = below
+    left[columns[-1]] = None
+
+
+def walk_result(
+    state: StateArray, left: Left, rest: int, level: float, best: tuple[int, ...] | None, work: float
+) -> WalkResult:
+    """The decisions in preorder: each column in turn is branched on, first without it, then what is left with it."""
+    state, moves, opened = state.copy(), list[int](), list[StateArray]()
+
+    def leave_open() -> None:
+        moves.append(LEFT_OPEN)
+        opened.append(state.copy())
+
+    def write(left: Left, ends_open: bool) -> None:
+        for column in left:
+            moves.append(8 * column + BRANCHED)
+            state[column] = OUT
+        if ends_open:
+            leave_open()
+        else:
+            moves.append(COUNTED)
+        for column in reversed(left):
+            state[column] = IN
+            below = left[column]
+            if below is None:
+                leave_open()
+            else:
+                write(below, False)
+            state[column] = FREE
+
+    write(left, rest > 0)
+    return WalkResult(
+        finished=not opened, nodes=len(left), work=work, dropped=level, support=best,
+        open_states=np.array(opened, dtype=np.int8).reshape(len(opened), state.size),
+        open_bounds=np.zeros(len(opened)), moves=np.array(moves, dtype=np.int64),
+    )  # fmt: skip

@@ -1,0 +1,373 @@
+"""Counting triples of many columns: against brute force and a slow twin, margins, limits, equal columns."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactsel import Problem, Settings, solve
+from exactsel._jit import parallel_section
+from exactsel.bounds.base import BoundOptions
+from exactsel.kernels.lanes import LANES
+from exactsel.kernels.moves import BRANCHED
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
+from exactsel.kernels.wide import (
+    NOT_COUNTED,
+    TOP,
+    Columns,
+    _open_tiles,
+    _row_angles,
+    count_blocks,
+    holds,
+    tile_angles,
+    tile_suspect,
+    triple_exceeds,
+)
+from exactsel.search.events import Counted, Explored, IncumbentFound
+from exactsel.solving.solver import Search
+from exactsel.walks import wide
+from exactsel.walks.wide import CountingWalker, Stopped
+from exactsel.walks.wide_matrix import alike_in_order, duplicates, level_matrix, margin
+
+
+@pytest.fixture(autouse=True)
+def few_columns_are_many(monkeypatch):
+    monkeypatch.setattr(wide, "FEWEST", 5)
+
+
+def small_problem(seed):
+    """A small problem with more columns than rows, as a rule, and awkward ones among them."""
+    rng = np.random.default_rng(seed)
+    d, n, k = int(rng.integers(6, 19)), int(rng.integers(2, 12)), int(rng.integers(2, 5))
+    A = rng.standard_normal((n, d))
+    kind = rng.integers(6)
+    if kind == 1:
+        A = rng.integers(-1, 2, (n, d)).astype(float)  # ties, equal columns, columns of zeros
+    elif kind == 2:
+        A = rng.standard_normal((n, 2)) @ rng.standard_normal((2, d)) + 0.05 * A
+    elif kind == 3:
+        A[:, d // 2 :] = A[:, : d - d // 2] * rng.choice([-1.0, 1.0], d - d // 2)
+    elif kind == 4:
+        A[:, -1], A[:, -2] = 0.0, 3.0
+    elif kind == 5:
+        A[:, 1], A[:, 2] = A[:, 0] + 1e-9 * A[:, 1], A[:, 3] + A[:, 4]
+    y = A[:, :3] @ [1.0, -1.0, 0.5] + rng.choice([0.0, 0.1, 1.0]) * rng.standard_normal(n)
+    lam = float(rng.choice([0.0, 0.0, 1e-3, 0.5]))
+    must = [int(rng.integers(d))] if k == 4 and rng.random() < 0.3 else []
+    return Problem(A, y, k=k, lam=lam, must_have=must)
+
+
+def objective(problem, columns):
+    """The minimum on some columns by a singular value decomposition, slow and without a Gram matrix."""
+    A = problem.A[:, list(columns)]
+    matrix = np.vstack([A, np.sqrt(problem.lam) * np.eye(A.shape[1])])
+    target = np.concatenate([problem.y, np.zeros(A.shape[1])])
+    x = np.linalg.lstsq(matrix, target, rcond=1e-13)[0]
+    return 0.5 * float(np.sum((target - matrix @ x) ** 2))
+
+
+def values_of(problem, state):
+    """Every support of a region with its objective."""
+    fixed, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    places = problem.k - fixed.size
+    supports = (tuple(sorted((*fixed, *some))) for r in range(places + 1) for some in combinations(free, r))
+    return {support: objective(problem, support) for support in supports}
+
+
+def leaves(state, moves):
+    """The regions a walk ends in, each with its kind, as FORMAT.md's SPLIT_OUT reads: first without the column."""
+    moves = iter(moves.tolist())
+
+    def read(state):
+        move = next(moves)
+        if move & 7 == BRANCHED:
+            column = move >> 3
+            assert state[column] == FREE, "a column that is decided is branched on"
+            for decided in (OUT, IN):
+                child = state.copy()
+                child[column] = decided
+                yield from read(child)
+        else:
+            yield move & 7, state
+
+    yield from read(state.copy())
+    assert next(moves, None) is None, "moves are left"
+
+
+def below(tolerance):
+    return lambda upper: tolerance
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_what_is_closed_by_counting_holds_nothing_below_the_level(block):
+    counted = opened = 0
+    for seed in range(150 * block, 150 * block + 150):
+        problem, rng = small_problem(seed), np.random.default_rng(seed)
+        walker, state = CountingWalker(problem, BoundOptions(threads=1)), problem.root_state
+        values = values_of(problem, state)
+        best, null = min(values.values()), 0.5 * float(problem.y @ problem.y)
+        tolerance = float(rng.choice([1e-11, 1e-6, 1e-2])) * null
+        upper = min(null, best + float(rng.choice([0.0, 1e-9, 0.1, 1.0])) * null)
+        if not walker.takes(state, at_once=True):
+            continue
+        walk = walker.explore(state, upper, below(tolerance))
+        if walk is None:
+            continue
+        ends = list(leaves(state, walk.moves))
+        assert [kind for kind, _ in ends].count(LEFT_OPEN) == len(walk.open_states)
+        left = [region for kind, region in ends if kind == LEFT_OPEN]
+        assert all(np.array_equal(a, b) for a, b in zip(left, walk.open_states, strict=True))
+        reached = upper if walk.support is None else objective(problem, walk.support)
+        assert reached <= upper
+        assert walk.dropped < reached + 1e-13 * null
+        for region in left:
+            opened += 1
+            reached = min([reached, *values_of(problem, region).values()])
+        assert reached <= best + tolerance + 1e-12 * null, seed  # equal columns are closed by what is open elsewhere
+        for kind, region in ends:
+            if kind == COUNTED and problem.lam > 0:
+                counted += 1
+                assert min(values_of(problem, region).values()) >= walk.dropped - 1e-12 * null, seed
+    assert counted > 300
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_searches_that_count_agree_with_brute_force(block, monkeypatch):
+    monkeypatch.setattr(wide, "WORK", 1.0)  # several calls a search
+    calls = 0
+    for seed in range(1000 + 60 * block, 1060 + 60 * block):
+        problem = small_problem(seed)
+        best = min(values_of(problem, problem.root_state).values())
+        run = Search(problem, Settings(threads=1, heuristics=() if seed % 2 else ("forward",)))
+        events = list(run)
+        result, null = run.result(), 0.5 * float(problem.y @ problem.y)
+        calls += sum(isinstance(event, Counted) for event in events)
+        assert result.upper >= best - 1e-7 * null, seed  # where columns nearly agree brute force is off
+        assert result.lower <= best + 1e-12 * null, seed
+        if not result.scope:
+            assert result.upper <= best + 1.1e-6 * max(best, 1e-5 * null), seed
+    assert calls > 60
+
+
+def all_suspects(q, columns, size, places):
+    """Slow twin of :func:`count_blocks`: every pair, every triple, one by one."""
+    found = {(i, l, -1) for i in range(size) for l in range(i) if abs(q[i, l]) >= TOP and not holds(columns, i, l, -1)}
+    if places == 3:
+        triples = ((i, l, j) for i in range(size) for l in range(i) for j in range(l))
+        found |= {(i, l, j) for i, l, j in triples if triple_exceeds(q, i, l, j) and not holds(columns, i, l, j)}
+    return found
+
+
+def counted_suspects(matrix, columns, size, places, room, threads=1):
+    blocks = -(-size // LANES)
+    suspects = np.empty((blocks, room, 3), dtype=np.int64)
+    found = np.full(blocks, NOT_COUNTED, dtype=np.int64)
+    with parallel_section(threads):
+        count_blocks(
+            matrix.q, matrix.low, matrix.high, columns, size, places, 0, suspects, found,
+            np.zeros(1, dtype=np.bool_), threads, np.zeros(1, dtype=np.int64),
+        )  # fmt: skip
+    return [tuple(map(int, row)) for block, count in enumerate(found) for row in suspects[block, :count]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.floats(0.3, 1.2), st.sampled_from([2, 3]))
+def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6, size)) + rng.standard_normal((6, 1)) * rng.choice([0.0, 3.0])
+    y = A @ rng.standard_normal(size) / size + rng.standard_normal(6)
+    order, signs = alike_in_order(A.T)
+    X = A.T[order] * signs[:, None]
+    level = height * 0.3 * float(y @ y)
+    matrix = level_matrix(X[:0], X, y, 0.01, min(level, 0.49 * float(y @ y)), 1e-12, keep=False)
+    noted = counted_suspects(matrix, matrix.columns, size, places, room=5000)
+    assert len(noted) == len(set(noted))
+    assert set(noted) == all_suspects(matrix.q, matrix.columns, size, places)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_a_tile_is_suspect_where_one_of_its_triples_is(seed):
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(-1.0, 1.0, (3 * LANES, 3 * LANES)).astype(np.float32) * np.float32(rng.choice([0.3, 0.55, 1.0]))
+    i, l, j = 2 * LANES + int(rng.integers(LANES)), LANES, 0
+    by_one = any(triple_exceeds(q, i, l + y, j + x) for y in range(LANES) for x in range(LANES))
+    assert tile_suspect(q, i, l, j) == by_one
+
+
+def exact_determinant(a, b, c):
+    """1 + 2abc - a^2 - b^2 - c^2 without rounding that matters."""
+    a, b, c = (np.longdouble(x) for x in (a, b, c))
+    return (1 - a * a) * (1 - b * b) - (c - a * b) ** 2
+
+
+def test_nothing_that_is_not_definite_passes_in_single_precision():
+    """Triples on the edge, near-singular pairs among them, just beyond it in doubles: none is cleared."""
+    rng = np.random.default_rng(5)
+    missed = passed = 0
+    for _ in range(40_000):
+        size = 10.0 ** -rng.uniform(0, 9, 2)
+        first, second = np.arccos(1 - size) if rng.random() < 0.5 else rng.uniform(0, np.pi, 2)
+        third = first + second + rng.choice([1e-9, 1e-8, 1e-7, -1e-7, -1e-5, -1e-3]) * rng.random()
+        a, b, c = np.cos([first, second, min(third, 2 * np.pi - third)])
+        if rng.random() < 0.5:
+            a, c = -a, -c
+        q = np.zeros((LANES, LANES), dtype=np.float32)
+        q[2, 1], q[2, 0], q[1, 0] = rng.permutation([a, b, c])
+        definite = exact_determinant(a, b, c) >= 0
+        low, high, row_low, row_high = (np.zeros((1, 1), dtype=np.float32) for _ in range(4))
+        tile_angles(q, 1, low, high)
+        _row_angles(q, 2, row_low[0], row_high[0])
+        opened = np.empty(2, dtype=np.int64)
+        suspect = triple_exceeds(q, 2, 1, 0)
+        closed = not _open_tiles(low, high, row_low[0], row_high[0], 0, opened, np.empty(1, dtype=np.bool_))
+        missed += not definite and (closed or not suspect)
+        passed += definite and not suspect
+    assert missed == 0
+    assert passed > 1000
+
+
+def test_blocks_closed_by_their_angles_hold_definite_triples_only():
+    rng = np.random.default_rng(3)
+    closed = 0
+    for _ in range(300):
+        rows = rng.standard_normal((4, 1)) * rng.uniform(0, 3) + rng.standard_normal((4, 3 * LANES))
+        rows /= np.linalg.norm(rows, axis=0)
+        exact = rows.T @ rows + rng.uniform(-0.4, 0.4) * np.ones((3 * LANES, 3 * LANES))
+        q = np.tril(exact, -1).clip(-1.1, 1.1).astype(np.float32)
+        low, high = np.zeros((3, 3), dtype=np.float32), np.zeros((3, 3), dtype=np.float32)
+        tile_angles(q, 3, low, high)
+        i = 2 * LANES + int(rng.integers(LANES))
+        row_low, row_high = np.zeros(3, dtype=np.float32), np.zeros(3, dtype=np.float32)
+        _row_angles(q, i, row_low, row_high)
+        opened, flags = np.empty(4, dtype=np.int64), np.empty(3, dtype=np.bool_)
+        count = _open_tiles(low, high, row_low, row_high, 1, opened, flags)
+        if 0 in opened[:count]:
+            continue
+        closed += 1
+        entries = q.astype(float)
+        for l in range(LANES, 2 * LANES):
+            for j in range(LANES):
+                assert exact_determinant(entries[i, l], entries[i, j], entries[l, j]) >= 0
+    assert 20 < closed < 300
+
+
+def test_the_margin_covers_what_doubles_lose():
+    """Matrices singular at the level are never cleared, with any sums."""
+    rng = np.random.default_rng(8)
+    cleared = 0
+    for trial in range(400):
+        n = int(rng.integers(4, 40))
+        X, y = rng.standard_normal((3, n)), rng.standard_normal(n)
+        if trial % 2:
+            X[1] = X[0] + 10.0 ** -rng.uniform(1, 5) * X[1]
+        A, null = X.T.astype(np.longdouble), 0.5 * float(y @ y)
+        solution = np.linalg.lstsq(X.T, y, rcond=None)[0]
+        residual = y - A @ solution
+        exact = float(residual @ residual) / 2
+        level = exact + 1e-13 * null  # just above the model's objective, so it must not be cleared
+        if level >= null:
+            continue
+        columns = Columns(X, X @ y, np.zeros((0, 3)), 0.0, 2 * (null - level), margin(n, 3, null, level))
+        cleared += holds(columns, 2, 1, 0)
+    assert cleared == 0
+
+
+def test_a_count_goes_on_where_it_was_stopped(monkeypatch):
+    """A search that is stopped in the middle has a valid bound, and ends as the one that was not stopped."""
+    monkeypatch.setattr(wide, "WORK", 30.0)
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((20, 90))
+    problem = Problem(A, A[:, :3].sum(axis=1) + rng.standard_normal(20), k=3, lam=0.1)
+    whole = solve(problem, threads=1)
+    first = Search(problem, Settings(threads=1, node_limit=20))
+    fractions = [event.fraction for event in first if isinstance(event, Counted)]
+    assert first.result().termination == "node_limit"
+    assert 0 < fractions[0] < fractions[1] <= fractions[-1] < 1
+    assert first.state.lower <= whole.upper
+    again = Search(problem, Settings(threads=1), state=first.state)
+    result = again.run()
+    assert result.claim == whole.claim == "optimal"
+    assert result.support == whole.support
+    assert result.tree_hash == whole.tree_hash
+
+
+def test_two_threads_count_as_one(monkeypatch):
+    monkeypatch.setattr(wide, "WORK", 3000.0)
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((15, 150))
+    for k, lam in ((2, 0.0), (3, 0.01), (4, 0.2)):
+        problem = Problem(A, rng.standard_normal(15), k=k, lam=lam)
+        one, two = solve(problem, threads=1), solve(problem, threads=2)
+        assert one.tree_hash == two.tree_hash
+        assert one.claim == two.claim == "optimal"
+        assert one.bound_calls == 0
+
+
+def test_a_raised_flag_leaves_no_trace():
+    problem = small_problem(0)
+    stop = np.ones(1, dtype=np.bool_)
+    walker = CountingWalker(problem, BoundOptions(threads=1, stop=stop))
+    with pytest.raises(Stopped):
+        walker.explore(problem.root_state, 0.5 * float(problem.y @ problem.y) * 0.9, below(1e-9))
+
+
+def test_equal_columns_are_counted_once():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((12, 60))
+    A = np.column_stack([A, -A[:, :30], A[:, 10:40], np.zeros((12, 3))])
+    problem = Problem(A, A[:, 0] + A[:, 1] + A[:, 2] + rng.standard_normal(12), k=3, lam=0.0)
+    first = duplicates(problem.AT)
+    assert list(first[60:90]) == list(range(30))
+    assert list(first[90:120]) == list(range(10, 40))
+    assert list(first[120:]) == [-1] * 3
+    run = Search(problem, Settings(threads=1))
+    events = list(run)
+    assert sum(isinstance(event, Explored) for event in events) == 1
+    assert run.result().claim == "optimal"
+    assert run.state.bound_calls == 0
+
+
+def test_a_dependent_triple_is_handed_back():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((12, 40))
+    A[:, 7] = A[:, 3] + A[:, 5]
+    problem = Problem(A, A[:, 0] + A[:, 1] - A[:, 2] + 0.1 * rng.standard_normal(12), k=3, lam=0.0)
+    run = Search(problem, Settings(threads=1))
+    explored = [event for event in run if isinstance(event, Explored)]
+    regions = [region for kind, region in leaves(problem.root_state, explored[0].moves) if kind == LEFT_OPEN]
+    assert [tuple(np.flatnonzero(region == IN)) for region in regions] == [(3, 5, 7)]
+    assert run.result().claim == "optimal"
+
+
+def test_a_better_model_lowers_the_level():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((20, 50))
+    problem = Problem(A, A[:, :3].sum(axis=1) + 0.1 * rng.standard_normal(20), k=3, lam=0.01)
+    run = Search(problem, Settings(threads=1, heuristics=()))
+    found = [event for event in run if isinstance(event, IncumbentFound)]
+    assert found[-1].support == (0, 1, 2)
+    assert run.result().claim == "optimal"
+
+
+def test_what_cannot_end_in_time_is_not_begun():
+    rng = np.random.default_rng(6)
+    problem = Problem(rng.standard_normal((8, 600)), rng.standard_normal(8), k=4, lam=0.01)
+    walker = CountingWalker(problem, BoundOptions(seconds=1e-3))
+    assert not walker.takes(problem.root_state, at_once=False)
+    assert CountingWalker(problem, BoundOptions()).takes(problem.root_state, at_once=False)
+    assert CountingWalker(problem, BoundOptions()).fraction(problem.root_state) == 0.0
+
+
+def test_the_order_is_a_permutation_that_depends_on_nothing_else():
+    X = np.random.default_rng(0).standard_normal((101, 7))
+    order, signs = alike_in_order(X)
+    assert sorted(order) == list(range(101))
+    assert set(signs) <= {-1.0, 1.0}
+    again, _ = alike_in_order(X.copy())
+    assert np.array_equal(order, again)
