@@ -24,8 +24,8 @@ WALK_WORK = 3e7
 FIRST_WORK = 4e8
 """... and of the first, which may be the whole search ..."""
 
-SHARE = 1 / 4
-"""... or this part of the useful work so far, where that is more."""
+SHARE, WASTE = 1 / 4, 2.0
+"""... or this part of the useful work so far less so many times the wasted, where that is more."""
 
 MORE_WORK = 2.0
 """With so many times the work a number of places that failed is tried again."""
@@ -96,7 +96,7 @@ class SubtreeRecord:
     @property
     def work(self) -> float:
         """What one walk may take: more, the longer the search takes anyway."""
-        return max(WALK_WORK, SHARE * (self.useful - self.wasted)) if self.begun else FIRST_WORK
+        return max(WALK_WORK, SHARE * (self.useful - WASTE * self.wasted)) if self.begun else FIRST_WORK
 
     def _may_try_again(self, places: int) -> bool:
         failures = self.failures[places]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
+from exact_fits import awkward_problem, exact_best, exact_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_tests import random_case
@@ -15,6 +17,7 @@ from regions import random_state, region_values
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
+from exactsel.kernels.moves import CLOSED
 from exactsel.kernels.node import FREE, OUT
 from exactsel.kernels.subtree_fit import (
     coefficients_without,
@@ -26,6 +29,7 @@ from exactsel.kernels.subtree_fit import (
     start_fit,
     swap_columns,
 )
+from exactsel.kernels.subtree_record import COUNTED
 from exactsel.search.events import Explored
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker, walk_data
@@ -99,6 +103,42 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
         assert subtree.finished == (len(subtree.open_states) == 0)
         assert subtree.nodes <= budget + problem.d
     assert trusted > 40
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_walks_of_awkward_problems_against_fractions(block):
+    """Ties, copies, zeros, sums of columns, no ridge; places enough that fits and formula (3) close regions too."""
+    finished = fitted = counted = 0
+    for number in range(block * 100, block * 100 + 100):
+        rng, seed = np.random.default_rng(number), number
+        problem = awkward_problem(seed, most=8)
+        while problem.d < 6:
+            seed += 10_000
+            problem = awkward_problem(seed, most=8)
+        problem = problem.replace(k=int(rng.integers(1, 7)))
+        state = random_state(rng, problem)
+        best, constant = exact_best(problem, state), problem.gram.constant
+        upper = [constant, float(best), float(best) * (1 + 1e-7), float(best) * 1.3][rng.integers(4)]
+        tolerance = max(float(rng.choice([1e-10, 1e-6, 1e-2])) * upper, 1e-11 * constant)
+        curvature = curvature_of(problem) if rng.random() < 0.6 and problem.d < problem.n else None
+        walker = SubtreeWalker(problem, curvature, BoundOptions())
+        walk = walker.explore(state[None], upper, tolerance, int(rng.choice([3, 10_000])))[0]
+        if walk is None:
+            continue
+        for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
+            assert not bound > exact_best(problem, piece), seed
+        left = min((exact_best(problem, piece) for piece in walk.open_states), default=np.inf)
+        if best < left:
+            assert Fraction(walk.dropped) <= best, seed
+        found = upper if walk.support is None else min(upper, float(exact_fit(problem, walk.support)))
+        if walk.finished:
+            finished += 1
+            assert found <= float(best) + tolerance + 1e-7 * constant, seed
+        fitted += bool(np.any((walk.moves & 7) == CLOSED))
+        counted += bool(np.any((walk.moves & 7) == COUNTED))
+    assert finished > 40
+    assert fitted > 5
+    assert counted > 20
 
 
 @pytest.mark.smoke
