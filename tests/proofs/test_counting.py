@@ -164,6 +164,12 @@ def random_instance(rng, most=7):
     return Instance(A, rng.standard_normal(n), int(rng.integers(1, d + 1)), "quadratic", lam)
 
 
+def copied(instance):
+    """Whether a column is a multiple of another."""
+    unit = instance.A / np.maximum(np.linalg.norm(instance.A, axis=0), 1e-300)
+    return np.sum(np.abs(unit.T @ unit) > 1 - 1e-12) > unit.shape[1]
+
+
 def random_state(rng, instance):
     state = rng.integers(0, 3, instance.A.shape[1]).astype(np.uint8)
     state[np.flatnonzero(state == 2)[instance.k :]] = 1
@@ -183,6 +189,8 @@ def test_counts_and_splits_equal_their_slow_twins(seed):
     entries = N[np.tril_indices(len(columns), -1)]
     plain, c = RigorousBounds(instance), 0.5 * float(instance.y @ instance.y)
     first = rng.permutation(len(state))[: int(rng.integers(len(state) + 1))]
+    # Copies, and columns of zeros in S, are left out by the checker, not by the twin.
+    plainly = instance.lam > 0 or (np.linalg.matrix_rank(instance.A[:, S]) == len(S) and not copied(instance))
     bounds = counted_bound(instance, S, C), split_bound(instance, S, C, columns.tolist(), scale, entries)
     for share in (0.5, 0.999, 1.001, 1.2):
         for bound, kind in zip(bounds, ("count", "split"), strict=True):
@@ -198,7 +206,8 @@ def test_counts_and_splits_equal_their_slow_twins(seed):
             else:
                 found = at.split(state, instance.k, Split(columns, scale, N + N.T))
             if found:
-                assert level <= bound * (1 + 1e-9)
+                assert level <= bounds[0] * (1 + 1e-9)
+                assert level <= bound * (1 + 1e-9) or not plainly
             elif kind == "count" or instance.lam > 0:
                 assert not level < bound * (1 - 1e-6)
 

@@ -19,11 +19,14 @@ CUT = 1e-13
 
 
 def split_matrix(
-    columns: Sequence[int], scale: FloatArray, entries: FloatArray, C: Sequence[int], r: int
+    columns: Sequence[int], scale: FloatArray, entries: FloatArray, used: Sequence[int], places: int
 ) -> FloatArray:
-    """E on C (m, m) for a region with r places left; ``entries`` is the strict lower triangle of N, row by row."""
-    E = np.zeros((len(C), len(C)))
-    at = {j: i for i, j in enumerate(C)}
+    """E on some columns (m, m), of which models have ``places`` at most of those the split holds.
+
+    ``entries`` is the strict lower triangle of N, row by row.
+    """
+    E = np.zeros((len(used), len(used)))
+    at = {j: i for i, j in enumerate(used)}
     size = dict(zip(columns, scale, strict=True))
     number = 0
     N = np.zeros_like(E)
@@ -37,7 +40,7 @@ def split_matrix(
             if N[at[i], at[j]] != 0.0:
                 E[at[i], at[j]] = size[i] * size[j] * N[at[i], at[j]]
         if i in size:
-            E[at[i], at[i]] = size[i] ** 2 * sum(sorted(abs(N[at[i]]), reverse=True)[: max(0, r - 1)])
+            E[at[i], at[i]] = size[i] ** 2 * sum(sorted(abs(N[at[i]]), reverse=True)[: max(0, places - 1)])
     return E
 
 
@@ -56,7 +59,7 @@ def split_bound(
     M = A.T @ A + instance.lam * np.eye(len(used))
     length = np.sqrt(np.diagonal(M))
     length[length == 0] = 1.0
-    M[len(S) :, len(S) :] -= split_matrix(columns, scale, entries, C, r)
+    M -= split_matrix(columns, scale, entries, used, r + len({*S} & {*columns}))
     if not np.all(np.isfinite(M)):
         return -np.inf
     values, vectors = np.linalg.eigh(M / length / length[:, None])
