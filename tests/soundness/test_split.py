@@ -132,7 +132,13 @@ def check_against_brute_force(seed):
     for state in some_regions(problem, rng):
         best = truth.best(state)
         slack = 1e-9 * max(problem.null_objective, 1e-300)
-        for cutoff in (best - 1e-3 * problem.null_objective, best * (1 - 1e-6), best + slack, best * 1.001 + slack, np.inf):
+        for cutoff in (
+            best - 1e-3 * problem.null_objective,
+            best * (1 - 1e-6),
+            best + slack,
+            best * 1.001 + slack,
+            np.inf,
+        ):
             answer = prepared.tighten(state[None], [warm], cutoff, problem.null_objective)
             assert answer.answers.bound[0] <= best + slack, (seed, state, cutoff)
             for j in np.flatnonzero(state == FREE):
