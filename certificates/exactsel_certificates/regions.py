@@ -18,9 +18,10 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, LEAVE
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.points import Points
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
-from exactsel_certificates.semidefinite import Semidefinite, Split
+from exactsel_certificates.semidefinite import Semidefinite
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
 CUTS = (1e-12, 1e-15)
@@ -34,45 +35,6 @@ COUNTED_FOR_ONE = 200
 
 STEPS = 6
 """Corrections of a fit from its exact gradient."""
-
-
-class Points:
-    """The points of a proof, made dense when asked for."""
-
-    def __init__(self, proof: Proof) -> None:
-        self.d, self.n = proof.d, proof.n
-        self._size = proof.point_size
-        self._first = np.cumsum(proof.point_size, dtype=np.int64) - proof.point_size
-        self._index, self._value, self._dual = proof.point_index, proof.point_value, proof.dual_value
-        self.duals = proof.dual_value.size // max(1, proof.n)
-        m = proof.split_size.astype(np.int64)
-        self._splits = np.cumsum([0, *m]), np.cumsum([0, *(m * (m - 1) // 2)])
-        self.splits = len(m)
-        self._of_splits = proof.split_column, proof.split_scale, proof.split_value
-
-    def split(self, number: int) -> Split:
-        """The split of this number."""
-        (first, end), (low, high) = (starts[number : number + 2].tolist() for starts in self._splits)
-        columns, scale, values = self._of_splits
-        N = np.zeros((end - first, end - first))
-        N[np.tril_indices(end - first, -1)] = values[low:high]
-        return Split(columns[first:end].astype(np.intp), scale[first:end].astype(np.float64), N + N.T)
-
-    def __len__(self) -> int:
-        return len(self._size)
-
-    def models(self, numbers: NDArray[np.int64]) -> FloatArray:
-        """The points of these numbers, (B, d)."""
-        W = np.zeros((len(numbers), self.d))
-        sizes = self._size[numbers].astype(np.int64)
-        rows = np.repeat(np.arange(len(numbers)), sizes)
-        places = np.repeat(self._first[numbers] - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(rows))
-        W[rows, self._index[places].astype(np.int64)] = self._value[places]
-        return W
-
-    def dual_vectors(self, numbers: NDArray[np.int64]) -> FloatArray:
-        """The dual vectors of these numbers, (B, n)."""
-        return np.array(self._dual.reshape(self.duals, self.n)[numbers], dtype=np.float64)
 
 
 class RegressionRegions:
