@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactsel.bounds.witness import FitPoint
+from exactsel.bounds.witness import FitPoint, SplitPoint
 from exactsel.kernels.node import FREE, IN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.node import Node, is_convex
@@ -85,11 +85,16 @@ class SubtreeKernels:
         walks, k = effort.walks, self.problem.k
         if self.walker is None or walks is None:
             return []
-        wanted = walks.wants if bounded else walks.wants_unbounded
+
+        def wanted(region: Region) -> bool:
+            places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
+            if bounded:
+                return walks.wants(places, columns)
+            return walks.wants_unbounded(places, columns, costly=isinstance(region.warm, SplitPoint))
+
         return [
             row for row, region in enumerate(regions)
-            if region.closed is None and region.bound < cutoff
-            and wanted(k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state)))
+            if region.closed is None and region.bound < cutoff and wanted(region)
         ]  # fmt: skip
 
     def worth_keeping(self, region: Region, walk: WalkResult) -> bool:

@@ -38,8 +38,8 @@ FEW_PLACES, TYPICAL_WORK, LOOK_AGAIN = 3, 4e6, 128
 bound divides it first (measured: a third less time on the hardest instance). Every so many nodes one is walked all the
 same, to see whether that has changed."""
 
-MOST_COUNTED = 3e7
-"""Sets of columns that are counted before a bound call is made (some 10 ms)."""
+MOST_COUNTED, QUICKLY_COUNTED = 3e7, 1e6
+"""Sets of columns that are counted before a bound call is made that takes eigenvalues (some 10 ms), or iterations only."""
 
 WORTH_KEEPING = 0.1
 """Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
@@ -87,10 +87,10 @@ class SubtreeRecord:
         hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
         return hardest is None
 
-    def wants_unbounded(self, places: int, columns: int) -> bool:
-        """Whether to walk the subtree of such a node before anything is known of its bound."""
+    def wants_unbounded(self, places: int, columns: int, costly: bool) -> bool:
+        """Whether to walk the subtree of such a node before a bound call, which may be a costly one, is made."""
         if places <= FEW_PLACES:
-            return supports(places, columns) <= MOST_COUNTED
+            return supports(places, columns) <= (MOST_COUNTED if costly else QUICKLY_COUNTED)
         return not self.begun and self.wants(places, columns)
 
     @property

@@ -93,8 +93,8 @@ def test_a_long_search_gives_walks_more():
 
 def test_what_can_be_counted_needs_no_bound():
     record = SubtreeRecord()
-    assert record.wants_unbounded(8, 100)
+    assert record.wants_unbounded(8, 100, costly=True)
     record.note_walk(3, 100, 1e3, finished=False)
-    assert not record.wants_unbounded(8, 100)
-    assert record.wants_unbounded(3, 100)
-    assert not record.wants_unbounded(3, 2000)
+    assert not record.wants_unbounded(8, 100, costly=True)
+    assert record.wants_unbounded(3, 100, costly=True)
+    assert not record.wants_unbounded(3, 2000, costly=True)
