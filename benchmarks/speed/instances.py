@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -21,6 +22,12 @@ HARD_SEED = 3
 
 LABEL_NOISE = 0.7
 """Standard deviation of the noise in the labels of ``hardlogit``, in standard deviations of the signal."""
+
+REAL = (
+    ("sonar", 8), ("sonar", 10), ("triazines", 5), ("triazines", 8), ("communities", 5), ("communities", 8),
+    ("arrhythmia", 5), ("arrhythmia", 8), ("ionosphere", 5), ("ionosphere", 10), ("riboflavin", 3), ("colon-cancer", 3),
+)  # fmt: skip
+"""Real data sets and sizes, where ``EXACTSEL_DATA`` names a folder that has them."""
 
 Makers = Mapping[str, Callable[[], Instance]]
 
@@ -58,13 +65,15 @@ def small(loss: str) -> Instance:
 
 
 def full() -> Makers:
-    """Every instance by name, made when called."""
+    """Every instance by name, made when called; real data sets where ``EXACTSEL_DATA`` says where they are."""
     made: dict[str, Callable[[], Instance]] = {}
     for lam, k in product((0.01, 0.001), (5, 10)):
         made[f"diabetes64c_lam{lam:g}_k{k}"] = lambda k=k, lam=lam: diabetes(k=k, lam=lam)
         made[f"diabetes64c_huber_lam{lam:g}_k{k}"] = lambda k=k, lam=lam: diabetes_huber(k, lam)
     for k, rho in product((5, 10), (0.2, 0.7)):
         made[f"hard_d100_n200_k{k}_rho{rho}_lam0.01"] = lambda k=k, rho=rho: hard(200, 100, k, HARD_SEED, rho=rho)
+    for d, k in ((100, 15), (200, 10)):
+        made[f"hard_d{d}_n{2 * d}_k{k}_rho0.7_lam0.01"] = lambda d=d, k=k: hard(2 * d, d, k, HARD_SEED, rho=0.7)
     for (n, d, k), rho in product(((100, 50, 10), (200, 100, 5), (200, 100, 10)), (0.2, 0.7)):
         made[f"hardlogit_d{d}_n{n}_k{k}_rho{rho}_lam1"] = lambda n=n, d=d, k=k, rho=rho: hardlogit(n, d, k, rho)
     for lam, rho in product((10.0, 0.1), (0.1, 0.5, 0.9)):
@@ -73,7 +82,19 @@ def full() -> Makers:
         )
     for d in (500, 3000):
         made[f"okr_n{2 * d}_p{d}_rho0.5_k10_lam0.1"] = lambda d=d: quadratic(2 * d, d, 10, 0, lam=0.1, rho=0.5)
+    folder = os.environ.get("EXACTSEL_DATA")
+    for name, k in REAL if folder else ():
+        made[f"{name}_k{k}_lam0"] = lambda name=name, k=k: standardised(Path(str(folder)) / f"{name}.npz", k)
     return made
+
+
+def standardised(file: Path, k: int) -> Instance:
+    """A data set of ``EXACTSEL_DATA``: columns and target centred and of length 1, constant columns left out, lam 0."""
+    with np.load(file, allow_pickle=False) as data:
+        A, y = data["A"].astype(np.float64), data["y"].astype(np.float64)
+    A = A[:, np.ptp(A, axis=0) > 0.0]
+    A, y = A - A.mean(axis=0), y - y.mean()
+    return Instance(A / np.linalg.norm(A, axis=0), y / np.linalg.norm(y), k, 0.0, "quadratic")
 
 
 def quick() -> Makers:
