@@ -110,13 +110,19 @@ class Expander:
         """Walk the subtrees of some nodes, bound the others in one call, walk some of those and divide the rest."""
         begun: list[Visited] = [(as_region(node), None) for node in nodes]
         walks = self._kernels.walk([region for region, _ in begun], work, effort, bounded=False)
-        left = [i for i, (region, _) in enumerate(begun) if not self._used(region, walks.get(i))]
+        # What a walk of the root leaves open would have to do without the root's bound.
+        used = {
+            i for i, walk in walks.items()
+            if self._used(begun[i][0], walk) and (nodes[i].parent >= 0 or (walk is not None and walk.finished))
+        }  # fmt: skip
+        left = [i for i in range(len(nodes)) if i not in used]
         visited = self._visitor.visit([begun[i][0] for i in left], work) if left else []
         for i, found in zip(left, visited, strict=True):
             begun[i] = found
         untried = [i for i in left if i not in walks]
         later = self._kernels.walk([begun[i][0] for i in untried], work, effort, bounded=True)
         walks |= {untried[row]: walk for row, walk in later.items()}
+        used |= {untried[row] for row, walk in later.items() if self._used(begun[untried[row]][0], walk)}
         cutoff = self.cutoff(work.upper)
         outcomes: list[Outcome] = []
         for i, (node, (region, bounds)) in enumerate(zip(nodes, begun, strict=True)):
@@ -125,7 +131,7 @@ class Expander:
                 outcomes.append(counted)
                 continue
             walk = walks.get(i)
-            if walk is not None and self._used(region, walk):
+            if walk is not None and i in used:
                 outcomes.append(walked(node, region, walk, cutoff))
                 continue
             unused = None if i not in walks else 0 if walk is None else walk.nodes

@@ -22,6 +22,9 @@ from exactsel.types import FloatArray, IntArray, StateArray
 SMALLEST, LARGEST_NUMBER = 1e-100, 1e100
 """Lengths of columns and target between which no square underflows or overflows."""
 
+FINEST = 1e-11
+"""Part of the empty model's objective that a region is closed below the best model in any case."""
+
 MOST_MEMORY = 1e8
 """Bytes of answers at a time."""
 
@@ -107,6 +110,7 @@ class SubtreeWalker:
         return results
 
     def _explore(self, states: StateArray, limits: WalkLimits) -> list[WalkResult | None] | None:
+        limits = limits._replace(tolerance=max(limits.tolerance, FINEST * self._data.constant))
         walk = empty_walk(len(states), self.d, self.k, limits.budget)
         stop = self._options.stop
         with parallel_section(self._options.threads):
