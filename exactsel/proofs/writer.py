@@ -62,7 +62,7 @@ POINT_BYTES = 400
 _KINDS = np.zeros(8, dtype=np.int32)
 _KINDS[[kinds.BRANCHED, kinds.PUT_IN]] = fmt.SPLIT_OUT, fmt.PUT_IN
 _KINDS[[kinds.LEFT_OUT, kinds.CLOSED]] = fmt.LEAVE_OUT, fmt.CLOSE
-_KINDS[COUNTED] = getattr(fmt, "COUNTED", 6)
+_KINDS[COUNTED] = fmt.COUNTED
 
 
 class ProofWriter:

@@ -65,6 +65,8 @@ class Tolerance:
     rel_eps: float = 1e-6
     null: float = 0.0
     """Objective of the empty model."""
+    finest: float = 1.0
+    """Part of the resolution of objectives that is aimed at."""
 
     def __post_init__(self) -> None:
         for name in ("eps", "rel_eps"):
@@ -78,10 +80,11 @@ class Tolerance:
     @property
     def for_search(self) -> Tolerance:
         """Slightly less, so that what is said of the data as given, where rounding is taken off, is within this one."""
-        return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps)
+        return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps, finest=KEPT * self.finest)
 
     def absolute(self, upper: float) -> float:
         """The absolute tolerance at an incumbent of objective ``upper``."""
         if not math.isfinite(upper):
             return self.eps
-        return max(self.eps, self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper)), resolution(upper, self.null))
+        relative = self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper))
+        return max(self.eps, relative, self.finest * resolution(upper, self.null))

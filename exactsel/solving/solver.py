@@ -62,6 +62,8 @@ class Search:
         Signals that end the search with a result; SIGINT by default.
     details : bool
         Tell also, one by one, the nodes a kernel searched by itself: then the events describe a full proof.
+    thorough : bool
+        Polish bounds to the end, because that of the first node will be shown.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Search:
         state: SearchState | None = None,
         signals: Sequence[int] = (signal.SIGINT,),
         details: bool = False,
+        thorough: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
@@ -81,7 +84,7 @@ class Search:
         self.history = History()
         self._start = None if start is None else given_support(start, problem)
         self._signals = signals
-        self._details = details
+        self._details, self._thorough = details, thorough
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
@@ -151,7 +154,7 @@ class Search:
         threads = settings.threads or available_threads()
         options = BoundOptions(
             threads, settings.warm_start, settings.force_quit, settings.time_limit,
-            thorough=settings.node_limit == 1, stop=watch.flag,
+            thorough=self._thorough, stop=watch.flag,
         )  # fmt: skip
         with dispensable():
             self._bound = methods.bound.prepare(self.problem, options)

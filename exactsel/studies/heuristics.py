@@ -164,11 +164,8 @@ def run(
     time_limit : float, optional
         Seconds for the method and the search for a better bound together. The root of the search tree is bounded in
         any case, and without a limit nothing else is.
-    eps, rel_eps : float
-        Gap at which the search for a better bound may stop, see :class:`exactsel.Settings`.
-    threads : int, optional
-    bound : str or BoundSolver
-        What bounds the root, and the nodes after it.
+    eps, rel_eps, threads, bound
+        Of the search for a better bound, see :class:`exactsel.Settings`.
     signals : sequence of int
         Signals that end the run with a result (main thread only).
     **options
@@ -228,7 +225,7 @@ def _bounded(
 ) -> Result:
     """Search from the support: the root, whatever the time; then on, as long as there is time."""
     at_once = dataclasses.replace(settings, time_limit=0.0 if interrupted else None)
-    search = Search(problem, at_once, start=support, signals=signals)
+    search = Search(problem, at_once, start=support, signals=signals, thorough=True)
     result = search.run()
     if settings.time_limit is None or interrupted or result.termination != "node_limit":
         return result

@@ -279,6 +279,8 @@ class _Listing:
             if regions:
                 self._divide(regions)
         self._drop()
+        if len(self.found) > self.cap:
+            return "cap"
         return "precision" if self.undecided else "complete"
 
     def _drop(self) -> None:

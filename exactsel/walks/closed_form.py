@@ -110,7 +110,7 @@ class SubtreeWalker:
         return results
 
     def _explore(self, states: StateArray, limits: WalkLimits) -> list[WalkResult | None] | None:
-        limits = limits._replace(tolerance=max(limits.tolerance, FINEST * self._data.constant))
+        limits = limits._replace(tolerance=limits.tolerance or FINEST * self._data.constant)
         walk = empty_walk(len(states), self.d, self.k, limits.budget)
         stop = self._options.stop
         with parallel_section(self._options.threads):

@@ -77,7 +77,7 @@ class TestHelp:
         listed = {kind: [row[1] for row in rows if row[0] == kind] for kind in {row[0] for row in rows}}
         assert listed == {kind: registry.names(kind) for kind in registry.KINDS}
         assert {"quadratic", "huber", "logistic"} <= {*listed["losses"]}
-        assert {"apg", "fit", "pdal", "supergradient", "cvxpy"} <= {*listed["bounds"]}
+        assert {"split", "apg", "fit", "pdal", "supergradient", "cvxpy"} <= {*listed["bounds"]}
 
 
 class TestSolve:
@@ -174,7 +174,7 @@ class TestSolve:
         ("option", "values"),
         [
             ("--tree", ["binary", "state-space"]),
-            ("--bound", ["auto", "apg", "fit", "pdal", "supergradient", "cvxpy"]),
+            ("--bound", ["auto", "split", "apg", "fit", "pdal", "supergradient", "cvxpy"]),
             ("--branching", ["auto", "half", "largest", "costliest"]),
             ("--frontier", ["best-first", "depth-first"]),
             ("--heuristic", ["none", "omp", "swap, htp", "dual-iht,forward,"]),
@@ -196,7 +196,7 @@ class TestSolve:
     def test_settings_are_reported(self, run):
         settings = run("solve", TWINS, "--heuristic", "omp,swap", "--batch", 3, "--json").json["settings"]
         assert (settings["heuristics"], settings["batch"]) == (["omp", "swap"], 3)
-        assert (settings["tree"], settings["bound"], settings["branching"]) == ("binary", "apg", "half")
+        assert (settings["tree"], settings["bound"], settings["branching"]) == ("binary", "split", "half")
 
     def test_rows_of_the_log(self, run, file):
         shown = run("solve", file(k=2, lam=0.1), "--log-interval", 0)

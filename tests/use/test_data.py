@@ -332,7 +332,7 @@ class TestCommandLine:
         assert (facts["target_min"], facts["target_max"]) == (Y.min(), Y.max())
         optimum = solve(Problem(A, Y, 2, lam=0.1)).upper
         assert facts["root_lower"] <= optimum * (1 + 1e-9) <= facts["root_upper"] * (1 + 1e-8)
-        assert facts["bound"] == "apg"
+        assert facts["bound"] == "split"
         assert facts["curvature_median"] > 0.1
         bare = json.loads(self.run("info", *chosen, "--no-root", "--json").stdout)
         assert {*facts} - {*bare} == {name for name in facts if name.startswith("root_")} | {
