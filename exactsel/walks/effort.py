@@ -39,7 +39,7 @@ bound divides it first (measured: a third less time on the hardest instance). Ev
 same, to see whether that has changed."""
 
 MOST_COUNTED, QUICKLY_COUNTED = 3e7, 1e6
-"""Sets of columns that are counted before a bound call that takes eigenvalues (some 10 ms), or one of iterations only."""
+"""Sets of columns counted before a bound call that takes eigenvalues (some 10 ms), or one of iterations only."""
 
 WORTH_KEEPING = 0.1
 """Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
