@@ -168,7 +168,9 @@ class PreparedSplit(PreparedBound):
         for row in np.flatnonzero(~convex).tolist():
             if splits[row] is not None:
                 self._bound_node(row, states[row], splits[row], cutoff, batch)
-            elif warm[row] is None:
+            else:
+                self._try_fit(row, states[row], cutoff, -np.inf if known is None else float(known[row]), batch)
+            if warm[row] is None:
                 self._bound_root(row, states[row], min(cutoff, upper), batch)
         if self.options.stop[0]:
             batch.answers.status[:] = UNFINISHED
@@ -191,6 +193,15 @@ class PreparedSplit(PreparedBound):
             sizes = np.abs(told.answers.x)  # roots of drop costs: the costliest is to be branched on
             batch.answers.indicator[rows] = 0.5 * sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
         batch.scope = told.scope
+
+    def _try_fit(self, row: int, state: StateArray, cutoff: float, known: float, batch: _Batch) -> None:
+        """Take the fit where the bound beside brought nothing, as with hardly any ridge, and the fit does."""
+        if batch.answers.status[row] != RELAXED or batch.answers.bound[row] > max(known, 0.0):
+            return
+        value = self._value(self._region(state), None)
+        if value.bound > batch.answers.bound[row]:
+            batch.answers.bound[row], batch.proofs[row] = value.bound, value.proof
+            batch.answers.status[row] = CUT if value.bound >= cutoff else RELAXED
 
     def _bound_node(self, row: int, state: StateArray, parent: SplitPoint | None, cutoff: float, batch: _Batch) -> None:
         """Bound a node below one where the split was the better bound."""

@@ -18,7 +18,7 @@ from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import SubtreeWalker, WalkResult
 from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.effort import WORTH_KEEPING, Effort, supports, walk_budget
+from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
 
 
@@ -86,11 +86,18 @@ class SubtreeKernels:
         if self.walker is None or walks is None:
             return []
 
+        # Over hundreds of columns a walk that has only the ridge to close regions with is for counting, where bounds
+        # are costly.
+        only_costly = self.problem.d > MOST_COLUMNS and self.walker.curvature is None
+
         def wanted(region: Region) -> bool:
+            costly = isinstance(region.warm, SplitPoint)
+            if only_costly and not costly:
+                return False
             places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
             if bounded:
                 return walks.wants(places, columns)
-            return walks.wants_unbounded(places, columns, costly=isinstance(region.warm, SplitPoint))
+            return walks.wants_unbounded(places, columns, costly)
 
         return [
             row for row, region in enumerate(regions)
