@@ -40,7 +40,9 @@ def _solve(L: FloatArray, size: int, x: FloatArray) -> None:
 
 
 @njit
-def _apply(data: WalkData, column: int, order: IntArray, size: int, t: FloatArray, low: FloatArray) -> tuple[float, float]:
+def _apply(
+    data: WalkData, column: int, order: IntArray, size: int, t: FloatArray, low: FloatArray
+) -> tuple[float, float]:
     """sum_i t_i a_i'a for a column a."""
     high, rest = 0.0, 0.0
     for i in range(size):
@@ -59,13 +61,13 @@ def distance(data: WalkData, order: IntArray, size: int, column: int, room: Coun
     t, low, r, r_low = room.long[0], room.long[1], room.long[2], room.long[3]
     t[:size] = 0.0
     low[:size] = 0.0
-    for _ in range(REFINEMENTS + 1):
+    for attempt in range(REFINEMENTS + 1):
         for i in range(size):
             p, e = _apply(data, order[i], order, size, t, low)
             high, rest = add(data.H[order[i], column], data.low[order[i], column], -p, -e)
             r[i] = high + rest
             r_low[i] = rest - (r[i] - high)
-        if _ < REFINEMENTS:
+        if attempt < REFINEMENTS:
             room.long[4, :size] = r[:size]
             _solve(room.rows, size, room.long[4])
             for i in range(size):

@@ -155,9 +155,7 @@ def _fix(
         cost = 0.5 * x[i] * x[i] / K[i, i]
         if stack.value[level] + cost >= cutoff and not failed:
             coefficients_without(K, x, m, i, rooms[1].trial)
-            bound = _proven(
-                data, columns, rooms[1].trial, fixed, m, k - fixed, i, K, cutoff, curved, rooms, walk, row
-            )
+            bound = _proven(data, columns, rooms[1].trial, fixed, m, k - fixed, i, K, cutoff, curved, rooms, walk, row)
             if bound >= cutoff:
                 note(walk, row, columns[i], PUT_IN)
                 walk.dropped[row] = min(walk.dropped[row], bound)

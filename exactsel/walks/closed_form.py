@@ -29,7 +29,7 @@ MOST_MEMORY = 1e8
 """Bytes of answers at a time."""
 
 DEPENDENT = 1e-14
-"""Smallest eigenvalue of A'A, columns scaled to length one, times the columns, at which nothing is proven in doubles."""
+"""Times the columns: the smallest eigenvalue of A'A, of unit columns, at which nothing is proven in doubles."""
 
 MOST_DEPENDENT = 400
 """With more columns than this bounds for bounded models take too long."""
