@@ -98,7 +98,7 @@ class RegressionRegions:
         return result
 
     def _value(self, columns: list[int]) -> float:
-        """The smallest objective of a model on some columns, in the proof's scope, from below; 0 where work runs out."""
+        """The smallest objective of a model in scope on some columns, rounded downwards; 0 where work runs out."""
         key = tuple(columns)
         if key not in self._values:
             self._values[key] = 0.0

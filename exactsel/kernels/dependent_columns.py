@@ -2,7 +2,8 @@
 
 Where a_n is within e ||a_n|| of the span of columns B, a model with abs(x_n) ||a_n|| <= R ||y|| on B and n is within
 R ||y|| e of one on B alone, so that n need not be counted beside B. Elimination in doubles suggests such columns; how
-far they are is computed to twice the digits (kernels/bounded.py), as z'Hz for z = 1 at n and minus the combination of B.
+far they are is computed to twice the digits (kernels/bounded.py), as z'Hz for z = 1 at n and minus the combination on
+B.
 """
 
 from __future__ import annotations
