@@ -98,13 +98,18 @@ class RegressionRegions:
         return result
 
     def _value(self, columns: list[int]) -> float:
-        """The smallest objective of a model on some columns, rounded downwards; 0 where work runs out."""
+        """The smallest objective of a model in scope on some columns, rounded downwards; 0 where work runs out."""
         key = tuple(columns)
         if key not in self._values:
             self._values[key] = 0.0
             if self._affords(len(columns)):
                 self.exact_regions += 1
-                self._values[key] = float_below(self._polisher().least_squares(columns))
+                polisher = self._polisher()
+                value = float_below(polisher.least_squares(columns))
+                if self.bounded and value < self.target and self._affords(len(columns) * len(columns)):
+                    within = polisher.exact.for_bounded_models(columns, [], polisher.within_bounds(columns))
+                    value = max(value, float_below(within))
+                self._values[key] = value
         return self._values[key]
 
     def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:

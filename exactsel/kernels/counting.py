@@ -53,6 +53,13 @@ class WalkData(NamedTuple):
     """Some D > 0 with H - diag(D) positive semidefinite; zeros where none is known."""
     twin: IntArray
     """The first column that brings the same models (a copy, or minus it, and lam = 0); -1 for one of zeros."""
+    low: FloatArray
+    """Where only bounded models are spoken of (kernels/bounded.py) what H is short of A'A; (0, 0) elsewhere."""
+    low_b: FloatArray
+    low_constant: float
+    """What b and ``constant`` are short of; for bounded models."""
+    reach: FloatArray
+    """The largest coefficient of a bounded model; 0 for columns of zeros."""
 
 
 class CountRoom(NamedTuple):
@@ -76,6 +83,10 @@ class CountRoom(NamedTuple):
     """(MOST_SUSPECTS, MOST_PLACES) columns, padded with -1."""
     chosen: IntArray
     """(d,) a set of columns."""
+    distances: FloatArray
+    """(d,) of columns from the span of others, in their lengths, for bounded models."""
+    long: FloatArray
+    """(6, d)"""
 
 
 @njit
@@ -86,6 +97,7 @@ def count_room(d: int) -> CountRoom:
         np.empty((size, size)), np.empty((size, size)), np.empty((size, size)), np.empty(size), np.empty(size),
         np.empty(size), np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_),
         np.full((MOST_SUSPECTS, MOST_PLACES), -1, dtype=np.int64), np.empty(size, dtype=np.int64),
+        np.zeros(size), np.zeros((6, size)),
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel._jit import atomic_add, njit, prange
+from exactsel.kernels.bounded import BoundedRoom, bounded_fit, bounded_room
 from exactsel.kernels.counting import CountRoom, WalkData, count_room
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.node import FREE, IN
@@ -72,6 +73,9 @@ MOST_ENTRIES = 8_000_000
 WORTH_FIXING = 3
 """With fewer places than these a node is counted before anything else is tried."""
 
+BOUNDED_WORK = 10
+"""Multiplications a bound for bounded models takes, as a multiple of a matrix times a vector."""
+
 LOOK_UP = 3e7
 """Multiplications after which the stop flag is looked at (some 20 ms)."""
 
@@ -96,15 +100,21 @@ def _room(state: StateArray, scratch: FloatArray) -> Stack:
 
 @njit
 def _proven(
-    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, skip: int, level: float,
-    curved: bool, rooms: tuple[CountRoom, FormulaRoom], walk: Walk, row: int,
+    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, skip: int, K: FloatArray,
+    level: float, curved: bool, rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
 ) -> float:  # fmt: skip
-    """A bound proven for the region without the column at position ``skip``; of use where it reaches the level."""
+    """A bound proven for the region without the column at position ``skip``; of use where it reaches the level.
+
+    ``K`` is the guide on all m columns.
+    """
     if data.floor[columns[0]] > 0.0:
         walk.work[row] += m * m
         if curved and m - fixed > places:
             return float(formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1]))
         return float(formula(data, columns, x, m, m, 0, NONE, skip, rooms[1]))
+    if data.low.size > 0:
+        walk.work[row] += BOUNDED_WORK * m * data.b.size
+        return float(bounded_fit(data, columns, x, fixed, m, places, skip, K, level, rooms[2]))
     walk.work[row] += m * m * m / 6.0
     return level if fit_reaches(data, columns, m, skip, level, rooms[0]) else -np.inf
 
@@ -112,14 +122,15 @@ def _proven(
 @njit
 def _close_by_fit(
     data: WalkData, stack: Stack, level: int, places: int, cutoff: float, curved: bool,
-    rooms: tuple[CountRoom, FormulaRoom], walk: Walk, row: int,
+    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
 ) -> bool:  # fmt: skip
     """Close the region of a level where its fit, or formula (3) there, proves the cut-off."""
     columns, x, fixed, m = stack.columns[level], stack.x[level], stack.fixed[level], stack.size[level]
-    bound = _proven(data, columns, x, fixed, m, places, NONE, cutoff, curved, rooms, walk, row)
+    K = inverse_of(stack, level)
+    bound = _proven(data, columns, x, fixed, m, places, NONE, K, cutoff, curved, rooms, walk, row)
     if not bound >= cutoff and data.floor[columns[0]] > 0.0:
-        refine(inverse_of(stack, level), x, m, rooms[1])
-        bound = _proven(data, columns, x, fixed, m, places, NONE, cutoff, curved, rooms, walk, row)
+        refine(K, x, m, rooms[1])
+        bound = _proven(data, columns, x, fixed, m, places, NONE, K, cutoff, curved, rooms, walk, row)
     if bound >= cutoff:
         close(walk, row, bound, CLOSED)
         return True
@@ -129,7 +140,7 @@ def _close_by_fit(
 @njit
 def _fix(
     data: WalkData, stack: Stack, level: int, k: int, value: float, weakest: float, cutoff: float, curved: bool,
-    inside_only: bool, rooms: tuple[CountRoom, FormulaRoom], walk: Walk, row: int,
+    inside_only: bool, rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
 ) -> int:  # fmt: skip
     """Fix what the fit allows; return the position of the costliest candidate, or -1 where something was fixed.
 
@@ -144,7 +155,7 @@ def _fix(
         cost = 0.5 * x[i] * x[i] / K[i, i]
         if stack.value[level] + cost >= cutoff and not failed:
             coefficients_without(K, x, m, i, rooms[1].trial)
-            bound = _proven(data, columns, rooms[1].trial, fixed, m, k - fixed, i, cutoff, curved, rooms, walk, row)
+            bound = _proven(data, columns, rooms[1].trial, fixed, m, k - fixed, i, K, cutoff, curved, rooms, walk, row)
             if bound >= cutoff:
                 note(walk, row, columns[i], PUT_IN)
                 walk.dropped[row] = min(walk.dropped[row], bound)
@@ -179,7 +190,7 @@ def _fix(
 @njit
 def _branch(
     data: WalkData, stack: Stack, level: int, column: int, largest: FloatArray, cutoff: float, curved: bool,
-    rooms: tuple[CountRoom, FormulaRoom], walk: Walk, row: int,
+    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
 ) -> int:  # fmt: skip
     """Branch on the candidate at position ``column``; return the level to go on with.
 
@@ -198,7 +209,9 @@ def _branch(
         excess = curvature_excess(data.curvature, columns, without, fixed, m - 1, largest)
         if value + cost + excess >= cutoff:
             # Most children end here, before a downdate of K.
-            bound = _proven(data, columns, without, fixed, m - 1, places, NONE, cutoff, curved, rooms, walk, row)
+            without[m - 1] = 0.0
+            all_m, skip = (m, m - 1) if data.low.size > 0 else (m - 1, NONE)
+            bound = _proven(data, columns, without, fixed, all_m, places, skip, K, cutoff, curved, rooms, walk, row)
             closed = bound >= cutoff
             if closed:
                 close(walk, row, bound, CLOSED)
@@ -215,32 +228,34 @@ def _branch(
 
 @njit
 def _count_level(
-    data: WalkData, stack: Stack, level: int, k: int, limits: WalkLimits, room: CountRoom, walk: Walk, row: int
-) -> None:
+    data: WalkData, stack: Stack, level: int, k: int, limits: WalkLimits,
+    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
+) -> None:  # fmt: skip
     """Close the region of a level by counting, but for what is suspect, or leave all of it open."""
     fixed, m, columns = stack.fixed[level], stack.size[level], stack.columns[level]
     places = k - fixed
-    found = count_region(data, columns, fixed, m, places, limits, walk, row, room)
+    found = count_region(data, columns, fixed, m, places, limits, walk, row, rooms[0], rooms[2])
     walk.nodes[row] += 1
     if found == CLEAR:
         note(walk, row, 0, CLOSED if places == 0 or m - fixed <= places else COUNTED)
         return
     left = SUSPECTED_OPEN - walk.open_count[row]
-    if found == TOO_MANY or not set_apart(walk, row, columns, fixed, m, places, room.suspects, found, left):
+    if found == TOO_MANY or not set_apart(walk, row, columns, fixed, m, places, rooms[0].suspects, found, left):
         leave_open(walk, row, columns, fixed, m, -np.inf)
 
 
 @njit
 def _leave_rest_open(
     data: WalkData, stack: Stack, level: int, k: int, limits: WalkLimits, started: bool,
-    rooms: tuple[CountRoom, FormulaRoom], walk: Walk, row: int,
+    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
 ) -> None:  # fmt: skip
     """Hand back the regions on the stack, deepest first, as the preorder has them."""
     while level >= 0:
         fixed, m, columns, bound = stack.fixed[level], stack.size[level], stack.columns[level], -np.inf
         if started and k > fixed:
             hoped = stack.value[level] - limits.tolerance
-            bound = _proven(data, columns, stack.x[level], fixed, m, m, NONE, hoped, False, rooms, walk, row)
+            K, x = inverse_of(stack, level), stack.x[level]
+            bound = _proven(data, columns, x, fixed, m, k - fixed, NONE, K, hoped, False, rooms, walk, row)
         leave_open(walk, row, columns, fixed, m, bound if bound > -np.inf else -np.inf)
         level -= 1
 
@@ -248,7 +263,7 @@ def _leave_rest_open(
 @njit
 def _walk_subtree(
     data: WalkData, k: int, state: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk, row: int,
-    scratch: FloatArray, rooms: tuple[CountRoom, FormulaRoom],
+    scratch: FloatArray, rooms: tuple[CountRoom, FormulaRoom, BoundedRoom],
 ) -> None:  # fmt: skip
     stack = _room(state, scratch)
     levels = stack.size.size
@@ -294,7 +309,7 @@ def _walk_subtree(
             continue
         tried = False
         if counted:
-            _count_level(data, stack, level, k, limits, rooms[0], walk, row)
+            _count_level(data, stack, level, k, limits, rooms, walk, row)
             level -= 1
         else:
             level = _branch(data, stack, level, costliest, largest[:places], cutoff, curved, rooms, walk, row)
@@ -312,7 +327,7 @@ def walk_subtrees(
     Each row of ``scratch`` (see :func:`scratch_space`) is a worker; they share the nodes by ``counter``, a zero.
     """
     for worker in prange(scratch.shape[0]):
-        rooms = (count_room(data.b.size), formula_room(data.b.size))
+        rooms = (count_room(data.b.size), formula_room(data.b.size), bounded_room(data.b.size))
         while not stop[0]:
             row = atomic_add(counter, 0, 1)
             if row >= states.shape[0]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.bounded import BoundedRoom, bounded_fit
 from exactsel.kernels.counting import (
     MOST_PLACES,
     MOST_SUSPECTS,
@@ -16,7 +17,9 @@ from exactsel.kernels.counting import (
     margin_for,
     sets_of,
 )
-from exactsel.kernels.subtree_fit import NONE, value_of
+from exactsel.kernels.dependent_columns import farthest, independent
+from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
+from exactsel.kernels.subtree_fit import BOUNDED_RIDGE, NONE, value_of
 from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model, room_below
 from exactsel.types import IntArray
 
@@ -25,6 +28,9 @@ FEW_COLUMNS = 34
 
 CLEAR, TOO_MANY = 0, -1
 """What a count comes to, besides how many suspects it leaves."""
+
+NEGLECTED = 1 / 8
+"""Part of the tolerance that columns nearly dependent on others may cost (bounded models)."""
 
 NEAR = 2.0**-10
 """Part of the tolerance below the best model known at which a count is tried first: mostly nothing is in between."""
@@ -93,46 +99,134 @@ def _keep_greedy(
 
 
 @njit
+def _support_bound(
+    data: WalkData, columns: IntArray, size: int, level: float, walk: Walk, row: int, room: BoundedRoom
+) -> float:  # fmt: skip
+    """A bound for bounded models on some columns; of use where it reaches the level."""
+    H, x = np.empty((size, size)), np.zeros(size)
+    for i in range(size):
+        for j in range(size):
+            H[i, j] = data.H[columns[i], columns[j]]
+        H[i, i] = H[i, i] * (1.0 + BOUNDED_RIDGE) if H[i, i] > 0.0 else 1.0
+    walk.work[row] += 10.0 * size * data.b.size
+    if not cholesky(H):
+        return -np.inf
+    K = inverse_from_cholesky(H)
+    return float(bounded_fit(data, columns, x, size, size, 0, NONE, K, level, room))
+
+
+@njit
+def _suspects_left(
+    data: WalkData, columns: IntArray, fixed: int, places: int, found: int, level: float, cost: float, walk: Walk,
+    row: int, rooms: tuple[CountRoom, BoundedRoom],
+) -> int:  # fmt: skip
+    """Take the suspects off the list whose columns are all there are places for and reach the level plus the cost."""
+    room, left, lowest = rooms[0], 0, np.inf
+    for s in range(found):
+        size = fixed
+        room.chosen[:fixed] = columns[:fixed]
+        for i in range(MOST_PLACES):
+            if room.suspects[s, i] >= 0:
+                room.chosen[size] = room.suspects[s, i]
+                size += 1
+        bound = -np.inf
+        if size - fixed == places:
+            bound = _support_bound(data, room.chosen, size, level + cost, walk, row, rooms[1])
+        if bound - cost >= level:
+            lowest = min(lowest, bound - cost)
+        else:
+            room.suspects[left] = room.suspects[s]
+            left += 1
+    room.suspects[left:] = -1
+    walk.dropped[row] = min(walk.dropped[row], lowest)
+    return left
+
+
+@njit
+def _without_dependent(
+    data: WalkData, inside: int, size: int, level: float, most: float, k: int, room: CountRoom
+) -> tuple[int, int, float]:
+    """Keep of ``room.order`` what brings something new, and what that costs; an infinite cost where it is too much."""
+    kept, left, dropped = independent(data, inside, size, room)
+    if kept < 0:
+        return inside, size, np.inf
+    reach = 0.0
+    for i in range(data.reach.size):
+        reach = max(reach, data.reach[i] * data.lengths[i])
+    cost = 1.001 * farthest(room, dropped, k) * reach * np.sqrt(2.0 * max(level, 0.0))
+    return kept, left, cost if cost <= most else np.inf
+
+
+@njit
 def count_region(
     data: WalkData, columns: IntArray, fixed: int, m: int, places: int, limits: WalkLimits, walk: Walk, row: int,
-    room: CountRoom,
+    room: CountRoom, bounded: BoundedRoom,
 ) -> int:  # fmt: skip
     """Count the region of m columns, the first ``fixed`` inside, taking better models for the incumbent on the way.
 
     How many suspects are left, in ``room.suspects``: sets of columns that are no better than the incumbent as far as
     can be computed, but not proven to reach the cut-off. :data:`TOO_MANY` where nothing is known of the region. All
     that is not suspect enters ``walk.dropped``.
+
+    Of bounded models (kernels/bounded.py) a first failure has the columns left out that bring nothing new.
     """
-    near = True
+    near, dependent = True, data.low.size > 0
+    reduced, least = False, 1.0 - (NEGLECTED if dependent else 0.0)
     while True:
         best = min(limits.upper, walk.value[row])
-        level = best - (NEAR if near else 1.0) * room_below(limits, best)
+        below = room_below(limits, best)
+        level, cost = best - (NEAR if near else least) * below, 0.0
         inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
+        if reduced:
+            kept, left, cost = _without_dependent(data, inside, size, level, NEGLECTED * below, fixed + places, room)
+            if not cost < np.inf:
+                inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
+                reduced, dependent, cost = False, False, 0.0
+            else:
+                inside, size = kept, left
         whole = size - inside <= places
         inside = size if whole else inside
         chosen = 0 if whole else places
         walk.work[row] += 0.5 * inside * size * (size + inside) + size * size + sets_of(chosen, size - inside)
         margin = margin_for(data, level, inside + chosen)
         if not eliminate(data, inside, size, level, margin, room):
+            if dependent and not reduced and margin < np.inf:
+                reduced = True
+                continue
             if not near:
                 room.chosen[:size] = room.order[:size]
                 # So near to the empty model's objective, or above it, any better model helps.
                 first = inside if margin < np.inf else size
                 if not _keep_greedy(data, room.chosen, inside, first, chosen, limits, walk, row, room):
-                    return TOO_MANY
+                    whole = data.low.size > 0 and (places == 0 or m - fixed <= places)
+                    size = fixed if places == 0 else m
+                    bound = _support_bound(data, columns, size, best - below, walk, row, bounded) if whole else -np.inf
+                    if not bound >= best - below:
+                        return TOO_MANY
+                    walk.dropped[row] = min(walk.dropped[row], bound)
+                    return CLEAR
             near = not near
             continue
         found = count(size - inside, chosen, room)
         if found == 0:
-            walk.dropped[row] = min(walk.dropped[row], level)
+            walk.dropped[row] = min(walk.dropped[row], level - cost)
             return CLEAR
-        if near:
+        if dependent and not reduced:
+            reduced = True
+        elif near:
             near = False
         elif _keep_best_suspect(data, columns, fixed, inside, min(found, MOST_SUSPECTS), limits, walk, row, room):
             near = True
         elif found > MOST_SUSPECTS:
             return TOO_MANY
         else:
-            walk.dropped[row] = min(walk.dropped[row], level)
+            if data.low.size > 0:
+                found = _suspects_left(
+                    data, columns, fixed, places, found, best - below, cost, walk, row, (room, bounded)
+                )
+                # A suspect also stands for the sets whose columns were left out, which would be closed with it open.
+                if found > 0 and cost > 0.0:
+                    return TOO_MANY
+            walk.dropped[row] = min(walk.dropped[row], level - cost)
             return int(found)
     return TOO_MANY

@@ -23,6 +23,9 @@ DEPENDENT = 1e-8
 FIRST_RIDGE, LAST_RIDGE = 1e-12, 1e-5
 """Parts of the diagonal of H that are tried as a ridge of the guide where H is singular."""
 
+BOUNDED_RIDGE = 1e-9
+"""The same where columns are known to depend on each other."""
+
 NONE = -1
 
 
@@ -87,7 +90,7 @@ def first_columns(state: StateArray, stack: Stack) -> None:
 def start_fit(data: WalkData, stack: Stack) -> bool:
     """Compute the fit of the first level; False where even a ridge does not make H positive definite."""
     columns, m = stack.columns[0], stack.size[0]
-    H, ridge = np.empty((m, m)), 0.0
+    H, ridge = np.empty((m, m)), BOUNDED_RIDGE if data.low.size > 0 else 0.0
     while True:
         for i in range(m):
             for j in range(m):

@@ -10,12 +10,15 @@ from typing import TypeGuard
 import numpy as np
 
 from exactsel._jit import available_threads, parallel_section
+from exactsel.algebra.extended import extended_products
+from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.counting import WalkData
 from exactsel.kernels.subtree import scratch_space, walk_subtrees
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -27,6 +30,12 @@ FINEST = 1e-11
 
 MOST_MEMORY = 1e8
 """Bytes of answers at a time."""
+
+DEPENDENT = 1e-14
+"""Times the columns: the smallest eigenvalue of A'A, of unit columns, at which nothing is proven in doubles."""
+
+MOST_DEPENDENT = 400
+"""With more columns than this bounds for bounded models take too long."""
 
 LARGEST = 1000
 """With more columns than this a node takes too long for this method to pay."""
@@ -55,15 +64,17 @@ class SubtreeWalker:
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
     def __init__(self, problem: Problem, curvature: FloatArray | None, options: BoundOptions) -> None:
-        self.scope = ""
-        """Its bounds hold for all models."""
+        bounded = curvature is None and only_bounded_models(problem)
+        self.scope = BOUNDED_MODELS if bounded else ""
+        """The models its bounds hold for, where these are not all."""
         self.k = problem.k
         self.d = problem.d
         self.curvature = curvature
         self._options = options
-        self._data = walk_data(problem, curvature)
+        self._data = walk_data(problem, curvature, bounded)
         lengths = np.append(problem.norms[problem.norms > 0], math.sqrt(2.0 * problem.gram.constant) or 1.0)
-        self._safe = bool(lengths.min() > SMALLEST and lengths.max() < LARGEST_NUMBER)
+        smallest, largest = (SMALLEST**0.5, LARGEST_NUMBER**0.5) if bounded else (SMALLEST, LARGEST_NUMBER)
+        self._safe = bool(lengths.min() > smallest and lengths.max() < largest)
 
     @cached_property
     def _scratch(self) -> FloatArray:
@@ -120,15 +131,40 @@ class SubtreeWalker:
         return [None if walk.status[row] == NOT_TRUSTED else walk_result(walk, row) for row in range(len(states))]
 
 
-def walk_data(problem: Problem, curvature: FloatArray | None) -> WalkData:
-    """What the kernels know of a problem; ``curvature`` (d,) is known to be that of formula (3)."""
+def only_bounded_models(problem: Problem) -> bool:
+    """Whether nothing can be said of models of any size: lam = 0, and columns so nearly dependent that doubles fail."""
+    if problem.lam > 0 or problem.d > MOST_DEPENDENT:
+        return False
+    lengths = np.where(problem.norms > 0.0, problem.norms, 1.0)
+    scaled = problem.gram.G / np.outer(lengths, lengths)
+    used = problem.norms > 0.0
+    if not used.any() or not np.all(np.isfinite(scaled)):
+        return False
+    with one_thread():
+        return bool(np.linalg.eigvalsh(scaled[np.ix_(used, used)])[0] <= DEPENDENT * problem.d)
+
+
+def walk_data(problem: Problem, curvature: FloatArray | None, bounded: bool = False) -> WalkData:
+    """What the kernels know of a problem; ``curvature`` (d,) is known to be that of formula (3).
+
+    ``bounded``: bounds speak of bounded models only, for lam = 0 and dependent columns.
+    """
     gram, none = problem.gram, np.zeros(problem.d)
     floor = none + problem.lam if curvature is None else curvature
-    H = problem.hessian
+    H, b, constant = problem.hessian, gram.b, gram.constant
+    low, low_b, low_constant, reach = np.zeros((0, 0)), none, 0.0, none
+    if bounded:
+        high, rest = extended_products(np.vstack([problem.AT, problem.y]))
+        H, b, constant = high[:-1, :-1].copy(), high[:-1, -1].copy(), 0.5 * float(high[-1, -1])
+        low, low_b, low_constant = rest[:-1, :-1].copy(), rest[:-1, -1].copy(), 0.5 * float(rest[-1, -1])
+        # Lengths are computed ones, here and in the scope.
+        radius = 1.001 * BOUNDED_MODEL_RADIUS * math.sqrt(2.0 * constant)
+        reach = np.divide(radius, problem.norms, out=np.zeros(problem.d), where=problem.norms > 0.0)
     lengths = np.sqrt(np.diag(H)) * (1.0 + 8.0 * UNIT)
     return WalkData(
-        H, gram.b, gram.constant, problem.n, lengths, none if curvature is None else curvature, floor, twins(problem)
-    )
+        H, b, constant, problem.n, lengths, none if curvature is None else curvature, floor, twins(problem),
+        low, low_b, low_constant, reach,
+    )  # fmt: skip
 
 
 def twins(problem: Problem) -> IntArray:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from regions import random_state
 
 from exactsel.algebra.curvature import balanced_curvature
+from exactsel.kernels.bounded import bounded_room
 from exactsel.kernels.counting import MOST_SUSPECTS, count, count_room, distinct, eliminate, margin_for, sets_of
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_count import CLEAR, count_region
@@ -110,7 +111,16 @@ def test_no_region_is_cleared_above_its_best_model(block):
             continue
         upper, tolerance = levels_around(float(best), rng), float(rng.choice([0.0, 1e-12, 1e-6])) * float(best)
         outcome = count_region(
-            data, columns, fixed, columns.size, places, WalkLimits(upper, tolerance, 100, np.inf), walk, 0, room
+            data,
+            columns,
+            fixed,
+            columns.size,
+            places,
+            WalkLimits(upper, tolerance, 100, np.inf),
+            walk,
+            0,
+            room,
+            bounded_room(problem.d),
         )
         found = walk.support[0][walk.support[0] >= 0].tolist()
         better += np.isfinite(walk.value[0])
