@@ -53,6 +53,10 @@ own way, gets there without exact arithmetic ..."""
 NULL_MARGIN = 1e-13
 """... and times the empty model's objective."""
 
+PREPARING_MARGIN = 0.03
+"""... and times what preparing the data costs, which a checker takes a hundredth too high: some certificates prove the
+level they were made for and nothing above it."""
+
 REMEMBERED_BYTES = 32 * 2**20
 """Memory for the points written last."""
 
@@ -150,12 +154,15 @@ class ProofWriter:
             for node in event.open_nodes:
                 self._note(node.id, self._use(node.proof, node.bound), fmt.CLOSE)
 
-    def claim(self, lower: float, upper: float) -> float:
+    def claim(self, lower: float, upper: float, scope: str = "") -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
         null = self.problem.null_objective
         margin = CLAIM_MARGIN * upper + NULL_MARGIN * null
         if not isinstance(self._instance, Instance):
             margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
+        if isinstance(self._instance, GivenInstance):
+            needed = self._instance.transfer.needed(lower, upper, scope != "")
+            margin += PREPARING_MARGIN * max(0.0, needed - lower) if math.isfinite(needed) else 0.0
         return max(0.0, lower - margin)
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:

@@ -160,7 +160,7 @@ class Methods:
         curved = prepared is not None and prepared.curvature is not None
         parts = [company.curved if curved and company.curved else company.words]
         parts += ["subtrees walked in closed form where that is quicker"] if walks else []
-        parts += ["all sets of three columns counted"] if counts else []
+        parts += ["sets of columns counted, all of them if there is time"] if counts else []
         parts += ["subtrees searched inside the kernel"] if searches else []
         return "; ".join(parts)
 

@@ -45,7 +45,7 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
 
     On a full disk the result comes without it.
     """
-    lower = writer.claim(result.lower, result.upper)
+    lower = writer.claim(result.lower, result.upper, result.scope)
     coef = result.coef if result.model is None else result.model.coef
     try:
         writer.finish(lower, result.upper, result.support, coef, result.scope)

@@ -47,7 +47,7 @@ MOST_PLACES = 4
 WORK = 3e8
 """Blocks of eight by eight that one call looks at (about a second), or those of one pivot where that is more."""
 
-AT_ONCE = 4e9
+AT_ONCE = 1e9
 """With no more blocks than this a region is counted before anything else is tried ..."""
 
 MOST_WORK = 2e12
