@@ -130,12 +130,26 @@ class Value(NamedTuple):
 NOTHING = Value(-math.inf, InfimumPoint(), None)
 
 
+@dataclass(frozen=True)
+class SplitTightened(FitTightened):
+    """The answer of a call in which nodes and their children may be bounded by different things."""
+
+    of_children: Sequence[Proof]
+    """What proves ``bound_in`` and ``bound_out`` of each node, but for drop costs."""
+
+    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+        """As the bound beside the split has it, which is the only one that bounds children."""
+        by_fit = not inside and self.out_by_fit[row, column]
+        return FitPoint() if by_fit else self.of_children[row]
+
+
 @dataclass(slots=True)
 class _Batch:
     """The answers of one call on their way."""
 
     answers: Answers
     proofs: list[Proof]
+    of_children: list[Proof]
     warm: list[Any]
     out_by_fit: BoolArray
     scope: str = ""
@@ -158,8 +172,9 @@ class PreparedSplit(PreparedBound):
         """
         count, d, k = len(states), self.problem.d, self.problem.k
         batch = _Batch(
-            empty_answers(count, d, k), [InfimumPoint()] * count, [None] * count, np.zeros((count, d), dtype=np.bool_)
-        )
+            empty_answers(count, d, k), [InfimumPoint()] * count, [InfimumPoint()] * count, [None] * count,
+            np.zeros((count, d), dtype=np.bool_),
+        )  # fmt: skip
         convex = np.array([is_convex(*node_columns(state), k) for state in states], dtype=np.bool_)
         splits = [memory if isinstance(memory, SplitPoint) and sound(memory) else None for memory in warm]
         beside = convex | np.array([split is None for split in splits], dtype=np.bool_)
@@ -174,7 +189,9 @@ class PreparedSplit(PreparedBound):
                 self._bound_root(row, states[row], min(cutoff, upper), batch)
         if self.options.stop[0]:
             batch.answers.status[:] = UNFINISHED
-        return FitTightened(batch.answers, batch.proofs, batch.warm, batch.out_by_fit, scope=batch.scope)
+        return SplitTightened(
+            batch.answers, batch.proofs, batch.warm, batch.out_by_fit, batch.of_children, scope=batch.scope
+        )
 
     def _ask_beside(
         self, rows: IntArray, states: StateArray, warm: Sequence[Any],
@@ -188,6 +205,7 @@ class PreparedSplit(PreparedBound):
             mine[rows] = theirs
         for at, row in enumerate(rows.tolist()):
             batch.proofs[row], batch.warm[row] = told.proofs[at], told.warm[at]
+            batch.of_children[row] = told.proofs[at]
         if isinstance(told, FitTightened):
             batch.out_by_fit[rows] = told.out_by_fit
             sizes = np.abs(told.answers.x)  # roots of drop costs: the costliest is to be branched on

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from exactsel.bounds.base import PreparedBound
 from exactsel.problem.interface import SubsetProblem
@@ -110,15 +111,14 @@ class Expander:
         """Walk the subtrees of some nodes, bound the others in one call, walk some of those and divide the rest."""
         begun: list[Visited] = [(as_region(node), None) for node in nodes]
         walks = self._kernels.walk([region for region, _ in begun], work, effort, bounded=False)
-        # What a walk of the root leaves open would have to do without the root's bound.
-        used = {
-            i for i, walk in walks.items()
-            if self._used(begun[i][0], walk) and (nodes[i].parent >= 0 or (walk is not None and walk.finished))
-        }  # fmt: skip
+        worth = {i for i, walk in walks.items() if self._used(begun[i][0], walk)}
+        # What a walk of the root leaves open would have to do without the root's bound: that comes first.
+        used = {i for i in worth if nodes[i].parent >= 0 or cast(WalkResult, walks[i]).finished}
         left = [i for i in range(len(nodes)) if i not in used]
         visited = self._visitor.visit([begun[i][0] for i in left], work) if left else []
         for i, found in zip(left, visited, strict=True):
             begun[i] = found
+        used |= {i for i in worth if begun[i][0].closed is None and not begun[i][0].fixings}
         untried = [i for i in left if i not in walks]
         later = self._kernels.walk([begun[i][0] for i in untried], work, effort, bounded=True)
         walks |= {untried[row]: walk for row, walk in later.items()}

@@ -112,7 +112,7 @@ def test_walks_of_awkward_problems_against_fractions(block):
         curvature = curvature_of(problem) if rng.random() < 0.6 and problem.d < problem.n else None
         walker = SubtreeWalker(problem, curvature, BoundOptions())
         walk = walker.explore(state[None], upper, tolerance, int(rng.choice([3, 10_000])))[0]
-        if walk is None:
+        if walk is None or walker.scope:  # what is said of bounded models only: test_dependent_bounded.py
             continue
         for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
             assert not bound > exact_best(problem, piece), seed

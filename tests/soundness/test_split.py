@@ -240,6 +240,27 @@ def test_no_node_has_less_than_the_fit():
     assert answer.bound[0] >= fit * (1 - 1e-6)
 
 
+def test_bounds_of_children_are_proven_by_what_they_say():
+    """Also where the node itself is proven by the fit, and its children by the relaxation."""
+    rng = np.random.default_rng(1)
+    both = 0
+    for _ in range(300):
+        problem = Problem(rng.standard_normal((3, 8)), rng.standard_normal(3), 2, lam=1e-3)
+        root = np.full((1, problem.d), FREE, dtype=np.int8)
+        upper = solve(problem, signals=()).upper
+        answer = SplitBound().prepare(problem, BoundOptions()).tighten(root, [None], upper, upper)
+        for j in range(problem.d):
+            for inside, bounds in ((True, answer.answers.bound_in), (False, answer.answers.bound_out)):
+                child = root[0].copy()
+                child[j] = IN if inside else OUT
+                proof = answer.child_proof(0, j, inside)
+                if isinstance(proof, FitPoint) and bounds[0, j] > 0:
+                    columns = np.flatnonzero(child != OUT)
+                    assert bounds[0, j] <= problem.fit(columns).value * (1 + 1e-9)
+                both += type(proof) is not type(answer.proofs[0]) and bounds[0, j] > 0
+    assert both > 0
+
+
 def test_a_closed_node_is_proven_by_what_it_says():
     problem = make_hard(60, 30, 4)
     best = solve(problem).upper
