@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -36,6 +36,7 @@ from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound, FitTightened
+from exactsel.bounds.split_answer import NOTHING, Attempt, Region, SplitTightened, Value, products, suggest
 from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
 from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
 from exactsel.errors import UnsupportedError
@@ -88,59 +89,6 @@ class SplitBound(BoundSolver):
         except UnsupportedError:  # no curvature at all
             beside = FitBound().prepare(problem, options)
         return PreparedSplit(self, problem, options, beside)
-
-
-class Region(NamedTuple):
-    """The numbers of one node."""
-
-    columns: IntArray
-    """S first, then C; without columns of zeros, which no model needs."""
-    fixed: int
-    places: int
-    H: FloatArray
-    b: FloatArray
-
-    @property
-    def candidates(self) -> IntArray:
-        """C."""
-        return self.columns[self.fixed :]
-
-
-class Attempt(NamedTuple):
-    """What the ascent came to."""
-
-    point: SplitPoint | None
-    """The last N; None where there is none."""
-    proven: bool
-    steps: int
-    """Eigendecompositions."""
-    direction: FloatArray
-    """(m,) how much each candidate has to do with what is missing; zeros where that is not known."""
-
-
-class Value(NamedTuple):
-    """A bound of a node that need not close it."""
-
-    bound: float
-    proof: Proof
-    x: FloatArray | None
-    """The minimiser of what is left of the objective, on the node's columns."""
-
-
-NOTHING = Value(-math.inf, InfimumPoint(), None)
-
-
-@dataclass(frozen=True)
-class SplitTightened(FitTightened):
-    """The answer of a call in which nodes and their children may be bounded by different things."""
-
-    of_children: Sequence[Proof]
-    """What proves ``bound_in`` and ``bound_out`` of each node, but for drop costs."""
-
-    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
-        """As the bound beside the split has it, which is the only one that bounds children."""
-        by_fit = not inside and self.out_by_fit[row, column]
-        return FitPoint() if by_fit else self.of_children[row]
 
 
 @dataclass(slots=True)
@@ -225,7 +173,7 @@ class PreparedSplit(PreparedBound):
         """Bound a node below one where the split was the better bound."""
         node = self._region(state)
         attempt = self._ascend(node, parent if self.options.warm_start else None, cutoff)
-        batch.answers.iterations[row] += _products(node, attempt)
+        batch.answers.iterations[row] += products(node, attempt)
         last = parent if attempt.point is None else attempt.point
         value = Value(cutoff, last or InfimumPoint(), None) if attempt.proven else self._value(node, last)
         self._answer(row, node, attempt, value, last, batch)
@@ -240,7 +188,7 @@ class PreparedSplit(PreparedBound):
             return
         node = self._region(state)
         attempt = self._ascend(node, None, aim)
-        batch.answers.iterations[row] += _products(node, attempt)
+        batch.answers.iterations[row] += products(node, attempt)
         if attempt.proven and attempt.point is not None:
             self._answer(row, node, attempt, Value(aim, attempt.point, None), attempt.point, batch)
             return
@@ -256,7 +204,7 @@ class PreparedSplit(PreparedBound):
         answers.bound[row], answers.status[row] = value.bound, CUT if attempt.proven else RELAXED
         answers.bound_in[row], answers.bound_out[row] = -np.inf, -np.inf
         batch.proofs[row], batch.warm[row] = value.proof, last
-        _suggest(row, node, attempt.direction, value.x, answers)
+        suggest(row, node, attempt.direction, value.x, answers)
 
     def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
         """Prove as high a level as some rounds of steps can, each halving what is open."""
@@ -264,7 +212,7 @@ class PreparedSplit(PreparedBound):
         for _ in range(self._rounds(node)):
             level = 0.5 * (low + high)
             attempt = self._ascend(node, point, level)
-            spent += _products(node, attempt)
+            spent += products(node, attempt)
             if not attempt.proven or attempt.point is None:
                 high = level
                 continue
@@ -381,27 +329,9 @@ class PreparedSplit(PreparedBound):
         return NOTHING
 
 
-def _products(node: Region, attempt: Attempt) -> int:
-    """What an attempt took, in products of the matrix and a vector: an eigendecomposition is one for each column."""
-    return (attempt.steps + 1) * max(1, node.candidates.size)
-
-
 def _parts(point: SplitPoint | None) -> Iterator[SplitPoint | None]:
     """The split, smaller and smaller parts of it, and in the end nothing, which is the fit."""
     if point is not None:
         for part in PARTS:
             yield SplitPoint(point.columns, point.scale * math.sqrt(part), point.entries)
     yield None
-
-
-def _suggest(row: int, node: Region, direction: FloatArray, x: FloatArray | None, answers: Answers) -> None:
-    """What the search may round, and branch on: the candidate that matters most gets the indicator 1/2."""
-    fixed, candidates = node.fixed, node.candidates
-    sizes = direction if x is None else np.abs(x[fixed:]) * np.sqrt(np.diagonal(node.H)[fixed:])
-    weight = direction if direction.any() else sizes
-    answers.x[row], answers.indicator[row], answers.support[row] = 0.0, 0.0, -1
-    answers.x[row, candidates] = sizes
-    answers.indicator[row, candidates] = 0.5 * weight / max(weight.max(initial=0.0), 1e-300)
-    best = candidates[np.argsort(-sizes, kind="stable")[: node.places]]
-    support = np.concatenate([node.columns[:fixed], best])
-    answers.support[row, : support.size] = support
