@@ -56,4 +56,4 @@ def definite(matrix: FloatArray) -> bool:
         factor = np.linalg.cholesky(matrix)
     except LinAlgError:
         return False
-    return bool(np.isfinite(factor[-1].sum())) if len(matrix) else True
+    return bool(np.isfinite(factor).all())

@@ -134,7 +134,7 @@ class PreparedSplit(PreparedBound):
             else:
                 self._try_fit(row, states[row], cutoff, -np.inf if known is None else float(known[row]), batch)
             if warm[row] is None:
-                self._bound_root(row, states[row], min(cutoff, upper), batch)
+                self._bound_root(row, states[row], cutoff, upper, batch)
         if self.options.stop[0]:
             batch.answers.status[:] = UNFINISHED
         return SplitTightened(
@@ -176,13 +176,11 @@ class PreparedSplit(PreparedBound):
         batch.answers.iterations[row] += products(node, attempt)
         last = parent if attempt.point is None else attempt.point
         value = Value(cutoff, last or InfimumPoint(), None) if attempt.proven else self._value(node, last)
-        self._answer(row, node, attempt, value, last, batch)
+        self._answer(row, node, attempt.direction, value, last, cutoff, batch)
 
-    def _bound_root(self, row: int, state: StateArray, aim: float, batch: _Batch) -> None:
-        """Bound a node without a parent, and give the split's answer where it is much better than the one there is.
-
-        ``aim`` is the cut-off, or the best objective known where there is none.
-        """
+    def _bound_root(self, row: int, state: StateArray, cutoff: float, upper: float, batch: _Batch) -> None:
+        """Bound a node without a parent, and give the split's answer where it is much better than the one there is."""
+        aim = cutoff if cutoff < np.inf else upper
         known = float(batch.answers.bound[row])
         if batch.answers.status[row] == CUT or not known < (1.0 if self.options.thorough else CLOSE) * aim:
             return
@@ -190,21 +188,24 @@ class PreparedSplit(PreparedBound):
         attempt = self._ascend(node, None, aim)
         batch.answers.iterations[row] += products(node, attempt)
         if attempt.proven and attempt.point is not None:
-            self._answer(row, node, attempt, Value(aim, attempt.point, None), attempt.point, batch)
+            value = Value(aim, attempt.point, None)
+            self._answer(row, node, attempt.direction, value, attempt.point, cutoff, batch)
             return
         point, value, spent = self._climb(node, known, aim)
         batch.answers.iterations[row] += spent
         if point is not None and aim - value.bound < (1.0 if self.options.thorough else LEADING) * (aim - known):
-            self._answer(row, node, attempt, value, point, batch)
+            self._answer(row, node, attempt.direction, value, point, cutoff, batch)
 
     def _answer(
-        self, row: int, node: Region, attempt: Attempt, value: Value, last: SplitPoint | None, batch: _Batch
-    ) -> None:
+        self, row: int, node: Region, direction: FloatArray, value: Value, last: SplitPoint | None, cutoff: float,
+        batch: _Batch,
+    ) -> None:  # fmt: skip
+        """Give the split's answer for a node; ``last`` is what its children start from."""
         answers = batch.answers
-        answers.bound[row], answers.status[row] = value.bound, CUT if attempt.proven else RELAXED
+        answers.bound[row], answers.status[row] = value.bound, CUT if value.bound >= cutoff else RELAXED
         answers.bound_in[row], answers.bound_out[row] = -np.inf, -np.inf
         batch.proofs[row], batch.warm[row] = value.proof, last
-        suggest(row, node, attempt.direction, value.x, answers)
+        suggest(row, node, direction, value.x, answers)
 
     def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
         """Prove as high a level as some rounds of steps can, each halving what is open."""
@@ -303,7 +304,7 @@ class PreparedSplit(PreparedBound):
         """Whether a factorisation of Q - E, H - E being ``matrix``, shows that the node holds nothing below a level."""
         if not level < self._constant:
             return False
-        error = entry_error(self.problem.n, self._constant, level) + 8.0 * (node.places + 4) ** 2 * UNIT
+        error = entry_error(self.problem.n, self._constant, level) + 8.0 * (self.problem.k + 4) ** 2 * UNIT
         Q = matrix - np.outer(node.b, node.b) / (2.0 * (self._constant - level))
         Q[np.diag_indices(len(Q))] -= shift(len(Q), error) * np.diagonal(node.H)
         return definite(Q)

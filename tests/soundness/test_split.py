@@ -199,6 +199,45 @@ def test_a_factorisation_proves_with_room():
     assert passed > 300
 
 
+def test_a_split_of_columns_put_in_since_is_valid():
+    """A parent's split holds columns of S: they keep their places."""
+    rng = np.random.default_rng(5)
+    proven = 0
+    for _ in range(400):
+        problem = awkward(rng)
+        prepared, truth = SplitBound().prepare(problem, BoundOptions()), Truth(problem)
+        scale = rng.uniform(0, 0.6, problem.d) * np.sqrt(np.diag(problem.hessian)) + 1e-30
+        point = rounded(np.arange(problem.d), scale, random_symmetric(rng, problem.d))
+        for state in some_regions(problem, rng, 6):
+            if 0 < np.count_nonzero(state == IN) < problem.k:
+                value = prepared._value(prepared._region(state), point)
+                assert value.bound <= truth.best(state) + 1e-9 * problem.null_objective
+                proven += isinstance(value.proof, SplitPoint)
+    assert proven > 20
+
+
+def test_cut_means_that_the_cutoff_is_reached():
+    """Also where what is asked for lies above the best objective known, as for lists of close models."""
+    rng = np.random.default_rng(6)
+    cut = 0
+    for seed in range(60):
+        problem = make_hard(30, 12, 3, seed)
+        best = solve(problem, signals=()).upper
+        root = np.full((1, problem.d), FREE, dtype=np.int8)
+        for cutoff in (best * rng.uniform(0.7, 1.0), best * 1.2, np.inf):
+            answer = SplitBound(steps=40).prepare(problem, BoundOptions()).tighten(root, [None], cutoff, best).answers
+            assert (answer.status[0] == CUT) == (answer.bound[0] >= cutoff)
+            cut += answer.status[0] == CUT
+    assert cut > 10
+
+
+def test_no_infinite_factor_proves_anything():
+    assert definite(np.diag([2.0, 1.0]))
+    for number in (np.inf, -np.inf, np.nan):
+        assert not definite(np.diag([number, 1.0]))
+        assert not definite(np.diag([1.0, number]))
+
+
 def test_the_conformance_kit():
     check_bound("split")
 
