@@ -33,9 +33,11 @@ import numpy as np
 import scipy.linalg
 
 from exactsel.algebra.elimination import definite, entry_error, shift
+from exactsel.algebra.spans import Spans
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound, FitTightened
+from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split_answer import NOTHING, Attempt, Region, SplitTightened, Value, products, suggest
 from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
 from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
@@ -78,12 +80,16 @@ class SplitBound(BoundSolver):
 
     name = "split"
 
-    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedSplit:
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with quadratic loss."""
         if not problem.is_quadratic:
             raise UnsupportedError(
                 f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use --bound apg."
             )
+        spans = Spans.of(problem)
+        if spans is not None and spans.curvature is not None:
+            relaxation = AcceleratedGradientBound().with_curvature(problem, options, spans.curvature)
+            return PreparedReduced(problem, options, spans, PreparedSplit(self, problem, options, relaxation))
         try:
             beside = AcceleratedGradientBound().prepare(problem, options)
         except UnsupportedError:  # no curvature at all

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
+from exactsel.algebra.spans import Spans
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
@@ -22,6 +23,7 @@ from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.wide import CountingWalker
 
@@ -121,11 +123,14 @@ class Methods:
 
     def walker(
         self, problem: Any, prepared: PreparedBound, options: BoundOptions
-    ) -> SubtreeWalker | DependentWalker | None:
+    ) -> SubtreeWalker | DependentWalker | ReducedWalker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         if not self._walks or not SubtreeWalker.serves(problem) or self.counter(problem, options) is not None:
             return None
         if problem.lam == 0 and prepared.curvature is None:
+            spans = Spans.of(problem)
+            if spans is not None and spans.curvature is not None:
+                return ReducedWalker(problem, spans, options)
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
                 return dependent
