@@ -23,11 +23,8 @@ from exactsel.walks.closed_form import SubtreeWalker, WalkResult
 class ReducedWalker:
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
-    curvature = None
-    """There is none where columns are dependent."""
-
     def __init__(self, problem: Problem, spans: Spans, options: BoundOptions) -> None:
-        self._problem, self._spans = problem, spans
+        self._spans, self.curvature = spans, spans.curvature
         self._plain = SubtreeWalker(problem, spans.curvature, options)
         self._bounded = SubtreeWalker(problem, None, options)
         self.scope = self._bounded.scope
