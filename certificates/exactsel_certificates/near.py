@@ -1,6 +1,6 @@
 """Claims about bounded models, lam = 0: columns that others make up for, and curvature of some columns (FORMAT.md).
 
-A column a_j within e ||a_j|| of the span of columns of S brings a region nothing but R ||y|| e: the coefficient x_j goes
+A column a_j within e ||a_j|| of the span of columns of S brings a region nothing but R ||y|| e: its coefficient goes
 to S, which moves the residual by e ||a_j|| |x_j| <= R ||y|| e at most, so a model that costs less than ||y||^2 / 2 by
 R ||y||^2 e. No model has more than k such columns. That a_j is so near is shown by any combination of S.
 """
@@ -16,32 +16,39 @@ from exactsel_certificates.transfer import RADIUS
 from exactsel_certificates.walk import FREE, IN, OUT
 
 FARTHEST = 1e-14
-"""Distances of columns, in their lengths, that are neglected."""
+"""Distances of columns, in their lengths, that are neglected; ..."""
+
+DISTANCES = (3e-15, FARTHEST)
+"""... the fewer of them, the less is to be proven besides."""
 
 Columns = NDArray[np.intp]
 
 
 class NearColumns:
-    """Bound to one problem and the curvature of a file (empty where it has none)."""
+    """Bound to one problem, the curvature of a file (empty where it has none) and what is neglected."""
 
-    def __init__(self, instance: Instance, bounds: RigorousBounds, curvature: FloatArray) -> None:
-        self.instance, self.bounds, self.curvature = instance, bounds, curvature
+    def __init__(
+        self, instance: Instance, bounds: RigorousBounds, curvature: FloatArray, farthest: float = FARTHEST
+    ) -> None:
+        self.instance, self.bounds, self.curvature, self.farthest = instance, bounds, curvature, farthest
         with np.errstate(all="ignore"):
             square = float(bounds.y @ bounds.y) * (1.0 + gamma(bounds.n + 4))
-        self.price = 1.0001 * instance.k * FARTHEST * RADIUS * square
+        self.price = 1.0001 * instance.k * farthest * RADIUS * square
         """What must be proven above a level where such columns are left out."""
         self._near: dict[bytes, tuple[list[int], NDArray[np.bool_]]] = {}
         self._convex: list[frozenset[int]] = []
 
-    def without(self, states: States) -> States:
-        """Regions (B, d) without the columns that S makes up for."""
-        result = states.copy()
+    def without(self, states: States) -> tuple[States, NDArray[np.int64]]:
+        """Regions (B, d) without the columns that S makes up for, and how many of S these were (B,)."""
+        result, fewer = states.copy(), np.zeros(len(states), dtype=np.int64)
         for row, state in enumerate(states):
-            kept, near = self._of(np.flatnonzero(state == IN))
-            result[row, state == IN] = OUT
+            S = np.flatnonzero(state == IN)
+            kept, near = self._of(S)
+            result[row, S] = OUT
             result[row, kept] = IN
             result[row, near & (state == FREE)] = OUT
-        return result
+            fewer[row] = len(S) - len(kept)
+        return result, fewer
 
     def convex(self, state: NDArray[np.uint8], x: FloatArray) -> bool:
         """Whether formula (3) with the file's curvature holds at a point x (d,) for all models of a region."""
@@ -73,7 +80,7 @@ class NearColumns:
         return self._near[key]
 
     def _within(self, S: list[int], columns: list[int]) -> NDArray[np.bool_]:
-        """Which of some columns are within :data:`FARTHEST` of the span of S."""
+        """Which of some columns are near enough to the span of S."""
         A, norms = self.bounds.A, self.bounds.norms
         if not S:
             return np.zeros(len(columns), dtype=np.bool_)
@@ -85,4 +92,4 @@ class NearColumns:
             rest = np.abs(A[:, columns] - A[:, S] @ t) + 1.01 * gamma(len(S) + 4) * sizes
             length = np.sqrt(np.sum(rest * rest, axis=0)) * (1.0 + gamma(self.bounds.n + 4))
             # ``norms`` are upper estimates.
-            return np.asarray(length <= FARTHEST * norms[columns] * (1.0 - 2.0 * gamma(self.bounds.n + 8)))
+            return np.asarray(length <= self.farthest * norms[columns] * (1.0 - 2.0 * gamma(self.bounds.n + 8)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +18,6 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, LEAVE
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.near import NearColumns
 from exactsel_certificates.points import Points
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
@@ -35,9 +33,6 @@ NEAR = 0.05
 COUNTED_FOR_ONE = 200
 """Sets that may be counted for each multiplication exact arithmetic may take."""
 
-MOST_SUSPECTS = 20_000
-"""Sets of a region looked at for columns that others of the set make up for."""
-
 STEPS = 6
 """Corrections of a fit from its exact gradient."""
 
@@ -51,7 +46,7 @@ class RegressionRegions:
         """``curvature`` is one known to serve all regions that will be asked for; else the file's is looked at."""
         self.instance = instance
         self.k = instance.k
-        self.target, self._proof = proof.lower, proof
+        self.target = proof.lower
         self.bounded = proof.scope != ""
         self.points = Points(proof)
         self.plain = RigorousBounds(instance)
@@ -77,21 +72,6 @@ class RegressionRegions:
 
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
-        if self._reduced is None:
-            return self._bounds(leaves)
-        result = self._reduced.bounds(leaves)
-        short = result < self.target
-        result[short] = np.maximum(result[short], self._bounds(Leaves(leaves.states[short], leaves.witness[short])))
-        return result
-
-    @cached_property
-    def _reduced(self) -> ReducedRegions | None:
-        """For bounded models: regions without the columns that others make up for."""
-        if not (self.bounded and self.quadratic and self.instance.lam == 0 and not self.instance.groups):
-            return None
-        return ReducedRegions(self.instance, self._proof, self.plain, self._work_left / 4)
-
-    def _bounds(self, leaves: Leaves) -> FloatArray:
         result = np.zeros(len(leaves.states))
         points = leaves.witness - FIRST_POINT
         numbers, dense = points // 2, points % 2 == 1
@@ -373,48 +353,6 @@ class RegressionRegions:
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
             result[row] = max(result[row], float_below(method(self._exact_bounds(), S, C, row)))
         return result
-
-
-class ReducedRegions:
-    """Bounds of the same regions without the columns that others make up for (near.py)."""
-
-    def __init__(self, instance: Instance, proof: Proof, plain: RigorousBounds, exact_limit: float) -> None:
-        curvature = np.array(proof.curvature, dtype=np.float64)
-        self._near = NearColumns(instance, plain, curvature)
-        self._level, self._points = proof.lower, Points(proof)
-        above = replace(proof, lower=float(np.nextafter(proof.lower + self._near.price, np.inf)), scope="")
-        none = replace(above, curvature=np.zeros(0))
-        self._plain = RegressionRegions(instance, none, exact_limit)
-        self._curved = RegressionRegions(instance, above, exact_limit, curvature) if curvature.size else self._plain
-
-    def bounds(self, leaves: Leaves) -> FloatArray:
-        """The level where a region is shown to hold nothing below it, else 0."""
-        states = self._near.without(leaves.states)
-        points = (leaves.witness - FIRST_POINT) // 2
-        at_points = (leaves.witness >= FIRST_POINT) & (points < len(self._points))
-        nothing = np.zeros(states.shape[1])
-        convex = np.array([
-            self._near.convex(state, self._points.models(points[[row]])[0] if at_points[row] else nothing)
-            for row, state in enumerate(states)
-        ], dtype=np.bool_)  # fmt: skip
-        result = np.zeros(len(states))
-        for rows, regions in ((convex, self._curved), (~convex, self._plain)):
-            if np.any(rows):
-                found = regions.bounds(Leaves(states[rows], leaves.witness[rows]))
-                result[rows] = np.where(found >= regions.target, self._level, 0.0)
-        for row in np.flatnonzero((result < self._level) & (leaves.witness == BY_COUNTING)).tolist():
-            result[row] = self._level if self._counted(states[row]) else 0.0
-        return result
-
-    def _counted(self, state: NDArray[np.uint8]) -> bool:
-        """Whether counting closes a region where sets that hold a column the others make up for go without it."""
-        counts, sets = self._plain.semidefinite, []
-        for columns in counts.suspects(state, self._plain.k) if counts.usable else ():
-            kept = self._near.independent(columns)
-            if len(kept) == len(columns) or len(sets) == MOST_SUSPECTS:
-                return False
-            sets.append(np.isin(np.arange(len(state)), kept))
-        return len(sets) > 0 and bool(np.all(counts.on_all(np.array(sets))))
 
 
 def _left_first(proof: Proof) -> NDArray[np.int64]:

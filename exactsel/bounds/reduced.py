@@ -1,6 +1,6 @@
 """Bounds where lam = 0 and columns are dependent: by the bounds for independent columns, as far as there are such.
 
-A region without the columns that bring nothing new to others (algebra/spans.py) is most often one of independent
+A region without the columns that bring nothing new to others (problem/spans.py) is most often one of independent
 columns, for which any bound will do, a little lowered. Where larger sets of columns depend on each other the one with
 the fewest is divided by: without one of its columns it is none, and with all but one the last brings nothing new.
 """
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.algebra.spans import Spans
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened
 from exactsel.bounds.fit import BOUNDED_MODELS, PreparedFit
 from exactsel.bounds.witness import InfimumPoint, Proof
 from exactsel.kernels.node import FREE, IN, OUT, RELAXED, Answers, empty_answers, is_convex, node_columns
 from exactsel.problem.regression import Problem
+from exactsel.problem.spans import Spans
 from exactsel.types import FloatArray, IntArray, StateArray
 
 DIVIDED = "divided by a dependence"
@@ -62,15 +62,13 @@ class PreparedReduced(PreparedBound):
                 merged.divide(row, reduced.candidates, circuit[reduced.inside.size :])
             if circuit is None or warm[row] is None:
                 dependent.append(row)
-        price = self._spans.price(self._problem.k)
-        for rows, bound, price in ((independent, self._inner, price), (dependent, self._fit, 0.0)):
+        full_price = self._spans.price(self._problem.k)
+        for rows, bound, price in ((independent, self._inner, full_price), (dependent, self._fit, 0.0)):
             if rows:
                 starts = [None if warm[row] is DIVIDED else warm[row] for row in rows]
                 before = None if known is None else known[rows]
                 merged.take(rows, bound.tighten(smaller[rows], starts, cutoff + price, upper, before), price)
-        return ReducedTightened(
-            merged.answers, merged.proofs, merged.warm, scope=BOUNDED_MODELS, parts=merged.parts
-        )
+        return ReducedTightened(merged.answers, merged.proofs, merged.warm, scope=BOUNDED_MODELS, parts=merged.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +104,7 @@ class _Merged:
 
     def take(self, rows: list[int], part: Tightened, price: float) -> None:
         """Enter what a bound says of some nodes, which is good for so much less."""
-        for mine, theirs in zip(self.answers, part.answers, strict=True):
+        for mine, theirs in zip(list[Any](self.answers), part.answers, strict=True):
             mine[rows] = theirs
         for bounds in (self.answers.bound, self.answers.bound_in, self.answers.bound_out):
             bounds[rows] -= price

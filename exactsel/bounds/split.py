@@ -33,7 +33,6 @@ import numpy as np
 import scipy.linalg
 
 from exactsel.algebra.elimination import definite, entry_error, shift
-from exactsel.algebra.spans import Spans
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound, FitTightened
@@ -45,6 +44,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, Answers, empty_answers, is_convex, node_columns
 from exactsel.kernels.split import descend, remainder, row_sums
 from exactsel.problem.regression import Problem
+from exactsel.problem.spans import Spans
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
-from exactsel.algebra.spans import Spans
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.spans import Spans
 from exactsel.search.branching import Branching
 from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings

@@ -11,7 +11,6 @@ import numpy as np
 
 from exactsel._jit import available_threads, parallel_section
 from exactsel.algebra.extended import extended_products
-from exactsel.algebra.spans import only_bounded_models
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.counting import WalkData
@@ -19,6 +18,7 @@ from exactsel.kernels.subtree import scratch_space, walk_subtrees
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.problem.spans import only_bounded_models
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 

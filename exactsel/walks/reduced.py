@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactsel.algebra.spans import Spans
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
+from exactsel.problem.spans import Spans
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import SubtreeWalker, WalkResult
 
@@ -59,6 +59,4 @@ class ReducedWalker:
             return walked
         result = walked[0]
         result.open_states[:, left_out] = FREE
-        return [
-            replace(result, dropped=result.dropped - price, open_bounds=result.open_bounds - price)
-        ]
+        return [replace(result, dropped=result.dropped - price, open_bounds=result.open_bounds - price)]

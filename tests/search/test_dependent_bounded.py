@@ -14,12 +14,12 @@ from regions import random_state
 
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.extended import PRODUCT_ERROR, extended_products
-from exactsel.algebra.spans import only_bounded_models
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.bounded import bounded_fit, bounded_room
 from exactsel.kernels.counting import count_room
 from exactsel.kernels.dependent_columns import independent
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.spans import only_bounded_models
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker, walk_data
 

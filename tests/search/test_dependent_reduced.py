@@ -6,18 +6,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bounded_models import best_bounded, supports
+from bounded_models import best_bounded, nearly_independent, supports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from regions import random_state
 
 from exactsel import Problem, Settings, solve
-from exactsel.algebra import spans as spans_module
-from exactsel.algebra.spans import Spans
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split import SplitBound
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem import spans as spans_module
+from exactsel.problem.spans import Spans
 from exactsel.solving.solver import Search
 from exactsel.walks.reduced import ReducedWalker
 
@@ -27,28 +27,6 @@ SEEDS = st.integers(0, 10**7)
 @pytest.fixture(autouse=True)
 def small_problems_too(monkeypatch):
     monkeypatch.setattr(spans_module, "MOST_TAKING_PART", 0.9)
-
-
-def nearly_independent(seed, most=8, most_k=6):
-    """Random columns, some of which are sums or multiples of a few others, as given, centred or of length one."""
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(3, most + 1))
-    n = d + int(rng.integers(0, 6))
-    A = rng.standard_normal((n, d))
-    if rng.random() < 0.3:
-        A = np.rint(2.0 * A)
-    for _ in range(int(rng.integers(1, 3))):
-        columns = rng.permutation(d)[: min(d - 1, int(rng.integers(2, 5)))]
-        weights = rng.choice([1.0, -1.0, 2.0, 1.0 / 3.0, 1e-3, float(rng.standard_normal())], columns.size - 1)
-        A[:, columns[0]] = A[:, columns[1:]] @ weights
-    if rng.random() < 0.5:
-        A = A - A.mean(axis=0)
-    if rng.random() < 0.5:
-        lengths = np.linalg.norm(A, axis=0)
-        A = A / np.where(lengths > 0.0, lengths, 1.0)
-    A *= float(rng.choice([1.0, 1e-3, 1e4]))
-    y = A @ rng.standard_normal(d) * float(rng.choice([0.0, 1.0])) + rng.standard_normal(n)
-    return Problem(A, y, int(rng.integers(1, min(d, most_k) + 1)), lam=0.0)
 
 
 def of(problem):

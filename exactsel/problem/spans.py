@@ -3,7 +3,7 @@
 Where column a_j is within e ||a_j|| of the span of the columns S, a model that uses S and a_j has a neighbour that does
 without a_j: its coefficient goes to S, and the residual moves by at most e ||a_j|| |x_j|. So among models with
 |x_j| ||a_j|| <= R ||y|| a region that holds S loses at most R ||y|| times the distances of such columns, of as many of
-them as a model holds. Nothing is asked of the size of the neighbour's coefficients. Whatever is decided on other columns
+them as a model holds. Nothing is asked of the size of the neighbour's coefficients. What is decided on other columns
 is decided alike for a model and its neighbour, so a region may be divided further without those columns, and each of
 its parts speaks of the part that has them back. (That is not so of columns that a candidate would make up for.)
 
@@ -45,7 +45,10 @@ NEARLY = 1e-9
 """Part of a column's length, squared, that is left where it may depend on others."""
 
 FARTHEST = 1e-14
-"""Distances above this, in lengths of the column, are not neglected."""
+"""Distances above this, in lengths of the column, are not neglected; ..."""
+
+CERTAINLY = 0.5
+"""... and to be certain that a checker, who rounds in his own way, neglects a column, it must be nearer by this."""
 
 ROOM = 0.9
 """Part of the curvature that is used, so that it serves one set of columns as well as another."""
@@ -128,7 +131,8 @@ class Spans:
         circuits = np.linalg.solve(null[:, pivots], null)
         circuits[:, pivots] = np.eye(len(null))
         spread = np.sum(circuits**2, axis=1) ** 2 / np.sum(circuits**4, axis=1)
-        return np.abs(circuits[int(np.argmin(spread))])
+        sparsest: FloatArray = np.abs(circuits[int(np.argmin(spread))])
+        return sparsest
 
     @cached_property
     def curvature(self) -> FloatArray | None:
@@ -155,14 +159,16 @@ class Spans:
         for small in SMALL_CURVATURES:
             full[Z] = small
             if definite(H - np.diag(np.append(2.0 * full[base], 0.5 * (1.0 + ROOM) * D))):
-                return full * self._norms**2
+                D = full * self._norms**2
+                return D
         return None
 
     def _base(self, columns: IntArray) -> IntArray:
         """Some independent columns, as many as there are."""
         _, triangle, order = qr(self._unit[:, columns], mode="economic", pivoting=True)
         left = np.abs(np.diagonal(triangle)) ** 2 > NEARLY
-        return columns[order[: left.size][left]]
+        base: IntArray = columns[order[: left.size][left]]
+        return base
 
     def _null(self, columns: IntArray) -> FloatArray:
         """An orthonormal basis (q, m) of the dependences among columns of length one."""
@@ -189,7 +195,7 @@ class Spans:
         own = self._AT[column]
         size = np.abs(own) + np.abs(terms).sum(axis=0)
         residual = np.abs(own - terms.sum(axis=0)) + 1.01 * gamma(len(others) + 4) * size
-        return bool(1.001 * np.linalg.norm(residual) <= FARTHEST * self._norms[column])
+        return bool(1.001 * np.linalg.norm(residual) <= CERTAINLY * FARTHEST * self._norms[column])
 
 
 def only_bounded_models(problem: Problem) -> bool:
