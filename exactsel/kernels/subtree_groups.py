@@ -192,7 +192,7 @@ def _count_level(
     found = count_region(data, units, inside, count, places, limits, walk, row, rooms.counts)
     walk.nodes[row] += 1
     if found == CLEAR:
-        note(walk, row, 0, CLOSED if places <= 1 or count - inside <= places else COUNTED)
+        note(walk, row, 0, CLOSED if places == 0 or count - inside <= places else COUNTED)
         return
     left, suspects = SUSPECTED_OPEN - walk.open_count[row], rooms.counts.counts.suspects
     if found == TOO_MANY or not set_apart(walk, row, units, inside, count, places, suspects, found, left):
