@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction as F
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_norms_are_those_of_orthonormal_blocks(seed):
         len(M)
     )
     f = _norms(M, ends)
-    parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [slice(a, b) for a, b in pairwise(ends)]
     inverse_roots = []
     for part in parts:
         values, vectors = np.linalg.eigh(M[part, part])
@@ -116,7 +116,7 @@ def test_whole_numbers_decide_as_eigenvalues_do(seed):
     ends, M = blocks(rng, 6)
     M = np.round(M * 64) / 64
     M = (M + M.T) / 2
-    groups = [list(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    groups = [list(range(a, b)) for a, b in pairwise(ends)]
     r = int(rng.integers(0, len(groups) + 2))
     smallest = [
         np.linalg.eigvalsh(M[np.ix_(columns, columns)])[0]

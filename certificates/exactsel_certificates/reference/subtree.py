@@ -109,5 +109,5 @@ def _bound_at_fit(
     """Formula (3) for a region at the fit on ``columns``; -inf without curvature."""
     if curvature is None:
         return -np.inf
-    x = least_squares(instance, columns)
+    x = least_squares(instance, instance.columns_of(columns))
     return curved_bound(instance, sorted(inside), sorted(candidates), x, curvature)
