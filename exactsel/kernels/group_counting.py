@@ -7,7 +7,8 @@ L_g' and X_gh = L_g^-1 M_gh L_h^-T that is said of the matrix with blocks I and 
 * r = 2: I - X'X is semidefinite, which abs(X)_F <= 1 shows at once;
 * r = 3: g is eliminated; of h and l there are left D_h = I - X_gh'X_gh, D_l and V = X_hl - X_gh'X_gl, a pair again.
   With f the Frobenius norms, (f_hl + f_gh f_gl)^2 <= (1 - f_gh^2)(1 - f_gl^2) shows it at once, for the form is at
-  least that of the matrix with 1 on the diagonal and -f elsewhere.
+  least that of the matrix with 1 on the diagonal and -f elsewhere; so does, with R_h R_h' = D_h, abs(R_h^-1 V)_F^2 <=
+  1 - f_gl^2.
 
 Rounding. What is eliminated is Q - margin * diag(H), see kernels/counting.py. The computed X fulfils L_g X L_h' = M_gh
 + E, abs(E_ij) at most 2 gamma_b sqrt(b) sqrt(M_ii M_jj) for groups of b columns (backward errors of two triangular
@@ -49,6 +50,8 @@ class GroupRoom(NamedTuple):
     """(G,) whether ``factors`` holds what the pivot leaves of a group."""
     factors: FloatArray
     """(d, b) the Cholesky factors of D_h, each in the rows of its group."""
+    lines: FloatArray
+    """(b, d) the rows of one group, of which a pivot has been taken off."""
     product: FloatArray
     """(b, b)"""
     square: FloatArray
@@ -68,8 +71,8 @@ def group_room(d: int, groups: int, largest: int) -> GroupRoom:
     return GroupRoom(
         count_room(d), np.zeros(groups + 1, dtype=np.int64), np.empty((groups, groups)), np.empty(groups),
         np.zeros(groups, dtype=np.bool_), np.zeros(groups, dtype=np.bool_), np.empty((max(1, d), size)),
-        np.empty((size, size)), np.empty((size, size)), np.zeros(1), np.zeros(groups, dtype=np.int64),
-        np.zeros(max(1, d), dtype=np.int64),
+        np.empty((size, max(1, d))), np.empty((size, size)), np.empty((size, size)), np.zeros(1),
+        np.zeros(groups, dtype=np.int64), np.zeros(max(1, d), dtype=np.int64),
     )  # fmt: skip
 
 
@@ -216,41 +219,60 @@ def _factored(g: int, h: int, room: GroupRoom) -> bool:
     return bool(room.factored[h])
 
 
+@njit(sums=True)
+def _rows_left(g: int, h: int, room: GroupRoom) -> None:
+    """What the pivot g leaves of the rows of h, times R_h^-1, for all columns before."""
+    X, first, factors, Y = room.counts.V, room.first, room.factors, room.lines
+    begin, size = first[h], first[h + 1] - first[h]
+    room.work[0] += begin * size * (first[g + 1] - first[g] + 0.5 * size)
+    for i in range(size):
+        row, own = Y[i], X[begin + i]
+        for j in range(begin):
+            row[j] = own[j]
+        for q in range(first[g], first[g + 1]):
+            scale, other = X[q, begin + i], X[q]
+            for j in range(begin):
+                row[j] -= scale * other[j]
+        for q in range(i):
+            scale, other = factors[begin + i, q], Y[q]
+            for j in range(begin):
+                row[j] -= scale * other[j]
+        inverse = 1.0 / factors[begin + i, i]
+        for j in range(begin):
+            row[j] *= inverse
+
+
 @njit
-def _triple_holds(g: int, h: int, l: int, room: GroupRoom) -> bool:
-    """Whether three groups are proven to be semidefinite: what g leaves of h and l is made orthonormal anew."""
-    X, first, factors, V = room.counts.V, room.first, room.factors, room.product
-    at_h, at_l, rows, columns = first[h], first[l], first[h + 1] - first[h], first[l + 1] - first[l]
-    room.work[0] += rows * columns * (first[g + 1] - first[g] + 0.5 * (rows + columns))
+def _small(rows: int, begin: int, end: int, most: float, room: GroupRoom) -> bool:
+    """Whether the squares of some columns of ``lines`` add up to no more than ``most``."""
     total = 0.0
     for i in range(rows):
-        for j in range(columns):
-            V[i, j] = X[at_h + i, at_l + j]
-        for q in range(first[g], first[g + 1]):
-            scale = X[q, at_h + i]
-            for j in range(columns):
-                V[i, j] -= scale * X[q, at_l + j]
-        for q in range(i):
-            scale = factors[at_h + i, q]
-            for j in range(columns):
-                V[i, j] -= scale * V[q, j]
-        inverse = 1.0 / factors[at_h + i, i]
-        for j in range(columns):
-            V[i, j] *= inverse
+        for j in range(begin, end):
+            total += room.lines[i, j] * room.lines[i, j]
+    return total <= most
+
+
+@njit
+def _triple_holds(h: int, l: int, room: GroupRoom) -> bool:
+    """Whether h and l are proven to be semidefinite in what a pivot leaves of them: Y R_l^-T has no norm above one."""
+    first, factors, Z = room.first, room.factors, room.product
+    begin, rows, columns, total = first[l], first[h + 1] - first[h], first[l + 1] - first[l], 0.0
+    room.work[0] += 0.5 * rows * columns * columns
     for i in range(rows):
         for j in range(columns):
-            value = V[i, j]
+            value = room.lines[i, begin + j]
             for q in range(j):
-                value -= V[i, q] * factors[at_l + j, q]
-            V[i, j] = value / factors[at_l + j, j]
-            total += V[i, j] * V[i, j]
-    return bool(total <= 1.0 - spare(V.shape[0]) or contracts(V, rows, columns, room))
+                value -= Z[i, q] * factors[begin + j, q]
+            Z[i, j] = value / factors[begin + j, j]
+            total += Z[i, j] * Z[i, j]
+    return bool(total <= 1.0 - spare(Z.shape[0]) or contracts(Z, rows, columns, room))
 
 
 @njit
 def count_triples(groups: int, room: GroupRoom, found: int) -> int:
     """Enter every triple of groups that is not proven to be semidefinite, but for those with a pair that is entered."""
-    norms, left = room.norms, room.left
+    norms, left, first = room.norms, room.left, room.first
+    allowance = 2.0 * spare(room.product.shape[0])
     for g in range(2, groups):
         if not room.sound[g] or found > MOST_SUSPECTS:
             continue
@@ -261,7 +283,7 @@ def count_triples(groups: int, room: GroupRoom, found: int) -> int:
         for h in range(1, g):
             if not room.sound[h] or norms[g, h] == np.inf:
                 continue
-            of_h, of_g, left_h, norm = norms[h], norms[g], left[h], norms[g, h]
+            of_h, of_g, left_h, norm, ready = norms[h], norms[g], left[h], norms[g, h], False
             for l in range(h):
                 if not room.sound[l]:
                     continue
@@ -270,15 +292,21 @@ def count_triples(groups: int, room: GroupRoom, found: int) -> int:
                     continue
                 if of_h[l] == np.inf or of_g[l] == np.inf:
                     continue
-                if not _factored(g, h, room):
-                    found = _enter(room, found, g, h, -1)
-                    norms[g, h] = np.inf
-                    break
+                if not ready:
+                    if not _factored(g, h, room):
+                        found = _enter(room, found, g, h, -1)
+                        norms[g, h] = np.inf
+                        break
+                    _rows_left(g, h, room)
+                    ready = True
+                # With Y the rows of h: V'D_h^-1 V = Y'Y, which is to be no more than D_l.
+                if _small(first[h + 1] - first[h], first[l], first[l + 1], left[l] - allowance, room):
+                    continue
                 if not _factored(g, l, room):
                     found = _enter(room, found, g, l, -1)
                     norms[g, l] = np.inf
                     left[l] = 0.0
-                elif not _triple_holds(g, h, l, room):
+                elif not _triple_holds(h, l, room):
                     found = _enter(room, found, g, h, l)
                 if found > MOST_SUSPECTS:
                     return found

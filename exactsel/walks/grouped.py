@@ -27,8 +27,8 @@ from exactsel.walks.closed_form import (
     walk_result,
 )
 
-LARGEST = 1000
-"""With more columns than this a node takes too long for this method to pay."""
+LARGEST = 400
+"""With more columns than this a node takes too long for this method to pay, and the first fit to be interrupted."""
 
 
 class GroupWalker:
