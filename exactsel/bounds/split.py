@@ -221,6 +221,8 @@ class PreparedSplit(PreparedBound):
             value = self._value(node, point)
             best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
             low = max(level, best.bound)
+            if not self.options.thorough and aim - best.bound < LEADING * (aim - known):
+                break
         return point, best, spent
 
     def _rounds(self, node: Region) -> int:
