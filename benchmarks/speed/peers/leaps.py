@@ -41,6 +41,7 @@ def leaps(task: Task) -> Answer:
         except subprocess.TimeoutExpired:
             raise Unsuitable(f"no answer at the limit of {task.time_limit:g} s") from None
     if ended.returncode != 0:
-        raise Unsuitable(f"failed: {(ended.stderr.strip().splitlines() or ['no output'])[-1]}")
+        said = [line.strip() for line in ended.stderr.splitlines() if line.strip() not in ("", "Execution halted")]
+        raise Unsuitable(f"failed: {(said or ['no output'])[-1]}")
     seconds, clock, value, *columns = ended.stdout.split()
     return Answer([int(j) for j in columns], float(value), 0, True, float(seconds), float(clock))
