@@ -227,6 +227,8 @@ class PreparedSplit(PreparedBound):
             value = self._value(node, point)
             best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
             low = max(level, best.bound)
+            if not self.options.thorough and aim - best.bound < LEADING * (aim - known):
+                break
         return point, best, spent
 
     def _rounds(self, node: Region) -> int:
@@ -285,14 +287,16 @@ class PreparedSplit(PreparedBound):
                     return Attempt(point, True, step, direction)
             if step == most or self.options.stop[0]:
                 break
+            # Half the digits, in half the time: which way N goes is no part of any proof.
             values, vectors = scipy.linalg.eigh(
-                R, subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
+                R.astype(np.float32), subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
             )
             if values.size == 0:  # all that is missing is lost in rounding N
                 break
-            direction = np.abs(vectors[:, 0])
+            direction = np.abs(vectors[:, 0]).astype(np.float64)
             short = solver.delta - values
-            descend(N, (vectors * short) @ vectors.T, largest, 0.5 * float(short @ short), solver.relaxation, G)
+            lifted = ((vectors * short) @ vectors.T).astype(np.float64)
+            descend(N, lifted, largest, 0.5 * float(short @ short), solver.relaxation, G)
             np.clip(N, -LARGEST_ENTRY, LARGEST_ENTRY, out=N)
         return Attempt(rounded(node.candidates, scale, N), False, step, direction)
 
