@@ -183,32 +183,38 @@ class RegressionRegions:
     def _at_fits(self, states: States, _: NDArray[np.int64]) -> FloatArray:
         """Regions closed by the fit on their columns; with one place left by the cheapest addition."""
         places = self.k - np.sum(states == IN, axis=1)
-        single = (places == 1) & np.any(states == FREE, axis=1)
         result = np.full(len(states), -np.inf)
-        rows = np.flatnonzero(~single)
+        if not self.instance.groups and self.fits.affordable(self.plain.d):
+            # Up to two places counting is quicker than a fit, and up to three where it is compiled.
+            few = np.flatnonzero((places <= (3 if self.semidefinite.compiled else 2)) & np.any(states == FREE, axis=1))
+            result[few] = np.where(self.semidefinite.counted(states[few], self.k), self.target, -np.inf)
+        single = (places == 1) & np.any(states == FREE, axis=1)
+        rows = np.flatnonzero(~single & ~(result >= self.target))
         if rows.size:
             result[rows] = self._at_region_fits(states[rows])
-        rows = np.flatnonzero(single)
-        if rows.size and not self.instance.groups and self.fits.affordable(self.plain.d):
-            result[rows] = np.where(self.semidefinite.counted(states[rows], self.k), self.target, -np.inf)
-        for row in rows[~(result[rows] >= self.target)].tolist():
+        for row in np.flatnonzero(single & ~(result >= self.target)).tolist():
             parts = _each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
-            result[row] = max(result[row], min(float(np.min(self._at_region_fits(part))) for part in parts))
+            result[row] = min(float(np.min(self._at_region_fits(part))) for part in parts)
         return result
 
     def _at_region_fits(self, states: States) -> FloatArray:
         used = self._as_columns(states)
-        if not self.fits.affordable(self.plain.d):
-            return self._at_refined_fits(states, used)
-        full = np.sum(used == IN, axis=1) >= self.k
-        proven = self.semidefinite.on_all(np.where(full[:, None], used == IN, used != OUT))
-        result = np.where(proven, self.target, -np.inf)
-        if not np.all(proven):
-            result[~proven] = self._at_refined_fits(states[~proven], used[~proven])
+        result = np.full(len(states), -np.inf)
+        points = self.fits.on_regions(used, self.k)
+        for curvature in self._curvatures():
+            evaluated = self.plain.at_models(points, curvature)
+            result = np.maximum(result, self.plain.bounds(evaluated, np.arange(len(points)), states))
+        short = np.flatnonzero(~(result >= self.target))
+        if short.size and self.fits.affordable(self.plain.d):
+            full = np.sum(used[short] == IN, axis=1) >= self.k
+            proven = self.semidefinite.on_all(np.where(full[:, None], used[short] == IN, used[short] != OUT))
+            result[short[proven]] = self.target
+            short = short[~proven]
+        if short.size:
+            result[short] = np.maximum(result[short], self._at_refined_fits(states[short], used[short], points[short]))
         return result
 
-    def _at_refined_fits(self, states: States, used: States) -> FloatArray:
-        W = self.fits.on_regions(used, self.k)
+    def _at_refined_fits(self, states: States, used: States, W: FloatArray) -> FloatArray:
         if self._curvatures():
             return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
         own = np.stack([self._own_curvature(state) for state in used])
