@@ -39,6 +39,9 @@ MOST_ENTRIES = 1 << 18
 STEEPEST = 1e6
 """No more is made of a level so near to c that w is larger."""
 
+NEARLY_ALIKE = 0.999
+"""Columns of length one whose product with all others is smaller than this are no copies, nor zero."""
+
 AT_ONCE = 1e10
 """Sets of more than three columns that are counted without listening to interrupts (about a second)."""
 
@@ -102,16 +105,19 @@ class Semidefinite:
             # The last row is that of columns nobody has, which make sets of one size out of many: they go with none.
             self.Q = np.zeros((d + 1, d + 1))
             np.matmul(unit.T, unit, out=self.Q[:d, :d])
+            alone = np.ones(d, dtype=np.bool_)
             for rows in range(0, d, 512):
-                self.Q[rows : min(rows + 512, d), :d] -= np.multiply.outer(v[rows : rows + 512], v)
+                block = self.Q[rows : min(rows + 512, d), :d]
+                alone[rows : rows + 512] = np.sum(np.abs(block) > NEARLY_ALIKE, axis=1) == 1  # itself
+                block -= np.multiply.outer(v[rows : rows + 512], v)
             ridge = lam / self.size[self.order] / self.size[self.order]
             self.diagonal = np.append(np.sum(unit * unit, axis=0) + ridge - v * v, 1.0)
             self.Q[range(d), range(d)] = self.diagonal[:d]
         self.alike = np.arange(d)
         if lam == 0:
-            names = [direction(column) for column in bounds.A.T[self.order]]
-            numbers = {b"": -1} | {name: i for i, name in enumerate(names) if name}
-            self.alike = np.array([numbers[name] for name in names], dtype=np.int64)
+            numbers = {b"": -1}
+            for i in np.flatnonzero(~alone).tolist():
+                self.alike[i] = numbers.setdefault(direction(bounds.A[:, self.order[i]]), i)
 
     def room(self, m: int, more: float = 0.0) -> float:
         """mu for sets of m columns whose entries are off by ``more`` besides."""
