@@ -183,18 +183,17 @@ class RegressionRegions:
     def _at_fits(self, states: States, _: NDArray[np.int64]) -> FloatArray:
         """Regions closed by the fit on their columns; with one place left by the cheapest addition."""
         places = self.k - np.sum(states == IN, axis=1)
-        result = np.full(len(states), -np.inf)
-        if not self.instance.groups and self.fits.affordable(self.plain.d):
-            # Up to two places counting is quicker than a fit, and up to three where it is compiled.
-            few = np.flatnonzero((places <= (3 if self.semidefinite.compiled else 2)) & np.any(states == FREE, axis=1))
-            result[few] = np.where(self.semidefinite.counted(states[few], self.k), self.target, -np.inf)
         single = (places == 1) & np.any(states == FREE, axis=1)
-        rows = np.flatnonzero(~single & ~(result >= self.target))
+        result = np.full(len(states), -np.inf)
+        rows = np.flatnonzero(~single)
         if rows.size:
             result[rows] = self._at_region_fits(states[rows])
-        for row in np.flatnonzero(single & ~(result >= self.target)).tolist():
+        rows = np.flatnonzero(single)
+        if rows.size and not self.instance.groups and self.fits.affordable(self.plain.d):
+            result[rows] = np.where(self.semidefinite.counted(states[rows], self.k), self.target, -np.inf)
+        for row in rows[~(result[rows] >= self.target)].tolist():
             parts = _each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
-            result[row] = min(float(np.min(self._at_region_fits(part))) for part in parts)
+            result[row] = max(result[row], min(float(np.min(self._at_region_fits(part))) for part in parts))
         return result
 
     def _at_region_fits(self, states: States) -> FloatArray:

@@ -177,11 +177,6 @@ class Semidefinite:
             M[range(len(used)), range(len(used))] -= self.room(len(used), gamma(len(N) + 16))
         return bool(each_runs(M[None])[0])
 
-    @property
-    def compiled(self) -> bool:
-        """Whether counting is compiled by now."""
-        return compiled(self.counted_sets, self.counted_regions) is not None
-
     def counted(self, states: States, k: int) -> Masks:
         """For regions (B, d): whether none of their models costs less than the level, by counting all of them."""
         result = np.zeros(len(states), dtype=np.bool_)
