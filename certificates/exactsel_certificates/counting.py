@@ -4,15 +4,17 @@ The matrix is M - F'R but for its diagonal, which is given besides; only entries
 column is eliminated at a time, until pairs are left: with w what is left of the diagonal, (l, j) passes where
 t^2 < w_l w_j, which elimination of a matrix nearer than four roundings confirms. Comparisons are such that nan fails.
 
-Where numba is installed, big counts are compiled: the same steps without tables between them.
+Where numba is installed, counts that take long are made by compiled.py, which gives the same answers.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import combinations
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +25,11 @@ from exactsel_certificates.rigorous import each_runs
 BLOCK = 1 << 16
 """Numbers in a table of pairs."""
 
-COMPILED_FROM = 3e8
-"""Sets from which compiling pays."""
+COMPILED_FROM = 5e9
+"""Sets that take about as long as compiling."""
 
+REGION = 1e5
+"""Sets that take about as long as what there is to do for each region besides."""
 
 MOST = 10**18
 """Nobody counts more sets."""
@@ -43,24 +47,16 @@ def how_many(m: int, r: int) -> int:
 
 
 def all_hold(
-    sound: NDArray[np.bool_], M: FloatArray, F: FloatArray, R: FloatArray, diagonal: FloatArray, r: int, work: float = 0
+    sound: NDArray[np.bool_], M: FloatArray, F: FloatArray, R: FloatArray, diagonal: FloatArray, r: int
 ) -> NDArray[np.bool_]:
-    """For matrices M (B, m, m), F and R (B, s, m), diagonals (B, m): ``sound`` and whether all sets of r hold.
-
-    ``work`` is about how many sets there are.
-    """
+    """For matrices M (B, m, m), F and R (B, s, m), diagonals (B, m): ``sound`` and whether all sets of r hold."""
     with np.errstate(all="ignore"):
         ok: NDArray[np.bool_] = sound & (np.all(diagonal > 0, axis=1) if r > 0 else True)
         if r <= 1 or not np.any(ok):
             return ok
-        kernel = _compiled() if work >= COMPILED_FROM and r <= 3 else None
-        if r == 2 and kernel is None:
+        if r == 2:
             return np.asarray(ok & _pairs_hold(M, F, R, diagonal))
-        if r > 2:
-            M, F, R = M - F.swapaxes(1, 2) @ R, F[:, :0], R[:, :0]
-        if kernel is not None:
-            passed = [bool(kernel(*arrays, r)) for arrays in zip(M, F, R, diagonal, strict=True)]
-            return np.asarray(ok & np.array(passed))
+        M = M - F.swapaxes(1, 2) @ R
         if r >= M.shape[1]:
             M[:, range(M.shape[1]), range(M.shape[1])] = diagonal
             return np.asarray(ok & each_runs(M))
@@ -68,7 +64,7 @@ def all_hold(
             row = M[:, i, :i]
             factor = row / diagonal[:, i, None]
             left = diagonal[:, :i] - factor * row
-            ok = all_hold(ok, M[:, :i, :i], factor[:, None], row[:, None], left, r - 1, work)
+            ok = all_hold(ok, M[:, :i, :i], factor[:, None], row[:, None], left, r - 1)
         return ok
 
 
@@ -94,52 +90,24 @@ def _product(F: FloatArray, R: FloatArray) -> FloatArray:
     return np.asarray(F.swapaxes(1, 2) @ R)
 
 
-@cache
-def _compiled() -> Callable[..., Any] | None:
-    """The same for one matrix in loops, r 2 or 3 and for the latter F'R already taken off; None without numba."""
-    try:
-        from numba import njit
-    except ImportError:
+def compiled(sets: float, regions: int) -> Callable[..., None] | None:
+    """The compiled twin, which takes all regions at once; None without numba, or where compiling would take longer."""
+    known = "numba" in sys.modules  # importing it takes as long as many a proof
+    pays = sets + REGION * regions >= COMPILED_FROM
+    if not (known or pays) or os.environ.get("EXACTSEL_JIT", "1") == "0":
         return None
+    count, stored = _twin()
+    return count if stored or pays else None
 
-    @njit
-    def pairs(M, F, R, diagonal):  # type: ignore[no-untyped-def]
-        t = np.empty(len(diagonal))
-        for l in range(len(diagonal)):
-            row, w, passed = M[l], diagonal[l], 0
-            for j in range(l):
-                t[j] = row[j]
-            for s in range(len(F)):
-                factor, other = F[s, l], R[s]
-                for j in range(l):
-                    t[j] -= factor * other[j]
-            for j in range(l):
-                passed += t[j] * t[j] < w * diagonal[j]
-            if passed < l or not w > 0:
-                return False
-        return True
 
-    @njit
-    def holds(M, F, R, diagonal, r):  # type: ignore[no-untyped-def]
-        if r == 2:
-            return pairs(M, F, R, diagonal)
-        factors, left = np.empty(len(diagonal)), np.empty(len(diagonal))
-        for i in range(1, len(diagonal)):
-            pivot = M[i]
-            for l in range(i):
-                factors[l] = pivot[l] / diagonal[i]
-                left[l] = diagonal[l] - factors[l] * pivot[l]
-            for l in range(i):
-                row, w, factor, passed = M[l], left[l], factors[l], 0
-                for j in range(l):
-                    t = row[j] - factor * pivot[j]
-                    passed += t * t < w * left[j]
-                if passed < l or not w > 0:
-                    return False
-        return True
-
-    compiled: Callable[..., Any] = holds
-    return compiled
+@cache
+def _twin() -> tuple[Callable[..., None] | None, bool]:
+    """The compiled twin, and whether it is known to this machine from an earlier check."""
+    try:
+        from exactsel_certificates.compiled import count
+    except ImportError:
+        return None, True
+    return count, any(Path(count.stats.cache_path).glob("compiled.count-*.nbi"))
 
 
 def unproven(M: FloatArray, diagonal: FloatArray, r: int) -> Iterator[tuple[int, ...]]:

@@ -18,6 +18,9 @@ from exactsel_certificates.walk import IN, OUT
 MOST_ENTRIES = 4_000_000
 """Numbers in the stacked systems solved at a time."""
 
+INACCURATE = 1e8
+"""An inverse with entries larger than this is not used."""
+
 
 class Fits:
     """Works in columns of length one, so that their scales do not matter."""
@@ -65,6 +68,9 @@ class Fits:
                 for row in rows.tolist():
                     self._fit_alone(row, np.flatnonzero(used[row]), W)
                 continue
+            if self.inverse is not None and 2 * size > len(self.b):
+                self._fit_without(rows, used, W)
+                continue
             step = max(1, MOST_ENTRIES // (size * size))
             for first in range(0, len(rows), step):
                 self._fit(rows[first : first + step], used, size, W)
@@ -76,6 +82,25 @@ class Fits:
         columns = np.nonzero(used[rows])[1].reshape(len(rows), size)
         systems = self.H[columns[:, :, None], columns[:, None, :]]
         W[rows[:, None], columns] = solve_each(systems, self.b[columns][:, :, None])[:, :, 0]
+
+    @cached_property
+    def inverse(self) -> FloatArray | None:
+        """Of the Hessian; None where it says nothing."""
+        try:
+            inverse = np.asarray(np.linalg.inv(self.H))
+        except np.linalg.LinAlgError:
+            return None
+        return inverse if np.max(np.abs(inverse), initial=0.0) < INACCURATE else None
+
+    def _fit_without(self, rows: NDArray[np.intp], used: NDArray[np.bool_], W: FloatArray) -> None:
+        """Fits on most columns, from the one on all: what the others carry there is taken from them."""
+        assert self.inverse is not None
+        x = self.inverse @ self.b
+        out = np.nonzero(~used[rows])[1].reshape(len(rows), -1)
+        carried = solve_each(self.inverse[out[:, :, None], out[:, None, :]], x[out][:, :, None])[:, :, 0]
+        taken = np.zeros((len(rows), len(x)))
+        np.put_along_axis(taken, out, carried, axis=1)
+        W[rows] = np.where(used[rows], x - taken @ self.inverse, 0.0)
 
     def _fit_alone(self, row: int, columns: NDArray[np.intp], W: FloatArray) -> None:
         if self.affordable(columns.size):

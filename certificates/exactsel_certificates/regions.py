@@ -213,17 +213,22 @@ class RegressionRegions:
 
     def _at_region_fits(self, states: States) -> FloatArray:
         used = self._as_columns(states)
-        if not self.fits.affordable(self.plain.d):
-            return self._at_refined_fits(states, used)
-        full = np.sum(used == IN, axis=1) >= self.k
-        proven = self.semidefinite.on_all(np.where(full[:, None], used == IN, used != OUT))
-        result = np.where(proven, self.target, -np.inf)
-        if not np.all(proven):
-            result[~proven] = self._at_refined_fits(states[~proven], used[~proven])
+        result = np.full(len(states), -np.inf)
+        points = self.fits.on_regions(used, self.k)
+        for curvature in self._curvatures():
+            evaluated = self.plain.at_models(points, curvature)
+            result = np.maximum(result, self.plain.bounds(evaluated, np.arange(len(points)), states))
+        short = np.flatnonzero(~(result >= self.target))
+        if short.size and self.fits.affordable(self.plain.d):
+            full = np.sum(used[short] == IN, axis=1) >= self.k
+            proven = self.semidefinite.on_all(np.where(full[:, None], used[short] == IN, used[short] != OUT))
+            result[short[proven]] = self.target
+            short = short[~proven]
+        if short.size:
+            result[short] = np.maximum(result[short], self._at_refined_fits(states[short], used[short], points[short]))
         return result
 
-    def _at_refined_fits(self, states: States, used: States) -> FloatArray:
-        W = self.fits.on_regions(used, self.k)
+    def _at_refined_fits(self, states: States, used: States, W: FloatArray) -> FloatArray:
         if self._curvatures():
             return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
         own = np.stack([self._own_curvature(state) for state in used])

@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.counting import all_hold, how_many, unproven
+from exactsel_certificates.counting import all_hold, compiled, how_many, unproven
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs, gamma
 from exactsel_certificates.selections import direction
-from exactsel_certificates.walk import FREE, IN
+from exactsel_certificates.walk import FREE, IN, OUT
 
 TABLE_UP_TO = 8192
 """Columns up to which all of Q is kept; beyond that only where it takes no more memory than the data."""
@@ -38,6 +38,12 @@ MOST_ENTRIES = 1 << 18
 
 STEEPEST = 1e6
 """No more is made of a level so near to c that w is larger."""
+
+NEARLY_ALIKE = 0.999
+"""Columns of length one whose product with all others is smaller than this are no copies, nor zero."""
+
+AT_ONCE = 1e10
+"""Sets of more than three columns that are counted without listening to interrupts (about a second)."""
 
 Columns = NDArray[np.intp]
 
@@ -81,7 +87,7 @@ class Semidefinite:
 
     def __init__(self, bounds: RigorousBounds, level: float, most: float, first: NDArray[np.int64]) -> None:
         """At most ``most`` sets are counted; ``first`` are the columns that leave regions first, which saves copies."""
-        self.most, self.counted_sets = most, 0
+        self.most, self.counted_sets, self.counted_regions = most, 0, 0
         n, d, lam = bounds.n, bounds.d, bounds.instance.lam
         with np.errstate(all="ignore"):
             square = float(bounds.y @ bounds.y)
@@ -99,16 +105,19 @@ class Semidefinite:
             # The last row is that of columns nobody has, which make sets of one size out of many: they go with none.
             self.Q = np.zeros((d + 1, d + 1))
             np.matmul(unit.T, unit, out=self.Q[:d, :d])
+            alone = np.ones(d, dtype=np.bool_)
             for rows in range(0, d, 512):
-                self.Q[rows : min(rows + 512, d), :d] -= np.multiply.outer(v[rows : rows + 512], v)
+                block = self.Q[rows : min(rows + 512, d), :d]
+                alone[rows : rows + 512] = np.sum(np.abs(block) > NEARLY_ALIKE, axis=1) == 1  # itself
+                block -= np.multiply.outer(v[rows : rows + 512], v)
             ridge = lam / self.size[self.order] / self.size[self.order]
             self.diagonal = np.append(np.sum(unit * unit, axis=0) + ridge - v * v, 1.0)
             self.Q[range(d), range(d)] = self.diagonal[:d]
         self.alike = np.arange(d)
         if lam == 0:
-            names = [direction(column) for column in bounds.A.T[self.order]]
-            numbers = {b"": -1} | {name: i for i, name in enumerate(names) if name}
-            self.alike = np.array([numbers[name] for name in names], dtype=np.int64)
+            numbers = {b"": -1}
+            for i in np.flatnonzero(~alone).tolist():
+                self.alike[i] = numbers.setdefault(direction(bounds.A[:, self.order[i]]), i)
 
     def room(self, m: int, more: float = 0.0) -> float:
         """mu for sets of m columns whose entries are off by ``more`` besides."""
@@ -173,6 +182,40 @@ class Semidefinite:
         result = np.zeros(len(states), dtype=np.bool_)
         if not self.usable:
             return result
+        sizes, places = np.sum(states == FREE, axis=1), np.maximum(k - np.sum(states == IN, axis=1), 0)
+        sets = [how_many(m, r) for m, r in zip(sizes.tolist(), places.tolist(), strict=True)]
+        self.counted_regions += len(sets)
+        count = compiled(self.counted_sets + sum(sets), self.counted_regions)
+        if count is None:
+            return self._counted_in_tables(states, k)
+        rooms = np.array([self.room(size) for size in range(k + 1)])
+        most, together = self.most - self.counted_sets, np.cumsum(sets, dtype=np.float64)
+        self.counted_sets += sum(number for number, so_far in zip(sets, together, strict=True) if so_far <= most)
+        large = (np.array(sets, dtype=np.float64) > AT_ONCE) & (places > 3)
+
+        def passed(states: States) -> Masks:
+            answers = np.zeros(len(states), dtype=np.bool_)
+            count(self.Q, self.diagonal, rooms, self.alike, states[:, self.order], k, answers)
+            return answers
+
+        rows = np.flatnonzero((together <= most) & ~large)
+        result[rows] = passed(states[rows])
+        for row in np.flatnonzero((together <= most) & large).tolist():
+            result[row] = all(passed(part[None])[0] for part in self._by_pivots(states[row]))
+        return result
+
+    def _by_pivots(self, state: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+        """A region in parts: one after the other each candidate is put in, and left out from then on."""
+        part = state.copy()
+        for column in self.order[state[self.order] == FREE].tolist():
+            part[column] = IN
+            yield part
+            part[column] = OUT
+        yield part
+
+    def _counted_in_tables(self, states: States, k: int) -> Masks:
+        """The same without a compiler."""
+        result = np.zeros(len(states), dtype=np.bool_)
         regions = self._regions(states, k)
         sizes = np.sum(regions.C, axis=1)
         order = np.lexsort((-sizes, regions.places))
@@ -184,7 +227,7 @@ class Semidefinite:
             work = len(part) * how_many(m, r)
             if self.counted_sets + work <= self.most:
                 self.counted_sets += work
-                result[part] = all_hold(*self._eliminated(regions, part, r), r, self.counted_sets)
+                result[part] = all_hold(*self._eliminated(regions, part, r), r)
         return result
 
     def suspects(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
