@@ -159,8 +159,8 @@ class Spans:
         for small in SMALL_CURVATURES:
             full[Z] = small
             if definite(H - np.diag(np.append(2.0 * full[base], 0.5 * (1.0 + ROOM) * D))):
-                D = full * self._norms**2
-                return D
+                scaled: FloatArray = full * self._norms**2
+                return scaled
         return None
 
     def _base(self, columns: IntArray) -> IntArray:
