@@ -23,12 +23,13 @@ from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.kernel_form import KernelForm
+from exactsel.bounds.newton_fit import beginning_at_fits, leading_fit, may_lead
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import Perspective, Rules, relax_nodes
 from exactsel.kernels.forms import GramData, RawData
 from exactsel.kernels.grouped import Groups
-from exactsel.kernels.node import empty_answers
+from exactsel.kernels.node import UNFINISHED, empty_answers
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -150,7 +151,16 @@ class PreparedPerspective(PreparedBound):
             data, lipschitz = curved_data(inner, inner.hessian, curvature)
             lam, scale = 1.0, np.sqrt(curvature)
         self.rules = solver.rules(inner, lipschitz, options.thorough)
+        self._root_fit: FloatArray | None = None
+        self._decided = not may_lead(inner, data, groups)
         self._form = KernelForm(Perspective(inner.row_loss, data, groups, lam, problem.k, self.rules), scale)
+
+    def begins_at_fits(self) -> bool:
+        """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
+        if not self._decided:
+            self._root_fit = leading_fit(self.problem, self._form.perspective, self.options.stop)
+            self._decided = not self.options.stop[0]
+        return self._root_fit is not None
 
     def as_point(self, x: FloatArray) -> ModelPoint:
         """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
@@ -166,10 +176,15 @@ class PreparedPerspective(PreparedBound):
         problem, options, (perspective, scale) = self.problem, self.options, self._form
         answers = empty_answers(len(states), problem.d, problem.k)
         starts = stack_points(warm if options.warm_start else [None] * len(states), scale.size) * scale
+        if self.begins_at_fits():
+            perspective = beginning_at_fits(perspective)
+            starts[[memory is None for memory in warm]] = self._root_fit
         points = answers.point if perspective.groups is None else np.zeros_like(starts)
         target = cutoff if options.force_quit else np.inf
         with loss_session(perspective.loss), parallel_section(options.threads):
             relax_nodes(*perspective, states, starts, target, known, options.stop, answers, points)
+        if not self._decided:
+            answers.status[:] = UNFINISHED
         points /= scale
         if perspective.groups is None:
             # Lengths of groups stay in the kernel's variables; that is good enough for what they are for: to branch.

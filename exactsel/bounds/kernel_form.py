@@ -27,6 +27,10 @@ class Relaxation(Protocol):
         """What its kernel works on."""
         ...
 
+    def begins_at_fits(self) -> bool:
+        """Whether nodes begin at the fit on their columns (:mod:`exactsel.bounds.newton_fit`)."""
+        ...
+
     def as_point(self, x: FloatArray) -> ModelPoint:
         """The proof point of a model (d,) of the problem."""
         ...

@@ -34,6 +34,7 @@ from exactsel.kernels.forms import (
 )
 from exactsel.kernels.grouped import Groups, node_form
 from exactsel.kernels.linalg import extrapolate
+from exactsel.kernels.newton_fit import begin_at_fit
 from exactsel.kernels.node import (
     ILL_CONDITIONED,
     UNFINISHED,
@@ -41,10 +42,14 @@ from exactsel.kernels.node import (
     is_convex,
     node_columns,
     solved_columns,
+    suggest_by_cost,
     write_relaxed,
     write_solved,
 )
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+
+FEWEST_AFTER_FIT = 2
+"""Iterations after a fit, which may have cost next to nothing: the first says how far the relaxation can go."""
 
 
 class Rules(NamedTuple):
@@ -59,6 +64,9 @@ class Rules(NamedTuple):
     """Stop once the relaxation lies below the cut-off and its gap is at most this many times what is missing ..."""
     progress: float
     """... and at most this part of what the relaxation can add to the bound the node came with."""
+    after_fit: float = -1.0
+    """Where not negative a node begins at the fit on its columns (kernels/newton_fit.py), and this part of what that
+    took may go into iterations after it."""
 
 
 class Perspective(NamedTuple):
@@ -130,6 +138,12 @@ def relax_node(
     point, point_q = x.copy(), np.zeros(units.size)
     best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
+    costs, spent, most = np.zeros(x.size), 0, rules.max_iterations
+    if rules.after_fit >= 0.0:
+        spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs))
+        most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))
+        w[:] = x
+        image_w[:] = image
     while True:
         base = dual_value(loss, form, x, image, w, image_w, q, slope)
         bound = node_bound(base, q, fixed, places, lam, ranked)
@@ -137,7 +151,7 @@ def relax_node(
             best, point_base = bound, base
             point[:] = proven_by(form, x, w)
             point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
+        if best >= cutoff or iterations >= most or settled(best, relaxation, cutoff, known, rules):
             break
         if stop[0]:
             finished = False
@@ -171,8 +185,10 @@ def relax_node(
     size = sizes(form, x)
     write_relaxed(answers, row, units, fixed, problem.k, lam, point_base, point_q, size, size, cutoff)
     _write_point(points, row, form.columns, point)
-    answers.iterations[row] = iterations
-    if not finished:
+    if rules.after_fit >= 0.0:
+        suggest_by_cost(answers, row, units, fixed, places, costs)
+    answers.iterations[row] = iterations + spent
+    if not finished or (rules.after_fit >= 0.0 and stop[0]):  # a fit may have been cut short
         answers.status[row] = UNFINISHED
 
 

@@ -103,6 +103,22 @@ def _write_rounded(answers: Answers, i: int, columns: IntArray, fixed: int, plac
 
 
 @njit
+def suggest_by_cost(answers: Answers, i: int, columns: IntArray, fixed: int, places: int, costs: FloatArray) -> None:
+    """Suggest the candidates that are costliest to leave out, and to branch on the first of them.
+
+    ``costs`` go with ``columns``; where all are zero, nothing is known and nothing is changed.
+    """
+    largest = 0.0
+    for j in range(fixed, columns.size):
+        largest = max(largest, costs[j])
+    if largest > 0.0:
+        for j in range(fixed, columns.size):
+            answers.indicator[i, columns[j]] = 0.5 * (costs[j] / largest)
+        answers.support[i, :] = -1
+        _write_rounded(answers, i, columns, fixed, places, costs)
+
+
+@njit
 def write_solved(answers: Answers, i: int, columns: IntArray, x: FloatArray, bound: float) -> None:
     """Store a convex node's answer."""
     for j in range(columns.size):

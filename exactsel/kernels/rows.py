@@ -136,13 +136,13 @@ def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tu
 
 
 @choose_by_type("loss")
-def _mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
+def mean_to_take(loss: Any, a: FloatArray, weights: FloatArray) -> float:
     """What an intercept makes of a column before its curvature is summed: it is taken from its weighted mean."""
     return 0.0
 
 
-@_mean.register(*ADJUSTED)
-def _mean_to_take(loss: Any, a: FloatArray, weights: FloatArray) -> float:
+@mean_to_take.register(*ADJUSTED)
+def _weighted_mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
     if not loss.levelled:
         return 0.0
     total, mean = 0.0, 0.0
@@ -158,7 +158,7 @@ def weighted_gram(loss: Any, AT: FloatArray, columns: IntArray, weights: FloatAr
     scaled = np.empty(weights.size)
     for i in range(columns.size):
         a = AT[columns[i]]
-        mean = _mean(loss, a, weights)
+        mean = mean_to_take(loss, a, weights)
         for row in range(weights.size):
             scaled[row] = weights[row] * (a[row] - mean)
         for j in range(i + 1):

@@ -12,6 +12,7 @@ import numpy as np
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
+from exactsel.bounds.newton_fit import beginning_at_fits
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.moves import BRANCHED, CLOSED
@@ -159,6 +160,10 @@ class Subsearcher:
             None when told to stop.
         """
         options, problem, (perspective, scale) = self._options, self._relaxation.problem, self._form
+        if self._relaxation.begins_at_fits():
+            perspective = beginning_at_fits(perspective)
+        if options.stop[0]:
+            return None
         if horizon < math.inf:
             perspective = perspective._replace(rules=perspective.rules._replace(polish=THOROUGH))
         outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
