@@ -162,6 +162,11 @@ class PreparedPerspective(PreparedBound):
             self._decided = not self.options.stop[0]
         return self._root_fit is not None
 
+    @property
+    def detail(self) -> str:
+        """See :class:`exactsel.bounds.base.PreparedBound`."""
+        return "" if self._root_fit is None else "begun at the Newton fit on the columns left"
+
     def as_point(self, x: FloatArray) -> ModelPoint:
         """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
         point = ModelPoint.from_dense(x)

@@ -70,6 +70,11 @@ class PreparedBound(Protocol):
         return ""
 
     @property
+    def detail(self) -> str:
+        """What else its bounds are made of, in words; empty where the name says it all."""
+        return ""
+
+    @property
     def kernel_form(self) -> KernelForm | None:
         """What a kernel needs to search by itself (:class:`exactsel.bounds.kernel_form.Relaxation`), if it can."""
         return None

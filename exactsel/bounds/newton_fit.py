@@ -20,8 +20,8 @@ from exactsel.types import BoolArray, FloatArray
 MOST_COLUMNS = 1000
 """With more columns than this one Hessian takes seconds."""
 
-AFTER_FIT = 0.5
-"""Part of a fit's work that may go into gradient steps after it."""
+AFTER_FIT, ALL_AFTER_FIT = 0.5, 1e9
+"""Part of a fit's work that may go into gradient steps after it; and where the bound is to be polished to the end."""
 
 
 def may_lead(problem: Problem, data: GramData | RawData, groups: Groups | None) -> bool:
@@ -33,7 +33,7 @@ def may_lead(problem: Problem, data: GramData | RawData, groups: Groups | None) 
 def beginning_at_fits(perspective: Perspective) -> Perspective:
     """The relaxation with its nodes begun at their fits; where it is to be polished to the end, it still is."""
     thorough = perspective.rules.polish == 0.0
-    return perspective._replace(rules=perspective.rules._replace(after_fit=np.inf if thorough else AFTER_FIT))
+    return perspective._replace(rules=perspective.rules._replace(after_fit=ALL_AFTER_FIT if thorough else AFTER_FIT))
 
 
 def leading_fit(problem: Problem, perspective: Perspective, stop: BoolArray) -> FloatArray | None:

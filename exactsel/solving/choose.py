@@ -169,6 +169,8 @@ class Methods:
         company = company_of(self.bound.name)
         curved = prepared is not None and prepared.curvature is not None
         parts = [company.curved if curved and company.curved else company.words]
+        detail = getattr(prepared, "detail", "")
+        parts[0] += f", {detail}" if detail else ""
         parts += ["subtrees walked in closed form where that is quicker"] if walks else []
         parts += ["sets of columns counted, all of them if there is time"] if counts else []
         parts += ["subtrees searched inside the kernel"] if searches else []
