@@ -51,7 +51,7 @@ from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 PARTS = (1.0, 0.97, 0.9, 0.75, 0.5)
 """Parts of a split that does not prove enough which are tried as a bound; none of it is the fit."""
 
-CLOSE = 0.9
+CLOSE = 0.7
 """Part of the cut-off from which on the bound beside the split is left alone: it is cheaper, and has little to do."""
 
 LEADING = 0.5
