@@ -22,7 +22,8 @@ from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import Rule, inadmissible
-from exactsel_certificates.regions import RegressionRegions, eigenvalue_rows
+from exactsel_certificates.reduced_regions import AllRegions
+from exactsel_certificates.regions import eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
 from exactsel_certificates.walk import Leaves, closed_regions, first_region
 
@@ -222,7 +223,7 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
         for leaves in closed_regions(proof.tree, first_region(d), instance.k, batch):
             yield _eigenvalue_bounds(selections, leaves), selections.exact_regions
         return
-    regions = RegressionRegions(instance, proof, exact_limit)
+    regions = AllRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.must_have, instance.must_not)
     implied = None if instance.hierarchy is None else Rule(instance.hierarchy, instance.k).implied
     for leaves in closed_regions(proof.tree, root, instance.k, batch, implied):

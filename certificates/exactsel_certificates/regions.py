@@ -18,6 +18,7 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, LEAVE
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.points import Points
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
@@ -40,7 +41,10 @@ STEPS = 6
 class RegressionRegions:
     """Bounds of regions of a regression problem; numbers below the target are made as large as they can be."""
 
-    def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
+    def __init__(
+        self, instance: Instance, proof: Proof, exact_limit: float, curvature: FloatArray | None = None
+    ) -> None:
+        """``curvature`` is one known to serve all regions that will be asked for; else the file's is looked at."""
         self.instance = instance
         self.k = instance.k
         self.target = proof.lower
@@ -49,7 +53,9 @@ class RegressionRegions:
         self.plain = RigorousBounds(instance)
         self.quadratic = instance.loss == "quadratic"
         self.fits = Fits(instance, self.plain)
-        self.curvature = np.array(proof.curvature, dtype=np.float64) if self._usable(proof) else None
+        self.curvature = curvature
+        if curvature is None and self._usable(proof):
+            self.curvature = np.array(proof.curvature, dtype=np.float64)
         self.exact_regions = 0
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None
@@ -61,6 +67,12 @@ class RegressionRegions:
     def semidefinite(self) -> Semidefinite:
         """Made when it is first needed, for it takes a table of all columns."""
         return Semidefinite(self.plain, self.target, self._counted_most, self._left_first)
+
+    @cached_property
+    def _counting(self) -> Semidefinite | GroupCounting:
+        """What counts the sets of a region: of columns, or of groups."""
+        groups = self.instance.groups
+        return GroupCounting(self.semidefinite, groups) if groups else self.semidefinite
 
     def _usable(self, proof: Proof) -> bool:
         return self.quadratic and proof.curvature.size == self.plain.d and leaves_convex(self.instance, proof.curvature)
@@ -77,7 +89,7 @@ class RegressionRegions:
             ((leaves.witness == FIT) & self.quadratic, self._at_fits),
             (known & ~dense, self._at_points),
             (known & dense, self._at_dual_vectors),
-            ((leaves.witness == BY_COUNTING) & single, self._by_counting),
+            ((leaves.witness == BY_COUNTING) & self.quadratic, self._by_counting),
             (splits & single, self._at_splits),
         ):
             rows = np.flatnonzero(chosen)
@@ -88,10 +100,11 @@ class RegressionRegions:
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
         """Regions of which every model is looked at: those margins are too thin for in exact arithmetic."""
-        result = np.where(self.semidefinite.counted(states, self.k), self.target, -np.inf)
-        for row in np.flatnonzero(result < self.target).tolist() if self.semidefinite.usable else ():
+        counting = self._counting
+        result = np.where(counting.counted(states, self.k), self.target, -np.inf)
+        for row in np.flatnonzero(result < self.target).tolist() if counting.usable else ():
             result[row] = self.target
-            for columns in self.semidefinite.suspects(states[row], self.k):
+            for columns in counting.suspects(states[row], self.k):
                 result[row] = min(result[row], self._value(columns))
                 if result[row] <= 0.0:
                     break  # below which no objective is
@@ -106,7 +119,9 @@ class RegressionRegions:
                 self.exact_regions += 1
                 polisher = self._polisher()
                 value = float_below(polisher.least_squares(columns))
-                if self.bounded and value < self.target and self._affords(len(columns) * len(columns)):
+                # Of bounded models of groups nothing is said here.
+                speaks = self.bounded and not self.instance.groups
+                if speaks and value < self.target and self._affords(len(columns) * len(columns)):
                     within = polisher.exact.for_bounded_models(columns, [], polisher.within_bounds(columns))
                     value = max(value, float_below(within))
                 self._values[key] = value

@@ -84,6 +84,10 @@ class AcceleratedGradientBound(BoundSolver):
                 "the bound 'apg' needs curvature, but lam is 0 and the columns are (nearly) dependent; "
                 "use --bound fit, or give a positive --lam."
             )
+        return self.with_curvature(problem, options, curvature)
+
+    def with_curvature(self, problem: Problem, options: BoundOptions, curvature: FloatArray | None) -> PreparedBound:
+        """Bind to a problem whose curvature is known, of all columns or of those that will be asked for."""
         return PreparedAcceleratedGradient(self, problem, options, curvature, problem, None)
 
     def known_curvature(self, problem: Problem, options: BoundOptions) -> FloatArray | None:

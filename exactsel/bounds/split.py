@@ -36,6 +36,7 @@ from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound, FitTightened
+from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split_answer import NOTHING, Attempt, Region, SplitTightened, Value, products, suggest
 from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
 from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
@@ -43,6 +44,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, Answers, empty_answers, is_convex, node_columns
 from exactsel.kernels.split import descend, remainder, row_sums
 from exactsel.problem.regression import Problem
+from exactsel.problem.spans import Spans
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -78,12 +80,16 @@ class SplitBound(BoundSolver):
 
     name = "split"
 
-    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedSplit:
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with quadratic loss."""
         if not problem.is_quadratic:
             raise UnsupportedError(
                 f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use --bound apg."
             )
+        spans = Spans.of(problem)
+        if spans is not None and spans.curvature is not None:
+            relaxation = AcceleratedGradientBound().with_curvature(problem, options, spans.curvature)
+            return PreparedReduced(problem, options, spans, PreparedSplit(self, problem, options, relaxation))
         try:
             beside = AcceleratedGradientBound().prepare(problem, options)
         except UnsupportedError:  # no curvature at all
@@ -221,6 +227,8 @@ class PreparedSplit(PreparedBound):
             value = self._value(node, point)
             best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
             low = max(level, best.bound)
+            if not self.options.thorough and aim - best.bound < LEADING * (aim - known):
+                break
         return point, best, spent
 
     def _rounds(self, node: Region) -> int:
@@ -279,14 +287,16 @@ class PreparedSplit(PreparedBound):
                     return Attempt(point, True, step, direction)
             if step == most or self.options.stop[0]:
                 break
+            # Half the digits, in half the time: which way N goes is no part of any proof.
             values, vectors = scipy.linalg.eigh(
-                R, subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
+                R.astype(np.float32), subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
             )
             if values.size == 0:  # all that is missing is lost in rounding N
                 break
-            direction = np.abs(vectors[:, 0])
+            direction = np.abs(vectors[:, 0]).astype(np.float64)
             short = solver.delta - values
-            descend(N, (vectors * short) @ vectors.T, largest, 0.5 * float(short @ short), solver.relaxation, G)
+            lifted = ((vectors * short) @ vectors.T).astype(np.float64)
+            descend(N, lifted, largest, 0.5 * float(short @ short), solver.relaxation, G)
             np.clip(N, -LARGEST_ENTRY, LARGEST_ENTRY, out=N)
         return Attempt(rounded(node.candidates, scale, N), False, step, direction)
 

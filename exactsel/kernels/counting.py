@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.triples import TripleRoom, triple_room, triples_clear
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -87,6 +88,7 @@ class CountRoom(NamedTuple):
     """(d,) of columns from the span of others, in their lengths, for bounded models."""
     long: FloatArray
     """(6, d)"""
+    triples: TripleRoom
 
 
 @njit
@@ -97,7 +99,7 @@ def count_room(d: int) -> CountRoom:
         np.empty((size, size)), np.empty((size, size)), np.empty((size, size)), np.empty(size), np.empty(size),
         np.empty(size), np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_),
         np.full((MOST_SUSPECTS, MOST_PLACES), -1, dtype=np.int64), np.empty(size, dtype=np.int64),
-        np.zeros(size), np.zeros((6, size)),
+        np.zeros(size), np.zeros((6, size)), triple_room(size),
     )  # fmt: skip
 
 
@@ -248,6 +250,8 @@ def count_three(M: FloatArray, m: int, room: CountRoom, also: int, found: int) -
 
     With a pivot i and u_l = M_il / sqrt(M_ii), w_l = M_ll - u_l^2: (M_lj - u_l u_j)^2 <= w_l w_j for all j < l < i.
     """
+    if triples_clear(M, m, room.triples):
+        return found
     u, w = room.u, room.w
     for i in range(1, m):
         if not M[i, i] < np.inf or found > MOST_SUSPECTS:

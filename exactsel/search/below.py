@@ -16,10 +16,10 @@ from exactsel.search.regions import NodeSearched, NodeWalked, Region, RoundWork,
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
-from exactsel.walks.closed_form import SubtreeWalker, WalkResult
-from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
+from exactsel.walks.walker import Walker
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SubtreeKernels:
     tolerance: Tolerance
     cutoff: Callable[[float], float]
     """The bound at which a region is closed, given the best objective known."""
-    walker: SubtreeWalker | DependentWalker | None
+    walker: Walker | None
     subsearcher: Subsearcher | None
 
     def search(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> dict[int, NodeSearched]:

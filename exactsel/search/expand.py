@@ -35,10 +35,10 @@ from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
 from exactsel.search.visit import Interrupted, Visited, Visitor
 from exactsel.types import FloatArray
-from exactsel.walks.closed_form import SubtreeWalker, WalkResult
-from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
 from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
 
 __all__ = ["Expander", "Interrupted"]
@@ -55,7 +55,7 @@ class Expander:
         bound: PreparedBound,
         tolerance: Tolerance,
         threads: int = 1,
-        walker: SubtreeWalker | DependentWalker | None = None,
+        walker: Walker | None = None,
         subsearcher: Subsearcher | None = None,
         counter: CountingWalker | None = None,
     ) -> None:

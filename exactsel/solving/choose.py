@@ -17,12 +17,16 @@ from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.spans import Spans
 from exactsel.search.branching import Branching
 from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.grouped import GroupWalker
+from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
 
 
@@ -63,7 +67,9 @@ FAMILIES = {
         "problems with a target whose columns are chosen one by one", _bound_for_columns, "forward",
         ("forward", "swap"), closed_form=True, inside_kernel=True,
     ),
-    "grouped": Family("problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap")),
+    "grouped": Family(
+        "problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
+    ),
     "css": Family(
         "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
@@ -119,13 +125,17 @@ class Methods:
     bound: BoundSolver
     branching: Branching
 
-    def walker(
-        self, problem: Any, prepared: PreparedBound, options: BoundOptions
-    ) -> SubtreeWalker | DependentWalker | None:
+    def walker(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Walker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
+        if self._walks and GroupWalker.serves(problem):
+            known = problem.lam > 0 or prepared.curvature is not None
+            return GroupWalker(problem, prepared.curvature, options) if known else None
         if not self._walks or not SubtreeWalker.serves(problem) or self.counter(problem, options) is not None:
             return None
         if problem.lam == 0 and prepared.curvature is None:
+            spans = Spans.of(problem)
+            if spans is not None and spans.curvature is not None:
+                return ReducedWalker(problem, spans, options)
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
                 return dependent

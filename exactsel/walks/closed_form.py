@@ -11,7 +11,6 @@ import numpy as np
 
 from exactsel._jit import available_threads, parallel_section
 from exactsel.algebra.extended import extended_products
-from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.counting import WalkData
@@ -19,6 +18,7 @@ from exactsel.kernels.subtree import scratch_space, walk_subtrees
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
+from exactsel.problem.spans import only_bounded_models
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -30,12 +30,6 @@ FINEST = 1e-11
 
 MOST_MEMORY = 1e8
 """Bytes of answers at a time."""
-
-DEPENDENT = 1e-14
-"""Times the columns: the smallest eigenvalue of A'A, of unit columns, at which nothing is proven in doubles."""
-
-MOST_DEPENDENT = 400
-"""With more columns than this bounds for bounded models take too long."""
 
 LARGEST = 1000
 """With more columns than this a node takes too long for this method to pay."""
@@ -129,19 +123,6 @@ class SubtreeWalker:
         if np.any(walk.status == STOPPED):
             return None
         return [None if walk.status[row] == NOT_TRUSTED else walk_result(walk, row) for row in range(len(states))]
-
-
-def only_bounded_models(problem: Problem) -> bool:
-    """Whether nothing can be said of models of any size: lam = 0, and columns so nearly dependent that doubles fail."""
-    if problem.lam > 0 or problem.d > MOST_DEPENDENT:
-        return False
-    lengths = np.where(problem.norms > 0.0, problem.norms, 1.0)
-    scaled = problem.gram.G / np.outer(lengths, lengths)
-    used = problem.norms > 0.0
-    if not used.any() or not np.all(np.isfinite(scaled)):
-        return False
-    with one_thread():
-        return bool(np.linalg.eigvalsh(scaled[np.ix_(used, used)])[0] <= DEPENDENT * problem.d)
 
 
 def walk_data(problem: Problem, curvature: FloatArray | None, bounded: bool = False) -> WalkData:

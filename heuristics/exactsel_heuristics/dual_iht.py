@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +14,7 @@ from exactsel.kernels.loss import point_conjugate_derivative, point_project
 from exactsel.kernels.rows import loss_gradient
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
-from exactsel_heuristics._scoring import largest
+from exactsel_heuristics._scoring import evaluate, largest, padded
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
@@ -72,23 +73,33 @@ class DualIterativeHardThresholding:
         """
         problem = regression(problem, self.name)
         _check_applies(problem)
-        best = problem.fit(())
-        seen: set[tuple[int, ...]] = set()
+        seen: dict[tuple[int, ...], None] = {}
         ascent = _GramAscent(problem) if problem.is_quadratic and problem.d <= GRAM_COLUMNS else _DataAscent(problem)
         # The dual is strongly concave with modulus 1/smoothness, so steps smoothness/t suffice; starting at this t
         # instead of 1 keeps the first steps below the curvature ||A||^2/lam of the quadratic part.
         first = 1.0 + problem.loss.smoothness * problem.spectral_norm_squared / problem.lam
-        for t in range(self.max_steps):
+        t = 0
+        for look in sorted({*range(0, self.max_steps, self.refit_every), self.max_steps - 1}):
+            t = ascent.advance(t, look, first, context) if look > 0 else 0
+            if t < look or (look == 0 and context.should_stop()):
+                break
+            seen[tuple(largest(np.abs(ascent.correlation), problem.k).tolist())] = None
+        return Proposal.of(_best(problem, list(seen), context), len(seen))
+
+
+def _best(problem: Problem, supports: list[tuple[int, ...]], context: Context) -> Sequence[int]:
+    """The support of the best model on one of these; none where there is nothing to choose from."""
+    if not supports:
+        return ()
+    if not problem.is_quadratic:
+        fits = [problem.fit(())]
+        for columns in supports:
+            fits.append(problem.fit(columns))
             if context.should_stop():
                 break
-            columns = largest(np.abs(ascent.correlation), problem.k)
-            key = tuple(columns.tolist())
-            if (t % self.refit_every == 0 or t == self.max_steps - 1) and key not in seen:
-                seen.add(key)
-                fit = problem.fit(columns)
-                best = fit if fit.value < best.value else best
-            ascent.step(columns, problem.loss.smoothness / (first + t))
-        return Proposal.of(best.columns, len(seen))
+        return min(fits, key=lambda fit: fit.value).support
+    values, _ = evaluate(problem, padded(supports, problem.k), context.should_stop)
+    return supports[int(np.argmin(values))]
 
 
 class _DataAscent:
@@ -100,6 +111,14 @@ class _DataAscent:
         with loss_session(problem.loss):
             loss_gradient(problem.loss, np.zeros(problem.n), problem.y, self._beta)
         self.correlation: FloatArray = problem.AT @ self._beta
+
+    def advance(self, t: int, end: int, first: float, context: Context) -> int:
+        """Make the steps from ``t`` on, of length smoothness / (first + t), up to ``end``; how far that came."""
+        while t < end and not context.should_stop():
+            columns = largest(np.abs(self.correlation), self._problem.k)
+            self.step(columns, self._problem.loss.smoothness / (first + t))
+            t += 1
+        return t
 
     def step(self, columns: IntArray, length: float) -> None:
         """Along the supergradient at the primal point on ``columns``, then back to the domain of the conjugate."""
@@ -117,11 +136,13 @@ class _GramAscent:
         self._problem = problem
         self.correlation: FloatArray = -problem.gram.b
 
-    def step(self, columns: IntArray, length: float) -> None:
-        """As :meth:`_DataAscent.step`; grad L*(beta) = beta + y, and no beta is outside the domain."""
-        problem, gram = self._problem, self._problem.gram
-        x = -self.correlation[columns] / problem.lam
-        self.correlation = self.correlation + length * (x @ gram.G[columns] - self.correlation - gram.b)
+    def advance(self, t: int, end: int, first: float, context: Context) -> int:
+        """As :meth:`_DataAscent.advance`; a few steps take no time."""
+        problem = self._problem
+        if context.should_stop():
+            return t
+        _ascend_on_gram(problem.gram.G, problem.gram.b, problem.lam, problem.k, t, end, first, self.correlation)
+        return end
 
 
 def _check_applies(problem: Problem) -> None:
@@ -148,3 +169,34 @@ def _ascend(loss: Any, beta: FloatArray, prediction: FloatArray, step: float, y:
     for i in range(beta.size):
         slope = prediction[i] - point_conjugate_derivative(loss, beta[i], y[i])
         beta[i] = point_project(loss, beta[i] + step * slope, y[i])
+
+
+@njit(sums=True)
+def _ascend_on_gram(
+    G: FloatArray, b: FloatArray, lam: float, k: int, t: int, end: int, first: float, correlation: FloatArray
+) -> None:
+    """Steps of length 1 / (first + t) on the correlations (d,), in place, for t up to ``end``.
+
+    grad L*(beta) = beta + y, and no beta is outside the domain. Of equal correlations the lower column is chosen.
+    """
+    d = b.size
+    chosen, sizes, change = np.zeros(min(k, d), dtype=np.int64), np.zeros(min(k, d)), np.empty(d)
+    for now in range(t, end):
+        sizes[:] = -1.0
+        for j in range(d if sizes.size > 0 else 0):
+            size, at = abs(correlation[j]), sizes.size - 1
+            if not size > sizes[at]:
+                continue
+            while at > 0 and sizes[at - 1] < size:
+                sizes[at], chosen[at] = sizes[at - 1], chosen[at - 1]
+                at -= 1
+            sizes[at], chosen[at] = size, j
+        for j in range(d):
+            change[j] = -correlation[j] - b[j]
+        for at in range(chosen.size):
+            row, x = G[chosen[at]], -correlation[chosen[at]] / lam
+            for j in range(d):
+                change[j] += x * row[j]
+        length = 1.0 / (first + now)
+        for j in range(d):
+            correlation[j] += length * change[j]

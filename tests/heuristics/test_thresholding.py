@@ -18,7 +18,7 @@ from exactsel_heuristics import (
     HardThresholdingPursuit,
 )
 from exactsel_heuristics._scoring import largest
-from exactsel_heuristics.dual_iht import _ascend
+from exactsel_heuristics.dual_iht import _ascend, _DataAscent, _GramAscent
 
 
 def correlated_problem():
@@ -56,6 +56,17 @@ def test_dual_iht_climbs_to_the_primal_value_where_nothing_is_cut_off(loss):
     best = problem.fit(range(4)).value
     assert dual <= best + 1e-9
     assert dual == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 12])
+def test_dual_iht_takes_the_same_steps_on_the_gram_matrix(k):
+    """The slow twin: beta itself, from the data, one step at a time."""
+    problem = make_problem(2, 20, 12, k, "quadratic", lam=0.5, awkward=False)
+    slow, fast = _DataAscent(problem), _GramAscent(problem)
+    for begin, end in ((0, 1), (1, 7), (7, 40)):
+        assert slow.advance(begin, end, 30.0, Context()) == fast.advance(begin, end, 30.0, Context()) == end
+        assert fast.correlation == pytest.approx(slow.correlation, rel=1e-9, abs=1e-12)
+    assert fast.advance(40, 50, 30.0, Context(should_stop=lambda: True)) == 40
 
 
 @each_loss

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from bounded_models import best_bounded, dependent_problem
+from bounded_models import best_bounded, dependent_problem, supports
 from exact_fits import exact_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,18 +19,11 @@ from exactsel.kernels.bounded import bounded_fit, bounded_room
 from exactsel.kernels.counting import count_room
 from exactsel.kernels.dependent_columns import independent
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.spans import only_bounded_models
 from exactsel.solving.solver import Search
-from exactsel.walks.closed_form import SubtreeWalker, only_bounded_models, walk_data
+from exactsel.walks.closed_form import SubtreeWalker, walk_data
 
 SEEDS = st.integers(0, 10**7)
-
-
-def supports(state, k):
-    """Every support of a region."""
-    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-    for size in range(min(k - len(inside), len(free)) + 1):
-        for more in combinations(free, size):
-            yield tuple(sorted([*inside, *more]))
 
 
 def dot(a, b):

@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+
+DEPENDENT = 1e-11
+"""Part of the trace that the smallest eigenvalue of H must be for its inverse to be used."""
+
+ROOM = 1.001
+"""For rounding."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +38,27 @@ class Task:
     time_limit: float
     rel_gap: float
 
+    @cached_property
+    def limits(self) -> Any:
+        """(d,) what no coefficient of an optimal model is larger than; inf where nothing is known.
+
+        lam/2 x² <= P <= upper. With quadratic loss P is that of the fit x̂ to all columns plus (x - x̂)'H(x - x̂)/2, so x
+        also lies within the root of 2 (upper - P(x̂)) times the inverse's diagonal of x̂.
+        """
+        d = self.A.shape[1]
+        ridge = np.full(d, math.sqrt(2.0 * self.upper / self.lam) if self.lam > 0.0 else np.inf)
+        H = self.A.T @ self.A + self.lam * np.eye(d)
+        if self.loss != "quadratic" or np.linalg.eigvalsh(H)[0] <= DEPENDENT * np.trace(H):
+            return ridge
+        inverse, b = np.linalg.inv(H), self.A.T @ self.y
+        fit = inverse @ b
+        above = max(0.0, self.upper - 0.5 * float(self.y @ self.y - b @ fit))
+        return np.minimum(ridge, ROOM * (np.abs(fit) + np.sqrt(2.0 * above * np.diagonal(inverse))))
+
     @property
     def largest(self) -> float:
-        """No coefficient of an optimal model is larger: lam/2 x² <= P <= upper, column by column."""
-        return math.sqrt(2.0 * self.upper / self.lam)
+        """The largest of the limits."""
+        return float(self.limits.max())
 
 
 @dataclass(frozen=True)
@@ -44,6 +69,10 @@ class Answer:
     lower: float | None
     nodes: int
     finished: bool
+    seconds: float | None = None
+    """Seconds of processor time and ..."""
+    clock: float | None = None
+    """... on the clock, where the solver is a process of its own; None: to be measured around the call."""
 
 
 class Unsuitable(Exception):
@@ -64,6 +93,12 @@ class Peer:
     get_ready: Callable[[Task], None] = nothing
     penalised: bool = False
     """It minimises P(x) plus a price for each column; it cannot be told k."""
+    installed: Callable[[], bool] | None = None
+    """Whether it is there, where that is not a matter of a Python module."""
+
+    def present(self) -> bool:
+        """Whether it can be run here."""
+        return find_spec(self.module) is not None if self.installed is None else self.installed()
 
 
 def nonzeros(coef: Any) -> list[int]:

@@ -25,7 +25,11 @@ def big_m(task: Task) -> Answer:
 def _solve(task: Task, perspective: bool) -> Answer:
     import gurobipy as gp
 
-    d, M = task.A.shape[1], task.largest
+    d, M = task.A.shape[1], task.limits
+    if perspective and task.lam == 0.0:
+        raise Unsuitable("no ridge term, no perspective")
+    if not np.all(np.isfinite(M)):
+        raise Unsuitable("no limit of the coefficients is known: lam 0 and dependent columns")
     with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
         model.Params.Threads = 1
         model.Params.TimeLimit = task.time_limit

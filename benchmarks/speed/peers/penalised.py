@@ -5,6 +5,7 @@ A bound on P(x) + penalty ||x||₀ over all x is, less penalty times k, one on P
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,8 @@ def el0ps(task: Task) -> Answer:
 
 def compile_el0ps(task: Task) -> None:
     """Its classes are compiled per loss, in every process: solve a small problem, and the root of this one."""
+    if task.lam == 0.0:
+        raise Unsuitable("no ridge term")
     rng = np.random.default_rng(0)
     A = np.asfortranarray(rng.standard_normal((40, 20)))
     signs = np.where(A[:, 0] + 0.5 * rng.standard_normal(40) < 0.0, -1.0, 1.0)
@@ -63,6 +66,8 @@ def l0bnb(task: Task) -> Answer:
     """L0BnB, from a model we know. Its gap is relative to the penalised objective; the demand is rescaled."""
     from l0bnb import BNBTree
 
+    if task.largest == math.inf:
+        raise Unsuitable("no limit of the coefficients is known: lam 0 and dependent columns")
     gap = task.rel_gap * task.upper / (task.upper + task.penalty * task.k)
     start = np.zeros(task.A.shape[1])
     start[list(task.start)] = 1.0  # it looks at the columns only

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.peers import gurobi, okridge, penalised, scip
+from benchmarks.speed.peers import gurobi, leaps, okridge, penalised, scip
 from benchmarks.speed.peers.common import Peer, Task, Unsuitable
 
 PEERS: dict[str, Peer] = {
@@ -21,6 +20,7 @@ PEERS: dict[str, Peer] = {
     "scip": Peer("pyscipopt", ("quadratic", "huber", "logistic"), scip.scip),
     "el0ps": Peer("el0ps", ("quadratic", "logistic"), penalised.el0ps, penalised.compile_el0ps, penalised=True),
     "l0bnb": Peer("l0bnb", ("quadratic",), penalised.l0bnb, penalised.compile_l0bnb, penalised=True),
+    "leaps": Peer("leaps", ("quadratic",), leaps.leaps, installed=leaps.present),
 }
 """Solvers by name."""
 
@@ -55,18 +55,20 @@ def run(
         return {"refused": f"no {task.loss} loss"}
     if peer.penalised and penalty is None:
         return {"refused": f"no price per column has {task.k} columns as its optimum"}
-    peer.get_ready(task)
-    began, began_clock = time.process_time(), time.perf_counter()
     try:
+        peer.get_ready(task)
+        began, began_clock = time.process_time(), time.perf_counter()
         answer = peer.solve(task)
     except Unsuitable as reason:
         return {"refused": str(reason)}
     seconds, clock = time.process_time() - began, time.perf_counter() - began_clock
+    seconds = seconds if answer.seconds is None else answer.seconds
+    clock = clock if answer.clock is None else answer.clock
     return {**asdict(answer), "seconds": seconds, "clock": clock}
 
 
 def installed() -> Iterator[str]:
-    """The solvers whose module this interpreter has."""
+    """The solvers that are there."""
     for name, peer in PEERS.items():
-        if find_spec(peer.module) is not None:
+        if peer.present():
             yield name

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.speed.peers.common import Answer, Task
+from benchmarks.speed.peers.common import Answer, Task, Unsuitable
 
 
 def scip(task: Task) -> Answer:
     """Solve with a single thread."""
     import pyscipopt as ps
 
-    d, M = task.A.shape[1], task.largest
+    d, M = task.A.shape[1], task.limits.tolist()
+    if task.largest == float("inf"):
+        raise Unsuitable("no limit of the coefficients is known: lam 0 and dependent columns")
     model = ps.Model()
     model.hideOutput()
     model.setParam("limits/time", task.time_limit)
     model.setParam("limits/gap", task.rel_gap)
     model.setParam("parallel/maxnthreads", 1)
     model.setParam("lp/threads", 1)
-    x = [model.addVar(lb=-M, ub=M) for _ in range(d)]
+    x = [model.addVar(lb=-M[j], ub=M[j]) for j in range(d)]
     z = [model.addVar(vtype="B") for _ in range(d)]
     s = [model.addVar() for _ in range(d)]
     model.addCons(ps.quicksum(z) <= task.k)
     for j in range(d):
-        model.addCons(x[j] <= M * z[j])
-        model.addCons(x[j] >= -M * z[j])
+        model.addCons(x[j] <= M[j] * z[j])
+        model.addCons(x[j] >= -M[j] * z[j])
         model.addCons(x[j] * x[j] <= s[j] * z[j])
     model.setObjective(_LOSSES[task.loss](task, model, x) + 0.5 * task.lam * ps.quicksum(s))
     model.optimize()

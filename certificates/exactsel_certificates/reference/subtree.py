@@ -85,8 +85,8 @@ def region_bound(
 ) -> float:
     """The fit on S and C, raised by formula (3); exact where one column or less is to be chosen."""
     places = instance.k - len(inside)
-    if places == 1:
-        return min(fit_bound(instance, sorted(inside | {j}), []) for j in candidates or inside)
+    if places == 1 and candidates:
+        return min(fit_bound(instance, sorted(inside | {j}), []) for j in candidates)
     fit = fit_bound(instance, sorted(inside), sorted(candidates))
     if places <= 0 or len(candidates) <= places:
         return fit
@@ -109,5 +109,5 @@ def _bound_at_fit(
     """Formula (3) for a region at the fit on ``columns``; -inf without curvature."""
     if curvature is None:
         return -np.inf
-    x = least_squares(instance, columns)
+    x = least_squares(instance, instance.columns_of(columns))
     return curved_bound(instance, sorted(inside), sorted(candidates), x, curvature)

@@ -18,6 +18,7 @@ from .counting import Semidefinite
 from .domain import Outside, Problem, problem_of
 from .file import BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import KINDS
+from .near import DISTANCES, NearColumns
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
@@ -140,6 +141,8 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     low = upper
     known: dict[int, list[Bound]] = {}
     polished, level = 0, None
+    near: list[NearColumns] = []
+    nearly = p["scope"] != "" and problem.loss == "quadratic" and not problem.groups and claim > 0
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
@@ -154,6 +157,9 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
                 known = {w: witnessed(p, r, w, curvatures)}
             bounds += [r.least(S, C, bound) for bound in known[w]]
         number, dual = divmod(w - 3, 2)
+        if max(bounds) < claim and nearly:
+            near = near or [NearColumns(r, claim, D, farthest) for farthest in DISTANCES]
+            bounds += [claim] if any(without.closes(S, C, w, p) for without in near) else []
         short = max(bounds) < claim and not dual and 0 <= number < len(p["points"]) - 1
         # What is improved is a point, not the lack of one: the empty model says nothing of where to look.
         if short and polished < POLISHED and any(point(p, number).values()):

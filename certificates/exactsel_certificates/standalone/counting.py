@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction as F
 from itertools import combinations
 
+from . import group_counting
 from .algebra import Matrix, root
 from .regression import Regression
 
@@ -26,10 +27,11 @@ class Semidefinite:
 
     def __init__(self, r: Regression, level: F) -> None:
         self.k, self.squares, T = r.k, r.squares, 2 * (r.c - level)
+        self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
         self.Q: Matrix = []
         # With lam = 0 they change no model's value.
         self.zeros = {j for j in range(len(r.b)) if r.G[j][j] + r.ridge[j] == 0}
-        if r.loss == "quadratic" and T > 0 and all(len(group) == 1 for group in r.groups):
+        if r.loss == "quadratic" and T > 0:
             d = range(len(r.b))
             self.Q = [[r.G[i][j] + (r.ridge[i] if i == j else 0) - r.b[i] * r.b[j] / T for j in d] for i in d]
 
@@ -38,6 +40,8 @@ class Semidefinite:
         r = max(0, self.k - len(S))
         if not self.Q:
             return False
+        if not self.single:
+            return self._groups_counted(S, C, r)
         used = [*sorted(S), *(sorted(C) if r else [])]
         rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(S))
         if rest is None:
@@ -57,10 +61,18 @@ class Semidefinite:
             for chosen in doubtful(rest, min(r, len(rest)))
         )
 
+    def _groups_counted(self, S: set[int], C: set[int], r: int) -> bool:
+        """The same where S and C are groups."""
+        inside, free = [j for g in sorted(S) for j in self.groups[g]], [self.groups[g] for g in sorted(C) if r]
+        used = [*inside, *(j for group in free for j in group)]
+        rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(inside))
+        at = {j: i for i, j in enumerate(used[len(inside) :])}
+        return rest is not None and group_counting.holds(rest, [[at[j] for j in g] for g in free], r, eliminated)
+
     def split(self, S: set[int], C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]]) -> bool:
         """The same by Q - E (FORMAT.md, SPLIT); ``split`` holds the columns, the scale and the entries of N."""
         r = max(0, self.k - len(S))
-        if not self.Q:
+        if not self.Q or not self.single:
             return False
         C = C - self.zeros if r else set()
         used = [*sorted(S), *sorted(C)]

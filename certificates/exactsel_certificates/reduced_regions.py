@@ -1,0 +1,109 @@
+"""Bounds of regions where a claim is about bounded models: without the columns that others make up for (near.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel_certificates.container import FIRST_POINT, Proof
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.near import DISTANCES, NearColumns
+from exactsel_certificates.points import Points
+from exactsel_certificates.regions import RegressionRegions
+from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.walk import BY_COUNTING, Leaves
+
+MOST_SUSPECTS = 20_000
+"""Sets of a region looked at for columns that others of the set make up for."""
+
+SHARE = 1 / 8
+"""Part of the work in exact arithmetic that goes into either of :data:`DISTANCES`."""
+
+
+class AllRegions:
+    """Bounds of the regions of a regression problem, whatever the claim is about."""
+
+    def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
+        self._as_they_are = RegressionRegions(instance, proof, exact_limit)
+        self._target, self._ways = proof.lower, list[ReducedRegions]()
+        if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
+            plain = self._as_they_are.plain
+            self._ways = [ReducedRegions(instance, proof, plain, SHARE * exact_limit, e) for e in DISTANCES]
+
+    @property
+    def exact_regions(self) -> int:
+        """How many regions needed exact arithmetic so far."""
+        return self._as_they_are.exact_regions + sum(way.exact_regions for way in self._ways)
+
+    def bounds(self, leaves: Leaves) -> FloatArray:
+        """A bound for each region; 0, which no objective is below, at the least."""
+        result = np.zeros(len(leaves.states))
+        ways: list[ReducedRegions | RegressionRegions] = [*self._ways, self._as_they_are]
+        for way in ways:
+            short = np.flatnonzero(~(result >= self._target))
+            if short.size:
+                found = way.bounds(Leaves(leaves.states[short], leaves.witness[short]))
+                result[short] = np.maximum(result[short], found)
+        return result
+
+
+class ReducedRegions:
+    """Bounds of the same regions without the columns that others make up for (near.py)."""
+
+    def __init__(
+        self, instance: Instance, proof: Proof, plain: RigorousBounds, exact_limit: float, farthest: float
+    ) -> None:
+        self._near = NearColumns(instance, plain, np.array(proof.curvature, dtype=np.float64), farthest)
+        self._instance = replace(instance, must_have=(), must_not=())
+        self._level, self._points, self._exact_limit = proof.lower, Points(proof), exact_limit
+        level = float(np.nextafter(proof.lower + self._near.price, np.inf))
+        self._above = replace(proof, lower=level, scope="")
+        self._known: dict[tuple[int, bool], RegressionRegions] = {}
+
+    def bounds(self, leaves: Leaves) -> FloatArray:
+        """The level where a region is shown to hold nothing below it, else 0."""
+        states, fewer = self._near.without(leaves.states)
+        points = (leaves.witness - FIRST_POINT) // 2
+        at_points = (leaves.witness >= FIRST_POINT) & (points < len(self._points))
+        nothing = np.zeros(states.shape[1])
+        convex = np.array([
+            self._near.convex(state, self._points.models(points[[row]])[0] if at_points[row] else nothing)
+            for row, state in enumerate(states)
+        ], dtype=np.bool_)  # fmt: skip
+        result = np.zeros(len(states))
+        for left_out in np.unique(fewer).tolist():
+            for curved in (True, False):
+                rows = np.flatnonzero((fewer == left_out) & (convex == curved))
+                if rows.size:
+                    regions = self._regions(left_out, curved)
+                    found = regions.bounds(Leaves(states[rows], leaves.witness[rows]))
+                    result[rows] = np.where(found >= regions.target, self._level, 0.0)
+        for row in np.flatnonzero((result < self._level) & (leaves.witness == BY_COUNTING)).tolist():
+            result[row] = self._level if self._counted(states[row], int(fewer[row])) else 0.0
+        return result
+
+    @property
+    def exact_regions(self) -> int:
+        """How many regions needed exact arithmetic so far."""
+        return sum(regions.exact_regions for regions in self._known.values())
+
+    def _regions(self, fewer: int, curved: bool) -> RegressionRegions:
+        """Bounds for models of so many columns less, with the file's curvature or without any."""
+        if (fewer, curved) not in self._known:
+            about = replace(self._instance, k=self._instance.k - fewer)
+            proof = self._above if curved else replace(self._above, curvature=np.zeros(0))
+            curvature = np.array(proof.curvature, dtype=np.float64) if curved else None
+            self._known[fewer, curved] = RegressionRegions(about, proof, self._exact_limit, curvature)
+        return self._known[fewer, curved]
+
+    def _counted(self, state: NDArray[np.uint8], fewer: int) -> bool:
+        """Whether counting closes a region where sets that hold a column the others make up for go without it."""
+        counts, sets = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]]()
+        for columns in counts.suspects(state, self._instance.k - fewer) if counts.usable else ():
+            kept = self._near.independent(columns)
+            if len(kept) == len(columns) or len(sets) == MOST_SUSPECTS:
+                return False
+            sets.append(np.isin(np.arange(len(state)), kept))
+        return len(sets) > 0 and bool(np.all(counts.on_all(np.array(sets))))

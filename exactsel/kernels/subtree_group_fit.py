@@ -1,0 +1,314 @@
+"""The fit on S and C of a node over groups, kept up to date group by group: for kernels/subtree_groups.py.
+
+As kernels/subtree_fit.py, whose stack this is with the groups beside the columns. Columns of S come first; those of C
+stand in any order, so that nothing need be moved but what is put in or left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel._jit import njit
+from exactsel.kernels.group_counting import factor
+from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.subtree_fit import (
+    Stack,
+    coefficients_without_last,
+    inverse_of,
+    inverse_without_last,
+    new_stack,
+    swap_columns,
+)
+from exactsel.kernels.subtree_group_count import GroupData, columns_of
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray, IntArray, StateArray
+
+
+class GroupStack(NamedTuple):
+    """The regions still to be walked: their columns and fits, and their groups."""
+
+    fits: Stack
+    units: IntArray
+    """(levels, G) groups, S first, then C."""
+    inside: IntArray
+    """Groups of S ..."""
+    groups: IntArray
+    """... and of S and C."""
+
+
+class FitRoom(NamedTuple):
+    """Memory for what is computed at a fit over at most d columns and G groups, the largest of b."""
+
+    at: IntArray
+    """(d,) the position of every column of a level."""
+    residual: FloatArray
+    """(d,) Hx - b on the columns of the last call of :func:`group_formula`, by position."""
+    z: FloatArray
+    """(d,) zeros between calls."""
+    trial: FloatArray
+    """(d,) coefficients of the caller's."""
+    weights: FloatArray
+    """(G,) sums over the columns of groups."""
+    largest: FloatArray
+    """(G + 1,)"""
+    block: FloatArray
+    """(b, b)"""
+    step: FloatArray
+    """(b,)"""
+    places: IntArray
+    """(b,) positions of the columns of one group."""
+
+
+@njit
+def fit_room(d: int, groups: int, largest: int) -> FitRoom:
+    """Memory for fits over at most so many columns and groups."""
+    return FitRoom(
+        np.zeros(d, dtype=np.int64), np.empty(d), np.zeros(d), np.empty(d), np.empty(groups), np.empty(groups + 1),
+        np.empty((largest, largest)), np.empty(largest), np.zeros(largest, dtype=np.int64),
+    )  # fmt: skip
+
+
+@njit
+def group_stack(data: GroupData, state: StateArray, scratch: FloatArray) -> GroupStack:
+    """A stack of as many levels as the walk from ``state`` may need, or as ``scratch`` holds; its first level."""
+    levels, count, inside = 1, 0, 0
+    units = np.empty(state.size, dtype=np.int64)
+    for wanted in (IN, FREE):
+        for g in range(state.size):
+            if state[g] == wanted:
+                units[count] = g
+                count += 1
+                levels += wanted == FREE
+        inside = count if wanted == IN else inside
+    m = columns_of(data, units, count, np.empty(data.columns.b.size, dtype=np.int64), 0)
+    fits = new_stack(m, levels, scratch)
+    rows = fits.size.size
+    stack = GroupStack(
+        fits, np.empty((rows, max(1, count)), dtype=np.int64), np.zeros(rows, dtype=np.int64),
+        np.zeros(rows, dtype=np.int64),
+    )  # fmt: skip
+    stack.units[0, :count] = units[:count]
+    stack.inside[0], stack.groups[0] = inside, count
+    fits.fixed[0] = columns_of(data, units, inside, fits.columns[0], 0)
+    fits.size[0] = columns_of(data, units[inside:], count - inside, fits.columns[0], fits.fixed[0])
+    return stack
+
+
+@njit
+def locate(stack: GroupStack, level: int, room: FitRoom) -> None:
+    """Note where the columns of a level are."""
+    columns = stack.fits.columns[level]
+    for i in range(stack.fits.size[level]):
+        room.at[columns[i]] = i
+
+
+@njit
+def _of_group(data: GroupData, group: int, room: FitRoom) -> int:
+    """Collect the positions of a group's columns; how many these are."""
+    begin, end = data.groups.first[group], data.groups.first[group + 1]
+    for i in range(begin, end):
+        room.places[i - begin] = room.at[data.groups.members[i]]
+    return int(end - begin)
+
+
+@njit
+def _entry(K: FloatArray, i: int, j: int) -> float:
+    """An entry of a symmetric matrix of which there is the lower triangle."""
+    return float(K[i, j] if j <= i else K[j, i])
+
+
+@njit
+def cost_without(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: FitRoom) -> float:
+    """What leaving out a group costs, x_g' K_gg^-1 x_g / 2; nan where K_gg is not positive definite.
+
+    ``room.step`` receives K_gg^-1 x_g. Columns must have been located.
+    """
+    size, block, step = _of_group(data, group, room), room.block, room.step
+    for i in range(size):
+        for j in range(i + 1):
+            block[i, j] = _entry(K, room.places[i], room.places[j])
+    if not factor(block, size):
+        return np.nan
+    cost = 0.0
+    for i in range(size):
+        total = x[room.places[i]]
+        for q in range(i):
+            total -= block[i, q] * step[q]
+        step[i] = total / block[i, i]
+        cost += step[i] * step[i]
+    for i in range(size - 1, -1, -1):
+        total = step[i]
+        for q in range(i + 1, size):
+            total -= block[q, i] * step[q]
+        step[i] = total / block[i, i]
+    return float(0.5 * cost)
+
+
+@njit
+def coefficients_without(
+    data: GroupData, K: FloatArray, x: FloatArray, m: int, group: int, room: FitRoom, into: FloatArray
+) -> None:
+    """The coefficients of the fit without a group, where they are 0; :func:`cost_without` comes before."""
+    size = _of_group(data, group, room)
+    for i in range(m):
+        total = x[i]
+        for q in range(size):
+            total -= _entry(K, i, room.places[q]) * room.step[q]
+        into[i] = total
+    for q in range(size):
+        into[room.places[q]] = 0.0
+
+
+@njit
+def swap_units(units: IntArray, i: int, j: int) -> None:
+    """Exchange two groups."""
+    units[i], units[j] = units[j], units[i]
+
+
+@njit
+def put_in(data: GroupData, stack: GroupStack, level: int, position: int, room: FitRoom) -> None:
+    """Move the group at a position of C to S."""
+    fits, units = stack.fits, stack.units[level]
+    K, x, columns, m = inverse_of(fits, level), fits.x[level], fits.columns[level], fits.size[level]
+    group = units[position]
+    for i in range(data.groups.first[group], data.groups.first[group + 1]):
+        locate(stack, level, room)
+        swap_columns(K, x, columns, m, room.at[data.groups.members[i]], fits.fixed[level])
+        fits.fixed[level] += 1
+    swap_units(units, position, stack.inside[level])
+    stack.inside[level] += 1
+    locate(stack, level, room)
+
+
+@njit
+def leave_out(data: GroupData, stack: GroupStack, level: int, position: int, room: FitRoom, into: int) -> None:
+    """Downdate the fit of a level for the region without the group at a position of C, as the level ``into``.
+
+    That is the same level or the next one. What is left of the level itself is the region as it was, in another order.
+    """
+    fits, units, count = stack.fits, stack.units[level], stack.groups[level]
+    K, x, columns, m = inverse_of(fits, level), fits.x[level], fits.columns[level], fits.size[level]
+    group = units[position]
+    size = data.groups.first[group + 1] - data.groups.first[group]
+    for i in range(size):
+        locate(stack, level, room)
+        swap_columns(K, x, columns, m, room.at[data.groups.members[data.groups.first[group] + i]], m - 1 - i)
+    swap_units(units, position, count - 1)
+    K_into, x_into = inverse_of(fits, into), fits.x[into]
+    coefficients_without_last(K, x, m, x_into)
+    inverse_without_last(K, m, K_into)
+    for i in range(1, size):
+        coefficients_without_last(K_into, x_into, m - i, x_into)
+        inverse_without_last(K_into, m - i, K_into)
+    fits.columns[into, : m - size] = columns[: m - size]
+    stack.units[into, : count - 1] = units[: count - 1]
+    fits.fixed[into], fits.size[into] = fits.fixed[level], m - size
+    stack.inside[into], stack.groups[into] = stack.inside[level], count - 1
+    locate(stack, level, room)
+
+
+@njit
+def top(weights: FloatArray, units: IntArray, inside: int, count: int, skip: int, largest: FloatArray) -> float:
+    """The sum of the weights of C but for the position ``skip``; ``largest`` gets the largest, in descending order."""
+    places, total = largest.size, 0.0
+    largest[:] = 0.0
+    for i in range(inside, count):
+        if i == skip:
+            continue
+        weight = weights[units[i]]
+        total += weight
+        if places > 0 and weight > largest[places - 1]:
+            at = places - 1
+            while at > 0 and largest[at - 1] < weight:
+                largest[at] = largest[at - 1]
+                at -= 1
+            largest[at] = weight
+    return float(total)
+
+
+@njit
+def curvature_excess(
+    data: GroupData, units: IntArray, inside: int, count: int, x: FloatArray, skip: int, room: FitRoom,
+    largest: FloatArray,
+) -> float:  # fmt: skip
+    """What formula (3) adds to the fit x (by position); ``largest`` gets the largest group sums of D_j x_j^2 of C.
+
+    The group at position ``skip`` (-1: none) is not in the region. Columns must have been located.
+    """
+    D, first, members = data.columns.curvature, data.groups.first, data.groups.members
+    for i in range(inside, count):
+        weight = 0.0
+        for q in range(first[units[i]], first[units[i] + 1]):
+            j = members[q]
+            weight += D[j] * x[room.at[j]] * x[room.at[j]]
+        room.weights[units[i]] = weight
+    total = top(room.weights, units, inside, count, skip, largest)
+    for i in range(largest.size):
+        total -= largest[i]
+    return float(0.5 * max(total, 0.0))
+
+
+@njit(sums=True)
+def _residual(data: GroupData, columns: IntArray, x: FloatArray, m: int, room: FitRoom) -> None:
+    """Hx - b on m columns."""
+    H, b, z = data.columns.H, data.columns.b, room.z
+    for i in range(m):
+        z[columns[i]] = x[i]
+    for i in range(m):
+        row, total = H[columns[i]], 0.0
+        for j in range(b.size):
+            total += row[j] * z[j]
+        room.residual[i] = total - b[columns[i]]
+    for i in range(m):
+        z[columns[i]] = 0.0
+
+
+@njit
+def group_formula(
+    data: GroupData, columns: IntArray, x: FloatArray, m: int, units: IntArray, inside: int, count: int, places: int,
+    also: int, skip: int, room: FitRoom,
+) -> float:  # fmt: skip
+    """Formula (3) with D = ``floor`` at x for a region of groups, rounding taken off: it holds for the exact data.
+
+    The first ``inside`` groups and the one at position ``also`` (-1: none) are in, and ``places`` of the others count;
+    the one at position ``skip`` (-1: none), where x is 0, is not in the region. x is by position of the m columns. As
+    for :func:`exactsel.kernels.subtree_fit.formula`, whose allowance for rounding this has.
+    """
+    _residual(data, columns, x, m, room)
+    size, length, D = 0.0, np.sqrt(2.0 * data.columns.constant), data.columns.floor
+    for i in range(m):
+        size += abs(x[i]) * data.columns.lengths[columns[i]]
+    unit = (data.columns.rows + 2 * m + 64) * UNIT
+    error = unit * (size + length)
+    for i in range(count):
+        room.weights[units[i]] = 0.0
+    square = 0.0
+    for i in range(m):
+        j = columns[i]
+        square += x[i] * (room.residual[i] + data.columns.b[j] - D[j] * x[i])
+        slope = abs(room.residual[i] - D[j] * x[i]) + error * data.columns.lengths[j]
+        room.weights[data.owner[j]] += slope * slope / D[j]
+    counted = 0.0
+    for i in range(inside):
+        counted += room.weights[units[i]]
+    if also >= 0:
+        counted += room.weights[units[also]]
+        room.weights[units[also]] = 0.0
+    largest = room.largest[: min(places, count)]
+    top(room.weights, units, inside, count, skip, largest)
+    for i in range(largest.size):
+        counted += largest[i]
+    constant = data.columns.constant
+    return float(constant - 0.5 * square - 0.5 * counted * (1.0 + unit) - 2.0 * unit * (size + length) ** 2)
+
+
+@njit
+def refine(K: FloatArray, x: FloatArray, m: int, room: FitRoom) -> None:
+    """One step of iterative refinement with the residual of the last call of :func:`group_formula`."""
+    for i in range(m):
+        total = 0.0
+        for j in range(m):
+            total += _entry(K, i, j) * room.residual[j]
+        x[i] -= total

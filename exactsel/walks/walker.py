@@ -1,0 +1,13 @@
+"""What walks whole subtrees by itself: one of several kernels, by what is known of the columns."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.grouped import GroupWalker
+from exactsel.walks.reduced import ReducedWalker
+
+Walker: TypeAlias = SubtreeWalker | DependentWalker | ReducedWalker | GroupWalker
+"""Each has a ``scope``, a ``curvature`` and ``explore``."""

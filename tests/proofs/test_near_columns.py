@@ -1,0 +1,114 @@
+"""Proofs over dependent columns: both checkers verify honest ones, and nothing above the best bounded model."""
+
+from __future__ import annotations
+
+import json
+import struct
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from bounded_models import best_bounded, nearly_independent, supports
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import exactsel
+from exactsel.problem import spans
+from exactsel.problem.spans import Spans
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.near import FARTHEST, NearColumns
+from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.standalone import check
+from exactsel_certificates.standalone import near as standalone_near
+from exactsel_certificates.standalone.regression import Regression
+
+SEEDS = st.integers(0, 10**7)
+
+SOLVE = partial(exactsel.solve, threads=1, heuristics=(), time_limit=20.0)
+
+
+@pytest.fixture(autouse=True)
+def small_problems_too(monkeypatch):
+    monkeypatch.setattr(spans, "MOST_TAKING_PART", 0.9)
+
+
+def with_lower(data, lower):
+    """The file with another claim, and an upper bound nobody minds."""
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    header |= {"lower": float(lower).hex(), "upper": (1e300).hex()}
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 8)
+    return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+def second_says(problem, data):
+    return check(data, problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", 0.0, 1.0)
+
+
+@given(SEEDS)
+@settings(max_examples=120)
+def test_honest_proofs_pass_and_raised_claims_do_not(tmp_path_factory, seed):
+    problem = nearly_independent(seed, most=7, most_k=4)
+    if Spans.of(problem) is None or Spans.of(problem).curvature is None:
+        return
+    file = tmp_path_factory.mktemp("near") / "p.exsel"
+    found = SOLVE(problem, subtrees=seed % 2 == 0, proof=file)
+    data = file.read_bytes()
+    best = min(best_bounded(problem, support) for support in supports(problem.root_state, problem.k))
+    assert Fraction(found.lower) <= best
+    assert exactsel.verify(problem, file).verified
+    if found.lower > 1e-6 * problem.gram.constant:
+        # Where less than the price was left to spare, exact fits stand behind the first one's word.
+        assert second_says(problem, with_lower(data, found.lower * (1.0 - 1e-6))) == ""
+    for more in (1e-12, 1e-6, 1e-2):
+        claim = float(best) * (1.0 + more) + 1e-300
+        file.write_bytes(with_lower(data, claim))
+        verdict = exactsel.verify(problem, file)
+        assert not verdict.verified
+        assert Fraction(verdict.lower) <= best
+        assert second_says(problem, with_lower(data, claim)) != ""
+
+
+@given(SEEDS)
+@settings(max_examples=150)
+def test_both_checkers_call_the_same_columns_near(seed):
+    """The second one in fractions: what the first leaves out it leaves out too."""
+    rng, problem = np.random.default_rng(seed), nearly_independent(seed)
+    instance = Instance(problem.A, problem.y, problem.k, "quadratic", 0.0)
+    first = NearColumns(instance, RigorousBounds(instance), np.zeros(0))
+    r = Regression(problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", 0.0, 1.0)
+    second = standalone_near.NearColumns(r, Fraction(0), [])
+    columns = rng.permutation(problem.d)[: rng.integers(1, problem.d + 1)].tolist()
+    others, j = columns[:-1], columns[-1]
+    if first.independent([*others, j])[-1:] != [j] and first.independent(others) == others:
+        assert second._near(others, j)
+    assert Fraction(first.price) >= second.level
+
+
+def test_a_column_a_little_too_far_is_not_left_out():
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((40, 5))
+    A[:, 4] = A[:, 0] + A[:, 1]
+    for away, near in ((0.0, True), (20.0 * FARTHEST, False)):
+        B = A.copy()
+        B[:, 4] += away * np.linalg.norm(A[:, 4]) * A[:, 3] / np.linalg.norm(A[:, 3])
+        instance = Instance(B, A[:, 2], 3, "quadratic", 0.0)
+        states = np.array([[2, 2, 1, 1, 1]], dtype=np.uint8)
+        left = NearColumns(instance, RigorousBounds(instance), np.zeros(0)).without(states)[0]
+        assert (left[0, 4] == 0) == near
+
+
+def test_curvature_of_a_region_does_not_serve_a_wider_one():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((30, 6))
+    A[:, 5] = A[:, 0] - A[:, 1]
+    instance = Instance(A, A[:, 2], 3, "quadratic", 0.0)
+    D = np.full(6, 0.5 * np.linalg.eigvalsh(A[:, :5].T @ A[:, :5])[0])
+    near, all_but_one = NearColumns(instance, RigorousBounds(instance), D), np.array([1, 1, 1, 1, 1, 0], dtype=np.uint8)
+    nothing = np.zeros(6)
+    assert near.convex(all_but_one, nothing)
+    assert not near.convex(np.ones(6, dtype=np.uint8), nothing)
+    assert not near.convex(all_but_one, np.eye(6)[5])
+    assert not NearColumns(instance, RigorousBounds(instance), 100.0 * D).convex(all_but_one, nothing)
