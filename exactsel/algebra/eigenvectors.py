@@ -37,8 +37,10 @@ def smallest_eigenvectors(matrix: NDArray[np.float64], below: float) -> tuple[Si
     Raises
     ------
     numpy.linalg.LinAlgError
-        Where the iteration does not end.
+        Where the iteration does not end, or numbers are too large or none.
     """
+    if not np.abs(matrix).max(initial=0.0) < LARGEST:
+        raise np.linalg.LinAlgError("A matrix holds numbers that single precision does not know.")
     routine = _routine()
     if routine is None:
         values, vectors = scipy.linalg.eigh(

@@ -300,7 +300,10 @@ class PreparedSplit(PreparedBound):
             if step == most or self.options.stop[0]:
                 break
             # Half the digits, in half the time: which way N goes is no part of any proof.
-            values, vectors = smallest_eigenvectors(R, solver.delta)
+            try:
+                values, vectors = smallest_eigenvectors(R, solver.delta)
+            except np.linalg.LinAlgError:
+                break
             if values.size == 0:  # all that is missing is lost in rounding N
                 break
             direction = np.abs(vectors[:, 0]).astype(np.float64)

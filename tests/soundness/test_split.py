@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from exactsel import Problem, solve
 from exactsel.algebra.elimination import definite, entry_error, shift
+from exactsel.bounds import split
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.split import SplitBound
 from exactsel.bounds.split_point import rescaled, rounded, sound, split_matrix
@@ -21,6 +22,12 @@ from exactsel.testing import check_bound
 from exactsel.testing.cases import Truth
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(autouse=True)
+def split_more_often(monkeypatch):
+    """Where the relaxation is nearly there the split is not tried, which small problems would mostly be."""
+    monkeypatch.setattr(split, "CLOSE", 0.9)
 
 
 def random_symmetric(rng, m, zeros=0.3):
