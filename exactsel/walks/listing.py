@@ -30,7 +30,7 @@ from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 LARGEST = 250
 """With more columns than this the memory of a listing, and its nodes, grow too large."""
 
-NEAR, NEAR_HUBER = 0.9, 0.84
+NEAR, NEAR_HUBER = 0.9, 0.83
 """Part of U that P at the fit must come to for a listing to be tried."""
 
 WORK = 6e9
@@ -69,14 +69,31 @@ def listable(problem: SubsetProblem) -> bool:
     )  # fmt: skip
 
 
-def by_listing(problem: Problem, incumbent: Fit, stop: BoolArray) -> Listed | None:
-    """The whole problem by listing; None where that is not to be had. The incumbent's objective is U."""
-    state, upper = problem.root_state, incumbent.value
+class Lister:
+    """Bound to one problem and a good model of it; a pure function of what :meth:`explore` is given."""
+
+    def __init__(self, problem: Problem, coef: FloatArray, stop: BoolArray) -> None:
+        self._problem, self._coef, self._stop = problem, coef, stop
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop: then what it did not find means nothing."""
+        return bool(self._stop[0])
+
+    def explore(self, state: StateArray, upper: float) -> Listed | None:
+        """A region (d,) by listing, where some model is known to cost ``upper``; None where that is not to be had."""
+        return by_listing(self._problem, state, upper, self._coef, self._stop)
+
+
+def by_listing(
+    problem: Problem, state: StateArray, upper: float, coef: FloatArray, stop: BoolArray
+) -> Listed | None:  # fmt: skip
+    """A region by listing; None where that is not to be had. ``coef`` (d,) is a good model, ``upper`` is U."""
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
     least = NEAR_HUBER if isinstance(problem.loss, Huber) else NEAR
-    below = minorant(problem.objective, upper, incumbent.coef, least)
+    below = minorant(problem.objective, upper, coef, least)
     if below is None or stop[0]:
         return None
     longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / (FIT_STEPS * problem.n * problem.k * problem.k))))

@@ -179,7 +179,7 @@ def check_listing(seed):
     for columns, fit in fits.items():
         if fit.value <= best.value * 1.02 * (1.0 - 1e-12):
             assert any(set(columns) <= one for one in listed)
-    outcome = by_listing(problem, best, np.zeros(1, dtype=np.bool_))
+    outcome = by_listing(problem, problem.root_state, best.value, best.coef, np.zeros(1, dtype=np.bool_))
     if outcome is not None:
         assert best.value * (1.0 - 1e-9) <= outcome.bound <= best.value
         assert outcome.fit is None or outcome.fit.value >= best.value * (1.0 - 1e-9)
@@ -197,7 +197,7 @@ def test_a_listing_finds_a_model_better_than_the_one_it_was_given():
         fits = sorted(best_sets(problem).values(), key=lambda fit: fit.value)
         if problem.k == problem.d or len(fits) < 2 or not listable(problem):
             continue
-        outcome = by_listing(problem, fits[1], np.zeros(1, dtype=np.bool_))
+        outcome = by_listing(problem, problem.root_state, fits[1].value, fits[1].coef, np.zeros(1, dtype=np.bool_))
         if outcome is not None and outcome.fit is not None:
             found += 1
             assert outcome.fit.value == pytest.approx(fits[0].value, rel=1e-9)
