@@ -31,6 +31,7 @@ from scipy.linalg import solve_triangular
 
 from exactsel._jit import loss_session
 from exactsel.algebra.elimination import gamma
+from exactsel.bounds.base import never_stop
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.listing import Quadratic
 from exactsel.kernels.minorant import curvatures_on, rows_at
@@ -108,7 +109,8 @@ class _Unusable(Exception):
 class Rows:
     """The data as a minorant needs them: columns multiplied by powers of two, one of ones for an intercept."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, stop: BoolArray | None = None) -> None:
+        self.stop = never_stop() if stop is None else stop
         self.loss, self.y, self.weights = objective.loss, objective.y, objective.weights
         self.n = objective.n
         norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
@@ -152,6 +154,7 @@ class Rows:
         """B diag(w) B' + ridge, in blocks of rows."""
         H: FloatArray = np.diag(self.ridge)
         for first in range(0, self.n, BLOCK):
+            self._poll()
             block = self.B[:, first : first + BLOCK]
             H += (block * w[first : first + BLOCK]) @ block.T
         return np.asarray(0.5 * (H + H.T))
@@ -163,10 +166,15 @@ class Rows:
             total += self.B[:, first : first + BLOCK] @ u[first : first + BLOCK]
         return total
 
+    def _poll(self) -> None:
+        if self.stop[0]:
+            raise _Unusable
+
     def half_widths(self, factor: FloatArray) -> FloatArray:
         """(n,) sqrt(a_i' H^-1 a_i)."""
         out = np.empty(self.n)
         for first in range(0, self.n, BLOCK):
+            self._poll()
             solved = solve_triangular(factor, self.B[:, first : first + BLOCK], trans="T", check_finite=False)
             out[first : first + BLOCK] = np.sqrt(np.einsum("ij,ij->j", solved, solved))
         return out
@@ -267,17 +275,19 @@ def _cut(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: fl
     return np.maximum(low, center - needed), np.minimum(high, center + needed)
 
 
-def minorant(objective: Objective, upper: float, best: FloatArray, least: float = 0.0) -> Minorant | None:
+def minorant(
+    objective: Objective, upper: float, best: FloatArray, least: float = 0.0, stop: BoolArray | None = None
+) -> Minorant | None:
     """The quadratic minorant of P on {P <= upper}; None where there is none, or none that is likely to help.
 
     ``best`` (d,) are coefficients of a good model: q touches P half way between it and the fit on all columns. Where P
-    at the fit is below ``least`` times ``upper`` it is not tried.
+    at the fit is below ``least`` times ``upper`` it is not tried, and nothing comes of it once ``stop`` is up.
     """
     if not curvature_known(objective.loss) or not objective.lam > 0.0 or not upper > 0.0:
         return None
     try:
         with loss_session(objective.loss), np.errstate(over="ignore", invalid="ignore"):
-            return _minorant(Rows(objective), objective, upper, best, least)
+            return _minorant(Rows(objective, stop), objective, upper, best, least)
     except (_Unusable, LinAlgError):
         return None
 

@@ -162,7 +162,7 @@ class Methods:
         limited = self.settings.node_limit is not None or self.settings.batch is not None
         if limited or not self._default_search or not listable(problem):
             return None
-        return Lister(problem, coef, options.stop)
+        return Lister(problem, coef, options)
 
     @property
     def _default_search(self) -> bool:

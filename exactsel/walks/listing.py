@@ -11,15 +11,16 @@ takes too much work, nothing is claimed. Work is counted, not timed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from exactsel._jit import loss_session, parallel_section
+from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import Minorant, minorant
 from exactsel.kernels.listing import COMPLETE, list_sets
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.refit import newton_bounds
 from exactsel.losses.base import curvature_known
 from exactsel.losses.huber import Huber
 from exactsel.problem.fit import Fit
@@ -41,6 +42,12 @@ LONGEST, SHORTEST = 4000, 64
 
 FIT_WORK = 4e9
 """... so many multiplications together."""
+
+QUICK = 1e-8
+"""Times the problem's gradient scale: where a quick fit ends at the latest, and ..."""
+
+HOPELESS = 1e-9
+"""... by what part of U a set must be above it for a fit to end before."""
 
 FIT_STEPS = 10
 """Newton steps a fit takes, about."""
@@ -72,33 +79,33 @@ def listable(problem: SubsetProblem) -> bool:
 class Lister:
     """Bound to one problem and a good model of it; a pure function of what :meth:`explore` is given."""
 
-    def __init__(self, problem: Problem, coef: FloatArray, stop: BoolArray) -> None:
-        self._problem, self._coef, self._stop = problem, coef, stop
+    def __init__(self, problem: Problem, coef: FloatArray, options: BoundOptions) -> None:
+        self._problem, self._coef, self._options = problem, coef, options
 
     @property
     def stopped(self) -> bool:
         """Whether it was told to stop: then what it did not find means nothing."""
-        return bool(self._stop[0])
+        return bool(self._options.stop[0])
 
     def explore(self, state: StateArray, upper: float) -> Listed | None:
         """A region (d,) by listing, where some model is known to cost ``upper``; None where that is not to be had."""
-        return by_listing(self._problem, state, upper, self._coef, self._stop)
+        return by_listing(self._problem, state, upper, self._coef, self._options)
 
 
 def by_listing(
-    problem: Problem, state: StateArray, upper: float, coef: FloatArray, stop: BoolArray
+    problem: Problem, state: StateArray, upper: float, coef: FloatArray, options: BoundOptions
 ) -> Listed | None:  # fmt: skip
     """A region by listing; None where that is not to be had. ``coef`` (d,) is a good model, ``upper`` is U."""
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
     least = NEAR_HUBER if isinstance(problem.loss, Huber) else NEAR
-    below = minorant(problem.objective, upper, coef, least)
-    if below is None or stop[0]:
+    below = minorant(problem.objective, upper, coef, least, options.stop)
+    if below is None or options.stop[0]:
         return None
-    longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / (FIT_STEPS * problem.n * problem.k * problem.k))))
-    sets, nodes = listed_sets(below, state, places, stop, longest)
-    return None if sets is None else fitted(problem, sets, upper, nodes, lambda: bool(stop[0]))
+    longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / (FIT_STEPS * problem.n * problem.k**2))))
+    sets, nodes = listed_sets(below, state, places, options.stop, longest)
+    return None if sets is None else fitted(problem, sets, upper, nodes, options)
 
 
 def listed_sets(
@@ -124,23 +131,29 @@ def listed_sets(
 
 
 def fitted(
-    problem: Any, sets: IntArray, upper: float, nodes: int, stopped: Callable[[], bool]
+    problem: Problem, sets: IntArray, upper: float, nodes: int, options: BoundOptions
 ) -> Listed | None:  # fmt: skip
-    """Fit the loss on every set of a complete list; None when told to stop midway."""
-    bound, best = upper, None
-    for columns in sets:
-        if stopped():
+    """Fit the loss on every set of a complete list; None when told to stop midway.
+
+    First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
+    """
+    objective = problem.objective
+    bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
+    with loss_session(problem.loss), parallel_section(options.threads):
+        newton_bounds(
+            problem.row_loss, problem.AT, problem.y, problem.norms, problem.lam, sets,
+            QUICK * problem.gradient_scale, hopeless, options.stop, bounds,
+        )  # fmt: skip
+    best = None
+    for i in np.flatnonzero(~(bounds >= upper)).tolist():
+        if options.stop[0]:
             return None
-        chosen = columns[columns >= 0]
+        chosen = sets[i][sets[i] >= 0]
         fit = problem.fit(chosen)
         region: StateArray = np.full(problem.d, OUT, dtype=np.int8)
         region[chosen] = IN
-        bound = min(bound, proven_minimum(problem, fit.coef, region))
+        bounds[i] = np.fmax(bounds[i], objective.dual_bound(fit.coef, region, chosen.size))
         if fit.value < (upper if best is None else best.value):
             best = fit
-    return Listed(bound, best, sets, nodes)
-
-
-def proven_minimum(problem: Any, coef: FloatArray, region: StateArray) -> float:
-    """A lower bound for models on the columns put in, by weak duality at the coefficients (d,) of their fit."""
-    return float(problem.objective.dual_bound(coef, region, int(np.count_nonzero(region == IN))))
+    lowest = float(np.min(bounds, initial=upper))
+    return Listed(lowest, best, sets, nodes) if math.isfinite(lowest) else None

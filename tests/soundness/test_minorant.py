@@ -7,6 +7,7 @@ import pytest
 
 from exactsel._jit import loss_session
 from exactsel.bounds import minorant as minorants
+from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import Rows, fit_all, minorant
 from exactsel.kernels.levels import find_level
 from exactsel.losses import Huber, Logistic, Quadratic
@@ -179,7 +180,7 @@ def check_listing(seed):
     for columns, fit in fits.items():
         if fit.value <= best.value * 1.02 * (1.0 - 1e-12):
             assert any(set(columns) <= one for one in listed)
-    outcome = by_listing(problem, problem.root_state, best.value, best.coef, np.zeros(1, dtype=np.bool_))
+    outcome = by_listing(problem, problem.root_state, best.value, best.coef, BoundOptions(1))
     if outcome is not None:
         assert best.value * (1.0 - 1e-9) <= outcome.bound <= best.value
         assert outcome.fit is None or outcome.fit.value >= best.value * (1.0 - 1e-9)
@@ -197,7 +198,7 @@ def test_a_listing_finds_a_model_better_than_the_one_it_was_given():
         fits = sorted(best_sets(problem).values(), key=lambda fit: fit.value)
         if problem.k == problem.d or len(fits) < 2 or not listable(problem):
             continue
-        outcome = by_listing(problem, problem.root_state, fits[1].value, fits[1].coef, np.zeros(1, dtype=np.bool_))
+        outcome = by_listing(problem, problem.root_state, fits[1].value, fits[1].coef, BoundOptions(1))
         if outcome is not None and outcome.fit is not None:
             found += 1
             assert outcome.fit.value == pytest.approx(fits[0].value, rel=1e-9)
