@@ -281,6 +281,8 @@ def solve(
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
         search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
+        With a proof, a trace, ``record`` or ``details`` nothing is solved by listing, which can be much quicker (Huber
+        and logistic loss) but leaves nothing to replay.
     trace : path, optional
         File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.observers.trace`.
     on_incumbent : callable, optional

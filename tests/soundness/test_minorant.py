@@ -13,9 +13,11 @@ from exactsel.kernels.levels import find_level
 from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.losses.base import curvature_known
 from exactsel.problem.regression import Problem
-from exactsel.walks.listing import by_listing, listable, listed_sets
+from exactsel.solving.solver import solve
+from exactsel.walks import listing
+from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
 
-CAMPAIGN = 400
+CAMPAIGN = 200
 
 
 def loss_of(rng):
@@ -204,6 +206,78 @@ def test_a_listing_finds_a_model_better_than_the_one_it_was_given():
             assert outcome.fit.value == pytest.approx(fits[0].value, rel=1e-9)
             assert outcome.bound <= fits[0].value
     assert found > 5
+
+
+def reasons(problem, **options):
+    """Why regions were closed, and the result."""
+    result = solve(problem, rel_eps=0.0, **options)
+    return set(result.history.closed), result
+
+
+@pytest.mark.smoke
+@pytest.mark.listing
+def test_a_search_lists_where_that_suits_and_nobody_wants_to_replay_it(tmp_path):
+    rng = np.random.default_rng(12)
+    A = rng.normal(size=(200, 8))
+    noise = rng.logistic(size=200)
+    for loss, y in (("logistic", np.where(A[:, 0] - 0.3 * A[:, 1] + noise > 0, 1.0, -1.0)), ("huber", A[:, 0] + noise)):
+        problem = Problem.prepared(A, y, 4, loss=loss, lam=0.1, intercept=True)
+        closed, result = reasons(problem)
+        assert closed == {"listed"}
+        assert result.reached
+        assert "minorant" in result.settings["method"]
+        best = min(fit.value for fit in best_sets(problem).values())
+        assert best * (1 - 1e-9) <= result.lower <= best <= result.upper * (1 + 1e-12)
+        plain = [{"record": True}, {"details": True}, {"node_limit": 1000}, {"batch": 4}, {"bound": "apg"}]
+        plain += [{"subtrees": False}, {"proof": tmp_path / "p.exsel"}, {"trace": tmp_path / "t.jsonl"}]
+        for options in plain:
+            closed, other = reasons(problem, **options)
+            assert "listed" not in closed
+            assert "minorant" not in other.settings["method"]
+            assert other.upper == pytest.approx(result.upper, rel=1e-9)
+
+
+@pytest.mark.listing
+def test_a_search_goes_on_as_usual_where_the_list_grows_too_long(monkeypatch):
+    rng = np.random.default_rng(12)
+    A = rng.normal(size=(60, 8))
+    problem = Problem(A, np.where(A[:, 0] + rng.logistic(size=60) > 0, 1.0, -1.0), 4, loss="logistic", lam=0.1)
+    listed, expected = reasons(problem)
+    monkeypatch.setattr(listing, "LONGEST", 0)
+    closed, result = reasons(problem)
+    assert listed == {"listed"}
+    assert "listed" not in closed
+    assert result.upper == pytest.approx(expected.upper, rel=1e-9)
+    assert result.reached
+
+
+def test_a_listing_that_is_told_to_stop_claims_nothing():
+    _, problem = awkward(3)
+    stop = np.ones(1, dtype=np.bool_)
+    best = min(best_sets(problem).values(), key=lambda fit: fit.value)
+    lister = Lister(problem, best.coef, BoundOptions(1, stop=stop))
+    assert lister.explore(problem.root_state, best.value) is None
+    assert lister.stopped
+
+
+def test_demands_are_kept_in_a_listing():
+    listed = 0
+    for seed in range(60):
+        rng, problem = awkward(seed)
+        if problem.d < 4 or problem.k < 2 or problem.k > problem.d - 2:
+            continue
+        first, second = rng.permutation(problem.d)[:2].tolist()
+        problem = problem.replace(must_have=[first], must_not=[second])
+        fits = [fit for columns, fit in best_sets(problem).items() if first in columns and second not in columns]
+        best = min(fits, key=lambda fit: fit.value)
+        outcome = by_listing(problem, problem.root_state, best.value, best.coef, BoundOptions(1))
+        if outcome is not None:
+            listed += 1
+            assert best.value * (1 - 1e-9) <= outcome.bound <= best.value
+            for row in outcome.sets:
+                assert first in row
+                assert second not in row
+    assert listed > 5
 
 
 def test_there_is_no_minorant_where_the_box_does_not_come_to_an_end(monkeypatch):
