@@ -80,16 +80,21 @@ class NearColumns:
         return self._near[key]
 
     def _within(self, S: list[int], columns: list[int]) -> NDArray[np.bool_]:
-        """Which of some columns are near enough to the span of S."""
+        """Which of some columns are near enough to the span of S, as columns of zeros are to any."""
         A, norms = self.bounds.A, self.bounds.norms
+        zero = ~np.any(A[:, columns], axis=0)
         if not S:
-            return np.zeros(len(columns), dtype=np.bool_)
+            return np.asarray(zero)
         with np.errstate(all="ignore"):
-            unit = A[:, S] / norms[S]
-            t = np.linalg.lstsq(unit, A[:, columns], rcond=None)[0] / norms[S][:, None]
+            try:
+                t = np.linalg.lstsq(A[:, S] / norms[S], A[:, columns], rcond=None)[0] / norms[S][:, None]
+            except np.linalg.LinAlgError:
+                return np.asarray(zero)
             # Nothing is expected of t; of the sums only that every entry has |S| + 1 terms.
             sizes = np.abs(A[:, columns]) + np.abs(A[:, S]) @ np.abs(t)
             rest = np.abs(A[:, columns] - A[:, S] @ t) + 1.01 * gamma(len(S) + 4) * sizes
             length = np.sqrt(np.sum(rest * rest, axis=0)) * (1.0 + gamma(self.bounds.n + 4))
             # ``norms`` are upper estimates.
-            return np.asarray(length <= self.farthest * norms[columns] * (1.0 - 2.0 * gamma(self.bounds.n + 8)))
+            return np.asarray(
+                zero | (length <= self.farthest * norms[columns] * (1.0 - 2.0 * gamma(self.bounds.n + 8)))
+            )

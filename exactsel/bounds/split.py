@@ -25,13 +25,15 @@ could lift (measured on the hardest instance: 213 nodes, for 1,259 by the column
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
+from exactsel.algebra.eigenvectors import smallest_eigenvectors
 from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
@@ -51,7 +53,7 @@ from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 PARTS = (1.0, 0.97, 0.9, 0.75, 0.5)
 """Parts of a split that does not prove enough which are tried as a bound; none of it is the fit."""
 
-CLOSE = 0.9
+CLOSE = 0.7
 """Part of the cut-off from which on the bound beside the split is left alone: it is cheaper, and has little to do."""
 
 LEADING = 0.5
@@ -134,10 +136,10 @@ class PreparedSplit(PreparedBound):
         beside = convex | np.array([split is None for split in splits], dtype=np.bool_)
         if beside.any():
             self._ask_beside(np.flatnonzero(beside), states, warm, (cutoff, upper, known), batch)
+        split_rows = [row for row in np.flatnonzero(~convex).tolist() if splits[row] is not None]
+        self._in_threads(lambda row: self._bound_node(row, states[row], splits[row], cutoff, batch), split_rows)
         for row in np.flatnonzero(~convex).tolist():
-            if splits[row] is not None:
-                self._bound_node(row, states[row], splits[row], cutoff, batch)
-            else:
+            if splits[row] is None:
                 self._try_fit(row, states[row], cutoff, -np.inf if known is None else float(known[row]), batch)
             if warm[row] is None:
                 self._bound_root(row, states[row], cutoff, upper, batch)
@@ -146,6 +148,16 @@ class PreparedSplit(PreparedBound):
         return SplitTightened(
             batch.answers, batch.proofs, batch.warm, batch.out_by_fit, batch.of_children, scope=batch.scope
         )
+
+    def _in_threads(self, work: Callable[[int], None], rows: Sequence[int]) -> None:
+        """Do some work for each row, which no other row has to do with."""
+        workers = min(self.options.threads, len(rows))
+        if workers > 1:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(work, rows))
+        else:
+            for row in rows:
+                work(row)
 
     def _ask_beside(
         self, rows: IntArray, states: StateArray, warm: Sequence[Any],
@@ -288,9 +300,10 @@ class PreparedSplit(PreparedBound):
             if step == most or self.options.stop[0]:
                 break
             # Half the digits, in half the time: which way N goes is no part of any proof.
-            values, vectors = scipy.linalg.eigh(
-                R.astype(np.float32), subset_by_value=(-np.inf, solver.delta), driver="evr", check_finite=False
-            )
+            try:
+                values, vectors = smallest_eigenvectors(R, solver.delta)
+            except np.linalg.LinAlgError:
+                break
             if values.size == 0:  # all that is missing is lost in rounding N
                 break
             direction = np.abs(vectors[:, 0]).astype(np.float64)

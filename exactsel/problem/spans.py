@@ -187,7 +187,10 @@ class Spans:
         """Whether a column is so near to the span of others that the price covers it."""
         if not others:
             return False
-        t = np.linalg.lstsq(self._unit[:, others], self._unit[:, column], rcond=None)[0]
+        try:
+            t = np.linalg.lstsq(self._unit[:, others], self._unit[:, column], rcond=None)[0]
+        except np.linalg.LinAlgError:
+            return False
         rest = self._unit[:, column] - self._unit[:, others] @ t
         if rest @ rest > NEARLY:
             return False

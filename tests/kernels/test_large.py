@@ -104,12 +104,11 @@ def test_dual_iht_from_the_gram_matrix_takes_the_steps_of_the_data(monkeypatch):
     for seed in range(20):
         problem = problem_of(seed)
         by_gram, by_data = dual_iht._GramAscent(problem), dual_iht._DataAscent(problem)
+        first = 1.0 + problem.spectral_norm_squared / problem.lam
         for t in range(20):
-            columns = np.sort(np.argsort(-np.abs(by_data.correlation))[:3])
             scale = np.linalg.norm(by_data.correlation)
             np.testing.assert_allclose(by_gram.correlation, by_data.correlation, atol=1e-9 * scale)
-            by_gram.step(columns, 1.0 / (t + 1.0 + problem.spectral_norm_squared / problem.lam))
-            by_data.step(columns, 1.0 / (t + 1.0 + problem.spectral_norm_squared / problem.lam))
+            assert by_gram.advance(t, t + 1, first, Context()) == by_data.advance(t, t + 1, first, Context()) == t + 1
         fast = method.run(problem, Context())
         monkeypatch.setattr(dual_iht, "GRAM_COLUMNS", 0)
         assert method.run(problem, Context()).support == fast.support

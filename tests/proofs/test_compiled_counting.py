@@ -118,6 +118,36 @@ def test_every_triple_is_looked_at():
                 assert found[0] == closed, (chosen, k)
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize(("d", "k"), [(6, 1), (6, 2), (7, 3), (7, 4), (8, 5), (8, 6), (7, 6)])
+@pytest.mark.parametrize("fixed", [0, 1])
+def test_the_one_set_below_the_level_is_found_wherever_it_stands(d, k, fixed):
+    """For each set of k columns a target of which these, and no others, leave least; the level is between."""
+    rng = np.random.default_rng(d + k)
+    A = rng.standard_normal((40, d))
+    for chosen in combinations(range(d), k):
+        y = A[:, chosen] @ rng.choice([-1.0, 1.0], k) + 0.1 * rng.standard_normal(40)
+        instance = Instance(A, y, k, "quadratic", 0.0)
+        state = np.ones((1, d), dtype=np.uint8)
+        state[0, chosen[: fixed * (k > 1)]] = 2
+        sets = [each for each in combinations(range(d), k) if {*np.flatnonzero(state[0] == 2)} <= {*each}]
+        values = sorted((float(least(instance, each)), each) for each in sets)
+        assert values[0][1] == chosen
+        for level, closed in ((0.5 * (values[0][0] + values[1][0]), False), (values[0][0] * (1 - 1e-9), True)):
+            at = Semidefinite(RigorousBounds(instance), level, 1e12, np.arange(0))
+            found = np.zeros(1, dtype=np.bool_)
+            rooms = np.array([at.room(size) for size in range(k + 1)])
+            compiled.count(at.Q, at.diagonal, rooms, at.alike, state, k, found)
+            assert found[0] == closed == at._counted_in_tables(state, k)[0]
+
+
+def test_what_was_eliminated_with_another_margin_is_not_kept():
+    states, passed = np.array([[2, 0], [2, 1]], dtype=np.uint8), np.zeros(2, dtype=np.bool_)
+    diagonal, rooms = np.array([1.0, 10.0, 1.0]), np.array([0.0, 0.0, 1.5])
+    compiled.count(np.diag(diagonal), diagonal, rooms, np.arange(2), states, 2, passed)
+    assert passed.tolist() == [True, False]
+
+
 def least(instance, columns):
     return Polisher(ExactBounds(instance)).least_squares([*columns])
 

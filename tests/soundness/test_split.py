@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from exactsel import Problem, solve
 from exactsel.algebra.elimination import definite, entry_error, shift
+from exactsel.bounds import split
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.split import SplitBound
 from exactsel.bounds.split_point import rescaled, rounded, sound, split_matrix
@@ -21,6 +22,12 @@ from exactsel.testing import check_bound
 from exactsel.testing.cases import Truth
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(autouse=True)
+def split_more_often(monkeypatch):
+    """Where the relaxation is nearly there the split is not tried, which small problems would mostly be."""
+    monkeypatch.setattr(split, "CLOSE", 0.9)
 
 
 def random_symmetric(rng, m, zeros=0.3):
@@ -325,3 +332,21 @@ def test_searches_find_the_best_model(seed):
     best = Truth(problem).best(np.full(problem.d, FREE, dtype=np.int8))
     assert result.upper == pytest.approx(best, rel=1e-5, abs=1e-8 * problem.null_objective)
     assert result.lower <= best + 1e-9 * problem.null_objective
+
+
+def test_nodes_bounded_by_several_threads_are_bounded_alike():
+    problem = make_hard(60, 40, 6)
+    rng, points = np.random.default_rng(5), []
+    states = np.full((7, 40), FREE, dtype=np.int8)
+    for state in states[1:]:
+        state[rng.permutation(40)[:4]] = [IN, OUT, OUT, OUT]
+    cutoff = 0.97 * solve(problem, threads=1).upper
+    columns = np.arange(40, dtype=np.int32)
+    start = rounded(columns, np.ones(40), np.zeros((40, 40)))
+    for threads in (1, 3):
+        bound = SplitBound().prepare(problem, BoundOptions(threads=threads))
+        points.append(bound.tighten(states, [start] * 7, cutoff, cutoff))
+    for one, other in zip(points[0].answers, points[1].answers, strict=True):
+        assert np.array_equal(one, other)
+    assert [type(proof) for proof in points[0].proofs] == [type(proof) for proof in points[1].proofs]
+    assert points[0].answers.iterations.min() > 0

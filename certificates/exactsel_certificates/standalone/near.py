@@ -73,12 +73,14 @@ class NearColumns:
         return {*kept}, {j for j in C if not self._near(kept, j)} if len(S) < self.r.k else set()
 
     def _independent(self, columns: Iterable[int]) -> list[int]:
-        """Columns without those that the ones before make up for."""
-        kept: list[int] = []
-        for j in sorted(columns):
-            if not self._near(kept, j):
-                kept.append(j)
-        return kept
+        """Columns without those that the others make up for, each of them by itself."""
+        every = sorted(columns)
+        kept, left_out = every[:], list[int]()
+        for j in every:
+            others = [i for i in kept if i != j]
+            if self._near(others, j):
+                kept, left_out = others, [*left_out, j]
+        return kept if all(self._near(kept, j) for j in left_out) else every
 
     def _near(self, others: list[int], j: int) -> bool:
         """Whether a column is as near to the span of others as may be neglected."""
