@@ -281,8 +281,7 @@ def solve(
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
         search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
-        With a proof, a trace, ``record`` or ``details`` nothing is solved by listing, which can be much quicker (Huber
-        and logistic loss) but leaves nothing to replay.
+        With a proof, a trace, ``record`` or ``details`` nothing is solved by listing, which leaves nothing to replay.
     trace : path, optional
         File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.observers.trace`.
     on_incumbent : callable, optional
@@ -305,10 +304,8 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
-    run = Search(
-        problem, Settings(**options), start=start, signals=signals, details=record or details,
-        listing=proof is None and trace is None,
-    )  # fmt: skip
+    how = {"details": record or details, "listing": proof is None and trace is None}
+    run = Search(problem, Settings(**options), start=start, signals=signals, **how)
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
     told = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
