@@ -304,12 +304,12 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
-    how = {"details": record or details, "listing": proof is None and trace is None}
-    run = Search(problem, Settings(**options), start=start, signals=signals, **how)
+    plain, told = proof is None and trace is None, record or details
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=told, listing=plain)
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
-    told = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
-    return _observed(run, [kept, *told], proof, trace, events)
+    watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
+    return _observed(run, [kept, *watching], proof, trace, events)
 
 
 def _only(kind: type, callback: Callback | None) -> Callback | None:
