@@ -44,6 +44,11 @@ def point_majorizer(loss: Any, z: float, y: float) -> float:
     return float(type(loss).point_majorizer(loss, z, y))
 
 
+def point_curvature_on(loss: Any, low: float, high: float, z: float, y: float) -> float:
+    """A w with l(t) >= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t in [low, high]; only some losses have it."""
+    return float(type(loss).point_curvature_on(loss, low, high, z, y))
+
+
 def point_project(loss: Any, b: float, y: float) -> float:
     """The nearest point to b where l* is finite."""
     return float(type(loss).point_project(loss, b, y))
@@ -68,5 +73,6 @@ for _stub in (
     point_conjugate_derivative,
     point_project,
     point_majorizer,
+    point_curvature_on,
 ):
     _compile_from_loss(_stub)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import njit, prange
+from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
 from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value, weighted_gram
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import BoolArray, FloatArray, IntArray
 
 MAX_STEPS = 300
 
@@ -87,6 +88,26 @@ def newton_refit(
         x[:] = trial_x
         z[:] = trial_z
     return value, norm
+
+
+@njit(parallel=True)
+def newton_bounds(
+    loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, lam: float, supports: IntArray,
+    tolerance: float, hopeless: float, stop: BoolArray, bounds: FloatArray,
+) -> None:  # fmt: skip
+    """A lower bound of the objective of each support (a row, padded with -1): formula (2) where Newton's method ends.
+
+    It goes no further than to show that a support is ``hopeless``. -inf where it was told to stop.
+    """
+    for i in prange(supports.shape[0]):
+        bounds[i] = -np.inf
+        if not stop[0]:
+            columns = supports[i][supports[i] >= 0]
+            m = columns.size
+            x, z, b, q, v = np.zeros(m), np.empty(y.size), np.empty(y.size), np.empty(m), np.empty(m)
+            newton_refit(loss, AT, y, lam, columns, tolerance, x, z, hopeless)
+            base = dual_at_point(loss, AT, y, norms, columns, z, b, q, v)
+            bounds[i] = node_bound(base, q, m, 0, lam, np.empty(1))
 
 
 @njit

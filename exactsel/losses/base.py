@@ -25,6 +25,9 @@ from typing import Any, Protocol, runtime_checkable
 from exactsel.types import FloatArray
 
 POINT_FUNCTIONS = ("point_value", "point_derivative", "point_curvature", "point_majorizer", "point_prox")
+CURVATURE_ON = "point_curvature_on"
+"""A function a loss may have, see :func:`curvature_known`."""
+
 DUAL_FUNCTIONS = ("point_conjugate", "point_conjugate_derivative", "point_project")
 
 
@@ -85,3 +88,23 @@ class Loss(Protocol):
     def check_parameters(self) -> None:
         """Raise :class:`exactsel.errors.InputError` when a parameter is out of range."""
         ...
+
+
+def curvature_known(loss: Any) -> bool:
+    """Whether the loss has ``point_curvature_on(loss, low, high, z, y)``, a curvature that holds on an interval.
+
+    That is a w >= 0 with l(t) >= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for every t in [low, high], where
+    low <= z <= high; rounding is to be taken off. A loss without it has no quadratic minorants, and nothing else lacks.
+
+    Where l'' grows up to some point and falls from there on (Huber, logistic and quadratic loss), it is enough to look
+    at z and at both ends. The largest w that t alone allows is
+
+        phi(t) = 2 (l(t) - l(z) - l'(z)(t - z)) / (t - z)^2 = (2 / u^2) int_0^u v m(v) dv,   u = t - z,
+
+    with m(v) the mean of l'' between z and z + v: a mean of means. To one side of z the mean m of such a function grows
+    while l'' is above it; once l'' is below m it is falling, so it stays below and m falls from there on. The same
+    argument with m in place of l'' and phi in place of m says that phi grows, then falls. So on each side phi is
+    nowhere less than the smaller of its value at the end and its limit at z, which is l''(z) (where l'' jumps at z, the
+    limit on one side is 0, and phi is 0 on all of that side).
+    """
+    return hasattr(type(loss), CURVATURE_ON)

@@ -6,10 +6,14 @@ import math
 from typing import Any, NamedTuple
 
 from exactsel.errors import InputError
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
 SMALLEST_DELTA, LARGEST_DELTA = 1e-60, 1e60
 """Thresholds beyond these are refused: their squares could leave the range of doubles."""
+
+ROUNDING = 16 * UNIT
+"""What a few operations with doubles may do, as a part of the numbers that go in."""
 
 
 class Huber(NamedTuple):
@@ -43,6 +47,22 @@ class Huber(NamedTuple):
     def point_majorizer(loss: Any, z: float, y: float) -> float:
         r = abs(z - y)
         return 1.0 if r <= loss.delta else float(loss.delta / r)
+
+    @staticmethod
+    def point_curvature_on(loss: Any, low: float, high: float, z: float, y: float) -> float:
+        # The ends suffice, see base.py. With z in the quadratic part, an end t that is by `excess` outside of it has
+        # D(t, z) = ((t - z)^2 - excess^2) / 2. Differences of doubles are judged on the scale of what they are of.
+        if abs(z - y) + ROUNDING * (abs(z) + abs(y)) > loss.delta:
+            return 0.0
+        lowest = 1.0
+        for t in (low, high):
+            rounding = ROUNDING * (abs(t) + abs(z) + abs(y) + loss.delta)
+            excess = abs(t - y) - loss.delta + rounding
+            if excess > 0.0:
+                width = abs(t - z) - rounding
+                share = excess / width if width > excess else 1.0
+                lowest = min(lowest, 1.0 - share * share)
+        return max(0.0, lowest - ROUNDING)
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:

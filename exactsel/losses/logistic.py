@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
+
+ROUNDING = 32 * UNIT
+"""What a few operations with doubles may do, as a part of the numbers that go in."""
 
 
 class Logistic(NamedTuple):
@@ -40,6 +44,25 @@ class Logistic(NamedTuple):
         if abs(z) < 1e-4:
             return 0.25
         return math.tanh(0.5 * z) / (2.0 * z)
+
+    @staticmethod
+    def point_curvature_on(loss: Any, low: float, high: float, z: float, y: float) -> float:
+        # The ends suffice, see base.py. Near z the difference that defines the curvature has no digits; there (and
+        # wherever that is more) another bound serves: the third derivative is no larger than the second, so that
+        # l''(t) >= l''(z) exp(-|t - z|).
+        e = math.exp(-abs(z))
+        bend = e / ((1.0 + e) * (1.0 + e))
+        value = max(-y * z, 0.0) + math.log1p(e)
+        slope = -y * (1.0 if y * z <= 0.0 else e) / (1.0 + e)
+        lowest = bend
+        for t in (low, high):
+            width = t - z
+            there = max(-y * t, 0.0) + math.log1p(math.exp(-abs(t)))
+            size = there + value + abs(slope) * (abs(width) + abs(t) + abs(z))
+            square = width * width
+            secant = 2.0 * (there - value - slope * width - ROUNDING * size) / square if square > 1e-200 else 0.0
+            lowest = min(lowest, max(bend * math.exp(-abs(width)), secant))
+        return lowest * (1.0 - ROUNDING)
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:

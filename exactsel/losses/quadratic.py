@@ -31,6 +31,10 @@ class Quadratic(NamedTuple):
         return 1.0
 
     @staticmethod
+    def point_curvature_on(loss: Any, low: float, high: float, z: float, y: float) -> float:
+        return 1.0
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         return (u + step * y) / (1.0 + step)
 

@@ -16,6 +16,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.search.below import SubtreeKernels, walked
 from exactsel.search.branching import Branching
 from exactsel.search.counted import Counting
+from exactsel.search.listed import root_listed
 from exactsel.search.node import Node
 from exactsel.search.refits import Refits
 from exactsel.search.regions import (
@@ -37,6 +38,7 @@ from exactsel.search.visit import Interrupted, Visited, Visitor
 from exactsel.types import FloatArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
+from exactsel.walks.listing import Lister
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
@@ -58,6 +60,7 @@ class Expander:
         walker: Walker | None = None,
         subsearcher: Subsearcher | None = None,
         counter: CountingWalker | None = None,
+        lister: Lister | None = None,
     ) -> None:
         self.problem = problem
         self.tree = tree
@@ -67,6 +70,7 @@ class Expander:
         self.walker = walker
         self.subsearcher = subsearcher
         self.counter = counter
+        self.lister = lister
         self._visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
         self._kernels = SubtreeKernels(problem, tolerance, self.cutoff, walker, subsearcher)
         self._counting = Counting(problem, tolerance, self.cutoff, counter)
@@ -99,13 +103,15 @@ class Expander:
         if self.tree.eager:
             return work.done([self._expand_eagerly(node, work) for node in nodes])
         outcomes: dict[int, Outcome] = {}
+        outcomes.update(root_listed(self.lister, nodes, work))
+        nodes, asked = [node for node in nodes if node.id not in outcomes], nodes
         outcomes.update(self._counting.at_once(nodes, work))
         uncounted = [node for node in nodes if node.id not in outcomes]
         outcomes.update(self._kernels.search(uncounted, work, effort))
         left = [node for node in nodes if node.id not in outcomes]
         if left:
             outcomes.update(zip((node.id for node in left), self._expand_here(left, work, effort), strict=True))
-        return work.done(outcomes[node.id] for node in nodes)
+        return work.done(outcomes[node.id] for node in asked)
 
     def _expand_here(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> list[Outcome]:
         """Walk the subtrees of some nodes, bound the others in one call, walk some of those and divide the rest."""

@@ -21,9 +21,11 @@ from exactsel.problem.spans import Spans
 from exactsel.search.branching import Branching
 from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
+from exactsel.types import FloatArray
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.grouped import GroupWalker
+from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
@@ -150,11 +152,22 @@ class Methods:
 
     def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
         """For the default search with a loss that has no closed form."""
-        chosen = (self.settings.frontier, self.branching.name, self.tree.name)
-        wanted = self._default_bound and chosen == ("best-first", "half", "binary") and self.family.inside_kernel
+        wanted = self._default_search and self.family.inside_kernel
         if not wanted or problem.is_quadratic or not problem.units.free_columns or prepared.kernel_form is None:
             return None
         return Subsearcher(cast(Relaxation, prepared), options)
+
+    def lister(self, problem: Any, coef: FloatArray, options: BoundOptions) -> Lister | None:
+        """For the default search with such a loss too, from a good model's coefficients (d,)."""
+        limited = self.settings.node_limit is not None or self.settings.batch is not None
+        if limited or not self._default_search or not listable(problem):
+            return None
+        return Lister(problem, coef, options)
+
+    @property
+    def _default_search(self) -> bool:
+        chosen = (self.settings.frontier, self.branching.name, self.tree.name)
+        return self._default_bound and chosen == ("best-first", "half", "binary")
 
     @property
     def _walks(self) -> bool:
@@ -164,7 +177,10 @@ class Methods:
     def _default_bound(self) -> bool:
         return self.settings.subtrees and self.settings.bound == "auto"
 
-    def words(self, prepared: PreparedBound | None, *, walks: bool, searches: bool, counts: bool = False) -> str:
+    def words(
+        self, prepared: PreparedBound | None, *, walks: bool, searches: bool, counts: bool = False,
+        lists: bool = False,
+    ) -> str:  # fmt: skip
         """What the search is made of, for people."""
         company = company_of(self.bound.name)
         curved = prepared is not None and prepared.curvature is not None
@@ -174,6 +190,7 @@ class Methods:
         parts += ["subtrees walked in closed form where that is quicker"] if walks else []
         parts += ["sets of columns counted, all of them if there is time"] if counts else []
         parts += ["subtrees searched inside the kernel"] if searches else []
+        parts += ["or all sets of columns listed that a quadratic minorant leaves, if these are few"] if lists else []
         return "; ".join(parts)
 
 

@@ -64,6 +64,9 @@ class Search:
         Tell also, one by one, the nodes a kernel searched by itself: then the events describe a full proof.
     thorough : bool
         Polish bounds to the end, because that of the first node will be shown.
+    listing : bool
+        Solve by listing where that is likely to be quicker (Huber and logistic loss). What is closed so cannot be
+        replayed, and is not with ``details``.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Search:
         signals: Sequence[int] = (signal.SIGINT,),
         details: bool = False,
         thorough: bool = False,
+        listing: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
@@ -85,6 +89,7 @@ class Search:
         self._start = None if start is None else given_support(start, problem)
         self._signals = signals
         self._details, self._thorough = details, thorough
+        self._listing = listing and not details
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
@@ -169,6 +174,7 @@ class Search:
                 methods.walker(self.problem, self._bound, options),
                 methods.subsearcher(self.problem, self._bound, options),
                 methods.counter(self.problem, options),
+                methods.lister(self.problem, self.state.incumbent.coef, options) if self._listing else None,
             )  # fmt: skip
         return self._expander
 
@@ -240,6 +246,7 @@ class Search:
                 walks=expander is not None and expander.walker is not None,
                 searches=expander is not None and expander.subsearcher is not None,
                 counts=expander is not None and expander.counter is not None,
+                lists=expander is not None and expander.lister is not None,
             ),
         }
 
@@ -274,6 +281,7 @@ def solve(
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
         search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
+        With a proof, a trace, ``record`` or ``details`` nothing is solved by listing, which leaves nothing to replay.
     trace : path, optional
         File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.observers.trace`.
     on_incumbent : callable, optional
@@ -296,11 +304,12 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
-    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details)
+    plain, told = proof is None and trace is None, record or details
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=told, listing=plain)
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
-    told = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
-    return _observed(run, [kept, *told], proof, trace, events)
+    watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
+    return _observed(run, [kept, *watching], proof, trace, events)
 
 
 def _only(kind: type, callback: Callback | None) -> Callback | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import InputError
-from exactsel.losses.base import DUAL_FUNCTIONS, Loss
+from exactsel.losses.base import DUAL_FUNCTIONS, Loss, curvature_known
 from exactsel.problem.checks import make_loss
 from exactsel.problem.regression import Problem
 from exactsel.solving.solver import solve
@@ -24,8 +24,9 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
     """Assert that a loss keeps its contract.
 
     Its parameters and constants are accepted; its derivative is that of its value, increases, and no faster than
-    ``smoothness``; curvature, majorizer and prox agree with it; the conjugate, where there is one, satisfies Fenchel's
-    equality; nothing overflows far out; and a search with it finds the optimum of a small problem.
+    ``smoothness``; curvature, majorizer and prox agree with it, and so does a curvature on an interval, where there is
+    one; the conjugate, where there is one, satisfies Fenchel's equality; nothing overflows far out; and a search with
+    it finds the optimum of a small problem.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
     for y in values.tolist():
         _check_derivatives(made, y)
         _check_prox(made, y)
+        if curvature_known(made):
+            _check_curvature_on(made, y)
         if all(hasattr(made, name) for name in DUAL_FUNCTIONS):
             _check_conjugate(made, y)
         for far in (-1e15, 1e15):
@@ -48,6 +51,20 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
             assert np.isfinite(made.point_derivative(made, far, y)), f"{made.name}: the derivative at {far:g} overflows"
     if search:
         _check_search(made, values)
+
+
+def _check_curvature_on(loss: Any, y: float) -> None:
+    for z in POINTS:
+        for low, high in ((z, z), (z - 1.0, z), (z - 0.3, z + 2.0), (z - 20.0, z + 20.0)):
+            w = loss.point_curvature_on(loss, low, high, z, y)
+            assert w >= 0.0, f"{loss.name}: the curvature on [{low:g}, {high:g}] is {w}, but it must not be negative"
+            for t in np.linspace(low, high, 33).tolist():
+                value, slope = loss.point_value(loss, z, y), loss.point_derivative(loss, z, y)
+                quadratic = value + slope * (t - z) + 0.5 * w * (t - z) ** 2
+                room = 1e-12 * (abs(value) + abs(slope * (t - z)) + w * (t - z) ** 2)
+                assert loss.point_value(loss, t, y) >= quadratic - room, (
+                    f"{loss.name}: the curvature on [{low:g}, {high:g}] from z = {z:g} is too large at {t:g}"
+                )
 
 
 def _targets(loss: Any) -> FloatArray:

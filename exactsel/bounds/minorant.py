@@ -1,0 +1,312 @@
+"""Quadratic minorants: a quadratic function that is nowhere above P on {P <= U}, wherever models that count are.
+
+Let z0 be a vector and B a box of predictions, low <= Ax <= high, with z0 in it, and w_i the curvature row i has on
+its interval from z0_i (losses/base.py). On B
+
+    P(x) >= q(x) = L(z0) + b'(Ax - z0) + (1/2) sum_i w_i (a_i'x - z0_i)^2 + (lam/2) ||x||^2,   b = grad L(z0).
+
+**A box that holds {P <= U}.** If {q <= U} lies inside B, away from its faces, and B holds some point with P <= U,
+then B holds {P <= U}: this set is convex, so if it left B it would do so at a face, at a point with q <= P <= U, and
+there is none. So intervals are widened from those of zero width at the fit, each to a little more than {q <= U}
+needs, until they suffice; that takes a few rounds of O(n d^2), or too many, and then there is no minorant. From there
+on every q, wherever it touches P, gives an ellipsoid {q <= U} that holds {P <= U}, and cuts the intervals.
+
+An intercept is one more column of ones, without ridge, in every model. Row weights multiply L's rows, so b and w.
+
+**Rounding.** The point z0, w and b (as doubles) *define* q; what b is off by, times how far a prediction may be from
+z0_i, is taken off. H, h and c of x'Hx/2 - h'x + c are sums over rows: an entry of H is off by at most e sqrt(H_jj
+H_kk) (Cauchy), one of h by e ||B_j|| ||w |z0| + |b| ||. With m columns of unit length and a smallest eigenvalue of at
+least 1e4 m e, the exact H and the computed one are within 1e-4 of each other, as quadratic forms; intervals, which
+need not be sharp, are enlarged by 1e-3. What q itself may be off by on {P <= U}, where the ellipsoid limits the
+coefficients, is a number, which is added to the level.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import solve_triangular
+
+from exactsel._jit import loss_session
+from exactsel.algebra.elimination import gamma
+from exactsel.bounds.base import never_stop
+from exactsel.kernels.levels import find_level
+from exactsel.kernels.listing import Quadratic
+from exactsel.kernels.minorant import curvatures_on, rows_at
+from exactsel.losses.base import curvature_known
+from exactsel.problem.objective import Objective
+from exactsel.rounding import UNIT
+from exactsel.types import BoolArray, FloatArray
+
+BLOCK = 8192
+"""Rows summed at a time."""
+
+ROUNDS = 12
+"""Boxes tried."""
+
+CUTS = 1
+"""Times that intervals are cut by ellipsoids, two each time."""
+
+WIDER = 1.03
+"""Times what an ellipsoid needs: the next box."""
+
+ENLARGED = 1e-3
+"""Part by which intervals are enlarged, for rounding."""
+
+CLOSE = 1e-4
+"""By how much, as quadratic forms, the computed H may differ from the exact one for intervals to be trusted."""
+
+LEAST_GAP = 1e-4
+"""Part of U: a fit nearer to it than that counts as this far away."""
+
+BELOW = 1e-6
+"""Part of U that a point must lie below it to be certainly no worse."""
+
+NEWTON_STEPS = 60
+
+
+class Touching(NamedTuple):
+    """q, which touches P at one point, and the ellipsoid {q <= U}."""
+
+    quadratic: Quadratic
+    constant: float
+    """c, so that q(x) = x'Hx/2 - h'x + c."""
+    noise: float
+    """What c is off by, and the linear term in its own point."""
+    noise_linear: FloatArray
+    """(m,) what entries of h are off by."""
+    noise_square: float
+    """What entries of H are off by, as a part of the roots of its diagonal."""
+    center: FloatArray
+    """(m,) coefficients that minimise q, nearly."""
+    value: float
+    """No larger than the minimum of q."""
+    radius: float
+    """||x - center||_H is at most this in {q <= U}."""
+    factor: FloatArray
+    """(m, m) upper triangular R, R'R = H."""
+
+
+class Minorant(NamedTuple):
+    """q(x) <= P(x) on {P <= U}: x'Hx/2 - h'x, to be compared with ``level``; the scaled columns, an intercept last."""
+
+    quadratic: Quadratic
+    level: float
+    """P(x) <= U implies that this quadratic function, without constant, is at most this; rounding included."""
+    low: FloatArray
+    """(n,) P(x) <= U implies low <= Ax <= high."""
+    high: FloatArray
+    scale: FloatArray
+    """(m,) powers of two the columns were multiplied by: x of the data is this times x of q."""
+
+
+class _Unusable(Exception):
+    """No minorant: what it asks for does not hold."""
+
+
+class Rows:
+    """The data as a minorant needs them: columns multiplied by powers of two, one of ones for an intercept."""
+
+    def __init__(self, objective: Objective, stop: BoolArray | None = None) -> None:
+        self.stop = never_stop() if stop is None else stop
+        self.loss, self.y, self.weights = objective.loss, objective.y, objective.weights
+        self.n = objective.n
+        norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
+        scale: FloatArray = np.ldexp(1.0, -np.round(np.log2(norms)).astype(np.int64))
+        ridge = objective.lam * scale * scale
+        B = objective.AT * scale[:, None]
+        if objective.intercept:
+            one = 2.0 ** -np.round(0.5 * np.log2(self.n))
+            B, scale, ridge = np.vstack([B, np.full(self.n, one)]), np.append(scale, one), np.append(ridge, 0.0)
+        self.B, self.scale, self.ridge = B, scale, ridge
+        self.lengths: FloatArray = np.sqrt(np.einsum("ij,ij->i", B, B)) * (1.0 + (self.n + 8) * UNIT)
+        self.empty: BoolArray = ~np.any(B != 0.0, axis=0)
+        self.error = 1.1 * gamma(min(BLOCK, self.n) + self.n / BLOCK + len(B) + 64)
+
+    def model(self, coef: FloatArray, objective: Objective) -> FloatArray:
+        """(m,) the coefficients (d,) of the data for these columns, with the best intercept."""
+        if objective.intercept:
+            z, spare = coef @ objective.AT, np.empty((2, self.n))
+            coef = np.append(coef, find_level(objective.row_loss, z, self.y, spare[0], spare[1]))
+        return np.asarray(coef / self.scale)
+
+    def predictions(self, x: FloatArray) -> FloatArray:
+        """Ax."""
+        return np.asarray(x @ self.B)
+
+    def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Value, slope and bend of every row, weights included."""
+        values, slopes, bends = np.empty(self.n), np.empty(self.n), np.empty(self.n)
+        rows_at(self.loss, z, self.y, values, slopes, bends)
+        if self.weights is not None:
+            values, slopes, bends = values * self.weights, slopes * self.weights, bends * self.weights
+        return values, slopes, bends
+
+    def curvatures(self, low: FloatArray, high: FloatArray, z: FloatArray) -> FloatArray:
+        """w: the curvature of every row on its interval, weights included."""
+        out = np.empty(self.n)
+        curvatures_on(self.loss, low, high, z, self.y, out)
+        return out if self.weights is None else out * self.weights * (1.0 - 4 * UNIT)
+
+    def gram(self, w: FloatArray) -> FloatArray:
+        """B diag(w) B' + ridge, in blocks of rows."""
+        H: FloatArray = np.diag(self.ridge)
+        for first in range(0, self.n, BLOCK):
+            self._poll()
+            block = self.B[:, first : first + BLOCK]
+            H += (block * w[first : first + BLOCK]) @ block.T
+        return np.asarray(0.5 * (H + H.T))
+
+    def products(self, u: FloatArray) -> FloatArray:
+        """B u, in blocks of rows."""
+        total = np.zeros(len(self.B))
+        for first in range(0, self.n, BLOCK):
+            total += self.B[:, first : first + BLOCK] @ u[first : first + BLOCK]
+        return total
+
+    def _poll(self) -> None:
+        if self.stop[0]:
+            raise _Unusable
+
+    def half_widths(self, factor: FloatArray) -> FloatArray:
+        """(n,) sqrt(a_i' H^-1 a_i)."""
+        out = np.empty(self.n)
+        for first in range(0, self.n, BLOCK):
+            self._poll()
+            solved = solve_triangular(factor, self.B[:, first : first + BLOCK], trans="T", check_finite=False)
+            out[first : first + BLOCK] = np.sqrt(np.einsum("ij,ij->j", solved, solved))
+        return out
+
+
+def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
+    """The minimiser of P over all columns, nearly (Newton's method with halved steps), and P there."""
+
+    def value_at(x: FloatArray) -> float:
+        return float(rows.at(rows.predictions(x))[0].sum() + 0.5 * (rows.ridge * x) @ x)
+
+    x, value = start, value_at(start)
+    for _ in range(NEWTON_STEPS):
+        _, slopes, bends = rows.at(rows.predictions(x))
+        gradient = rows.products(slopes) + rows.ridge * x
+        H = rows.gram(bends)
+        # Rows without bend (Huber) may leave columns that nothing holds: a little curvature for those.
+        H[np.diag_indices(len(H))] += 1e-10 * np.trace(H) / len(H)
+        try:
+            step = np.linalg.solve(H, gradient)
+        except LinAlgError:
+            raise _Unusable from None
+        decrease, part = float(gradient @ step), 1.0
+        if not decrease > 1e-11 * abs(value):
+            break
+        while (trial := value_at(x - part * step)) > value - 0.1 * part * decrease and part > 1e-6:
+            part *= 0.5
+        if not trial < value:
+            break
+        x, value = x - part * step, trial
+    return x, value
+
+
+def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> Touching:
+    """q that touches P at predictions z, on a box that holds z."""
+    values, slopes, _ = rows.at(z)
+    w = rows.curvatures(low, high, z)
+    H = rows.gram(w)
+    linear = w * z - slopes
+    h = rows.products(linear)
+    constant = float(np.sum(values - slopes * z + 0.5 * w * z * z))
+    weights = 1.0 if rows.weights is None else rows.weights
+    sizes = np.abs(values) + np.abs(slopes) * (np.abs(z) + np.abs(rows.y)) + w * z * z
+    off_slopes = 32 * UNIT * (np.abs(slopes) + weights * (np.abs(z) + np.abs(rows.y)))
+    noise = gamma(rows.n + 64) * float(sizes.sum()) + 1.1 * float(off_slopes @ (high - low))
+    noise_linear = rows.error * 1.1 * rows.lengths * float(np.linalg.norm(w * np.abs(z) + np.abs(slopes)))
+    lengths = np.sqrt(np.diagonal(H)) * (1.0 + 4 * UNIT)
+    if not (np.all(np.isfinite(H)) and np.all(lengths > 0.0)):
+        raise _Unusable
+    m = len(H)
+    unit = H / np.outer(lengths, lengths)
+    convexity = 0.99 * float(np.linalg.eigvalsh(unit)[0]) - 100 * m * m * UNIT
+    if not convexity * CLOSE > m * rows.error:
+        raise _Unusable
+    factor: FloatArray = np.asarray(np.linalg.cholesky(H).T, dtype=np.float64)
+    center = solve_triangular(factor, solve_triangular(factor, h, trans="T", check_finite=False), check_finite=False)
+    gradient = H @ center - h
+    size = float(lengths @ np.abs(center))
+    off = np.abs(gradient) + 2.0 * rows.error * lengths * size + noise_linear + m * UNIT * np.abs(h)
+    distance = float(np.linalg.norm(off / lengths)) / np.sqrt(convexity)
+    value = 0.5 * float(center @ (gradient - h)) + constant
+    value -= noise + rows.error * size * size + 2.0 * float(noise_linear @ np.abs(center)) + 0.6 * distance * distance
+    gap = max(upper - value, LEAST_GAP * abs(upper))
+    radius = np.sqrt(2.0 * gap) * (1.0 + ENLARGED) + 1.01 * distance
+    quadratic = Quadratic(H, h, lengths, convexity)
+    return Touching(quadratic, constant, noise, noise_linear, rows.error, center, value, radius, factor)
+
+
+def _ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
+    """The predictions at the centre, and by how much they vary on {q <= U}."""
+    m = len(q.center)
+    # What rounding does to a_i'x is measured by ||D a_i|| ||D^-1 x||, D = diag(H)^-1/2, and ||D a_i|| by the interval.
+    rounding = gamma(m + 8) * np.sqrt(m) * float(q.quadratic.lengths @ np.abs(q.center)) / q.radius
+    if not rounding < ENLARGED:
+        raise _Unusable
+    return rows.predictions(q.center), rows.half_widths(q.factor) * q.radius * (1.0 + 2.0 * ENLARGED + rounding)
+
+
+def row_intervals(rows: Rows, fit: FloatArray, value: float, upper: float) -> tuple[FloatArray, FloatArray]:
+    """A box low <= Ax <= high that holds {P <= U}, widened from predictions at the ``fit``, where P is ``value``."""
+    if not value < upper - BELOW * abs(upper):
+        raise _Unusable
+    z = rows.predictions(fit)
+    half = np.zeros(rows.n)
+    for _ in range(ROUNDS):
+        low, high = z - half, z + half
+        q = touching(rows, z, low, high, upper)
+        center, needed = _ellipsoid(rows, q)
+        if np.all(rows.empty | ((center - needed > low) & (center + needed < high))):
+            return np.maximum(low, center - needed), np.minimum(high, center + needed)
+        half = np.maximum(half, WIDER * (needed + np.abs(center - z)))
+    raise _Unusable
+
+
+def _cut(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> tuple[FloatArray, FloatArray]:
+    """Smaller intervals, by the q that touches P at z."""
+    center, needed = _ellipsoid(rows, touching(rows, z, low, high, upper))
+    return np.maximum(low, center - needed), np.minimum(high, center + needed)
+
+
+def minorant(
+    objective: Objective, upper: float, best: FloatArray, least: float = 0.0, stop: BoolArray | None = None
+) -> Minorant | None:
+    """The quadratic minorant of P on {P <= upper}; None where there is none, or none that is likely to help.
+
+    ``best`` (d,) are coefficients of a good model: q touches P half way between it and the fit on all columns. Where P
+    at the fit is below ``least`` times ``upper`` it is not tried, and nothing comes of it once ``stop`` is up.
+    """
+    if not curvature_known(objective.loss) or not objective.lam > 0.0 or not upper > 0.0:
+        return None
+    try:
+        with loss_session(objective.loss), np.errstate(over="ignore", invalid="ignore"):
+            return _minorant(Rows(objective, stop), objective, upper, best, least)
+    except (_Unusable, LinAlgError):
+        return None
+
+
+def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, least: float) -> Minorant:
+    start = rows.model(best, objective)
+    fit, value = fit_all(rows, start)
+    if value < least * upper:
+        raise _Unusable
+    low, high = row_intervals(rows, fit, value, upper)
+    z, best_z = rows.predictions(fit), rows.predictions(start)
+    for _ in range(CUTS):
+        for share in (0.0, 0.5):
+            low, high = _cut(rows, np.clip(z + share * (best_z - z), low, high), low, high, upper)
+    q = touching(rows, np.clip(0.5 * (z + best_z), low, high), low, high, upper)
+    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(fit)), check_finite=False), axis=1)
+    largest = np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED)
+    size = float(q.quadratic.lengths @ largest)
+    slack = q.noise + q.noise_square * size * size + 1.1 * float(q.noise_linear @ largest)
+    level = upper - q.constant
+    level += slack + 8 * UNIT * (abs(upper) + abs(q.constant))
+    return Minorant(q.quadratic, level, low, high, rows.scale)

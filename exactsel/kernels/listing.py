@@ -1,0 +1,234 @@
+"""All sets of columns on which a quadratic function comes down to a level: depth first, in closed form.
+
+The function is q(x) = x'Hx/2 - h'x with H positive definite, and sets have at most so many free columns. At a node
+(S, C) with r places, K, the inverse of H on S and C, and the fit x = K h are kept up to date: leaving out column j
+costs x_j^2 / (2 K_jj) and is a rank-one downdate (as in kernels/subtree.py). That is a guide. What is closed is
+closed by
+
+    q(z) >= q(x) - v' H^-1 v / 2 >= q(x) - sum_j v_j^2 / (2 w H_jj),   v = Hx - h,   on the columns of z and x,
+
+which holds at any x where H - w diag(H) is positive semidefinite; evaluated anew each time, rounding taken off. What
+cannot be closed is divided, and a set that cannot be shown to stay above the level is listed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel._jit import njit
+from exactsel.rounding import UNIT
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+
+COMPLETE, TOO_LONG, TOO_MUCH_WORK, STOPPED = 0, 1, 2, 3
+
+OUT, FREE, IN = 0, 1, 2
+"""As in kernels/node.py, for the columns of this kernel."""
+
+
+class Quadratic(NamedTuple):
+    """q(x) = x'Hx/2 - h'x."""
+
+    H: FloatArray
+    """(m, m) positive definite."""
+    h: FloatArray
+    """(m,)"""
+    lengths: FloatArray
+    """(m,) roots of H's diagonal."""
+    convexity: float
+    """A w > 0 with H - w diag(H) positive semidefinite."""
+
+
+@njit
+def lowest(q: Quadratic, columns: IntArray, count: int, x: FloatArray) -> float:
+    """A lower bound of q over models on ``columns[:count]``, from any x (count,) there: the formula above."""
+    size = 0.0
+    for a in range(count):
+        size += q.lengths[columns[a]] * abs(x[a])
+    part = (count + 16) * UNIT
+    value, rounding, rest = 0.0, 0.0, 0.0
+    for a in range(count):
+        j = columns[a]
+        product = 0.0
+        for b in range(count):
+            product += q.H[j, columns[b]] * x[b]
+        v = product - q.h[j]
+        off = part * (q.lengths[j] * size + abs(q.h[j]))
+        value += 0.5 * x[a] * (v - q.h[j])
+        rounding += abs(x[a]) * (off + part * (abs(v) + abs(q.h[j])))
+        far = (abs(v) + off) / q.lengths[j]
+        rest += far * far
+    return value - rounding - 0.501 * rest / q.convexity
+
+
+@njit
+def _inverse(H: FloatArray, columns: IntArray, count: int, out: FloatArray) -> None:
+    """Write the inverse of H on ``columns[:count]`` (Gauss-Jordan: H is positive definite)."""
+    for a in range(count):
+        for b in range(count):
+            out[a, b] = H[columns[a], columns[b]]
+    for p in range(count):
+        pivot = 1.0 / out[p, p]
+        out[p, p] = 1.0
+        for b in range(count):
+            out[p, b] *= pivot
+        for a in range(count):
+            if a != p:
+                factor = out[a, p]
+                out[a, p] = 0.0
+                for b in range(count):
+                    out[a, b] -= factor * out[p, b]
+
+
+@njit
+def _write(found: IntArray, row: int, columns: IntArray, count: int, last: int) -> None:
+    found[row, :] = -1
+    for a in range(count):
+        found[row, a] = columns[a]
+    if last >= 0:
+        found[row, count] = last
+
+
+@njit
+def _leaves(
+    q: Quadratic, flags: StateArray, places: int, level: float, found: IntArray, known: int
+) -> tuple[int, float]:  # fmt: skip
+    """List the sets of a node that has one place left, or none (``places`` 0), or a place for every column (-1).
+
+    The number of sets listed in all, more than there is room for where they are too many; and the multiplications.
+    """
+    m = q.h.size
+    columns, count = np.empty(m, dtype=np.int64), 0
+    for j in range(m):
+        if flags[j] == IN or (places < 0 and flags[j] == FREE):
+            columns[count] = j
+            count += 1
+    K, x = np.empty((count, count)), np.zeros(count + 1)
+    _inverse(q.H, columns, count, K)
+    for a in range(count):
+        for b in range(count):
+            x[a] += K[a, b] * q.h[columns[b]]
+    work = float(count * count * (count + 2))
+    if places <= 0:
+        if not lowest(q, columns, count, x) > level:
+            if known < len(found):
+                _write(found, known, columns, count, -1)
+            known += 1
+        return known, work
+    guide = 0.0
+    for a in range(count):
+        guide -= 0.5 * q.h[columns[a]] * x[a]
+    moved, shift = np.empty(count + 1), np.empty(count)
+    for j in range(m):
+        if flags[j] != FREE:
+            continue
+        work += 2.0 * (count + 1) * (count + 1)
+        slope, pivot = q.h[j], q.H[j, j]
+        for a in range(count):
+            slope -= q.H[columns[a], j] * x[a]
+            shift[a] = 0.0
+            for b in range(count):
+                shift[a] += K[a, b] * q.H[columns[b], j]
+            pivot -= shift[a] * q.H[columns[a], j]
+        closed = False
+        if pivot > 0.0 and guide - 0.5 * slope * slope / pivot > level:
+            step = slope / pivot
+            for a in range(count):
+                moved[a] = x[a] - step * shift[a]
+            moved[count] = step
+            columns[count] = j
+            closed = lowest(q, columns, count + 1, moved) > level
+        if not closed:
+            if known < len(found):
+                _write(found, known, columns, count, j)
+            known += 1
+    return known, work
+
+
+@njit
+def _take_in(
+    q: Quadratic, K: FloatArray, x: FloatArray, flags: StateArray, value: float, level: float, places: int
+) -> tuple[int, int, int, float]:  # fmt: skip
+    """Put in what cannot be left out: the places left, the free columns, the costliest of them, and the work."""
+    m = q.h.size
+    columns, moved = np.empty(m, dtype=np.int64), np.empty(m)
+    free, chosen, most, work = 0, -1, -1.0, 0.0
+    for j in range(m):
+        if flags[j] != FREE:
+            continue
+        cost = 0.5 * x[j] * x[j] / K[j, j]
+        if value + cost > level:
+            count, step = 0, x[j] / K[j, j]
+            for a in range(m):
+                if a != j and flags[a] != OUT:
+                    columns[count], moved[count] = a, x[a] - step * K[a, j]
+                    count += 1
+            work += float(count * count)
+            if lowest(q, columns, count, moved) > level:
+                flags[j] = IN
+                places -= 1
+                if places < 0:
+                    break
+                continue
+        free += 1
+        if cost > most:
+            chosen, most = j, cost
+    return places, free, chosen, work
+
+
+@njit
+def list_sets(
+    q: Quadratic, inside: StateArray, places: int, level: float, budget: float, stop: BoolArray, found: IntArray
+) -> tuple[int, int, int, float]:  # fmt: skip
+    """List every set of columns, of those put in at first and at most ``places`` others, on which q comes to ``level``.
+
+    ``inside`` (m,) is IN or FREE. Rows of ``found`` (cap, m at most) receive the sets, padded with -1; a set stands for
+    its subsets as well. Returns how it ended, the number of sets, of nodes, and the multiplications done. Only where it
+    says COMPLETE has every set that is not listed (nor within one that is) been shown to stay above the level.
+    """
+    m = q.h.size
+    K, X = np.empty((m + 2, m, m)), np.zeros((m + 2, m))
+    flags = np.empty((m + 2, m), dtype=np.int8)
+    values, left = np.empty(m + 2), np.empty(m + 2, dtype=np.int64)
+    _inverse(q.H, np.arange(m), m, K[0])
+    for a in range(m):
+        for b in range(m):
+            X[0, a] += K[0, a, b] * q.h[b]
+        flags[0, a] = inside[a]
+    values[0], left[0] = -0.5 * np.sum(q.h * X[0]), places
+    top, nodes, known, work = 0, 0, 0, float(m * m * m)
+    while top >= 0:
+        if stop[0]:
+            return STOPPED, known, nodes, work
+        if work > budget:
+            return TOO_MUCH_WORK, known, nodes, work
+        nodes += 1
+        work += float(m * m)
+        r, free, chosen, more = _take_in(q, K[top], X[top], flags[top], values[top], level, left[top])
+        work += more
+        if r < 0:
+            top -= 1
+            continue
+        if r <= 1 or free <= r:
+            known, more = _leaves(q, flags[top], -1 if free <= r else r, level, found, known)
+            work += more
+            if known > len(found):
+                return TOO_LONG, known, nodes, work
+            top -= 1
+            continue
+        out, scale = top + 1, 1.0 / K[top, chosen, chosen]
+        flags[out] = flags[top]
+        flags[out, chosen] = OUT
+        for a in range(m):
+            factor = K[top, a, chosen] * scale
+            X[out, a] = X[top, a] - factor * X[top, chosen]
+            if flags[out, a] != OUT:
+                for b in range(m):
+                    K[out, a, b] = K[top, a, b] - factor * K[top, chosen, b]
+        values[out] = values[top] + 0.5 * X[top, chosen] * X[top, chosen] * scale
+        left[out] = r
+        flags[top, chosen] = IN
+        left[top] = r - 1
+        top = out
+    return COMPLETE, known, nodes, work

@@ -1,0 +1,106 @@
+"""The kernel that lists sets of columns, against trying every set in exact arithmetic."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exactsel.kernels.listing import COMPLETE, FREE, IN, STOPPED, TOO_LONG, TOO_MUCH_WORK, Quadratic, list_sets, lowest
+
+NEVER = np.zeros(1, dtype=np.bool_)
+
+
+def exact_minimum(H, h, columns):
+    """min of x'Hx/2 - h'x on some columns: -h' H^-1 h / 2, by elimination in fractions."""
+    rows = [[Fraction(H[i, j]) for j in columns] + [Fraction(h[i])] for i in columns]
+    total = Fraction(0)
+    for p, row in enumerate(rows):
+        total -= row[-1] ** 2 / row[p] / 2
+        for other in rows[p + 1 :]:
+            factor = other[p] / row[p]
+            for c in range(p, len(row)):
+                other[c] -= factor * row[c]
+    return total
+
+
+def random_quadratic(seed):
+    """A positive definite q with columns that are alike, of whole numbers now and then (ties)."""
+    rng = np.random.default_rng([11, seed])
+    m = int(rng.integers(2, 8))
+    A = rng.normal(size=(m + 2, m))
+    if rng.random() < 0.5:
+        A = np.round(2 * A)
+    if rng.random() < 0.4:
+        A[:, 0] = A[:, 1] + 1e-4 * rng.normal(size=m + 2)
+    ridge = 10.0 ** rng.uniform(-6, 1)
+    H = A.T @ A + ridge * np.eye(m)
+    H = 0.5 * (H + H.T)
+    h = A.T @ rng.normal(size=m + 2)
+    lengths = np.sqrt(np.diagonal(H)) * (1 + 1e-15)
+    convexity = 0.99 * np.linalg.eigvalsh(H / np.outer(lengths, lengths))[0]
+    return rng, Quadratic(H, h, lengths, float(convexity))
+
+
+def check_sets(seed):
+    """Every set that comes to the level is listed, and no other but by a hair."""
+    rng, q = random_quadratic(seed)
+    m = q.h.size
+    inside = np.where(rng.random(m) < 0.2, IN, FREE).astype(np.int8)
+    fixed = np.flatnonzero(inside == IN).tolist()
+    free = np.flatnonzero(inside == FREE).tolist()
+    places = int(rng.integers(0, len(free) + 1))
+    minima = {
+        tuple(sorted([*fixed, *chosen])): exact_minimum(q.H, q.h, [*fixed, *chosen])
+        for chosen in combinations(free, places)
+    }
+    lowest_of_all = float(min(minima.values()))
+    level = lowest_of_all * float(rng.choice([1.2, 1.0, 0.9999, 0.9, 0.5]))
+    if rng.random() < 0.3:
+        level = float(rng.choice([float(v) for v in minima.values()]))
+    found = np.full((200, max(1, m)), -1, dtype=np.int64)
+    ended, count, _, _ = list_sets(q, inside, places, level, 1e12, NEVER, found)
+    assert ended == COMPLETE
+    listed = {tuple(sorted(row[row >= 0].tolist())) for row in found[:count]}
+    assert len(listed) == count
+    for columns, value in minima.items():
+        if value <= Fraction(level):
+            assert any(set(columns) <= set(one) for one in listed)
+    for columns in listed:
+        assert exact_minimum(q.H, q.h, list(columns)) <= Fraction(level) + Fraction(1e-6) * (1 + abs(Fraction(level)))
+
+
+@pytest.mark.smoke
+def test_all_sets_that_come_to_the_level_are_listed():
+    for seed in range(300):
+        check_sets(seed)
+
+
+@pytest.mark.long
+def test_all_sets_that_come_to_the_level_are_listed_of_thousands():
+    for seed in range(300, 5000):
+        check_sets(seed)
+
+
+@given(seed=st.integers(0, 10**6), scale=st.floats(0.0, 3.0))
+def test_the_lowest_value_is_below_the_minimum_from_any_point(seed, scale):
+    rng, q = random_quadratic(seed)
+    m = q.h.size
+    columns = np.flatnonzero(rng.random(m) < 0.7)
+    x = np.linalg.solve(q.H[np.ix_(columns, columns)], q.h[columns]) * (1.0 + scale * rng.normal(size=columns.size))
+    bound = lowest(q, np.append(columns, np.zeros(m - columns.size, dtype=np.int64)), columns.size, x)
+    exact = exact_minimum(q.H, q.h, columns.tolist())
+    assert Fraction(bound) <= exact
+    if scale == 0.0:
+        assert bound >= float(exact) * (1 + 1e-7) - 1e-9
+
+
+def test_a_listing_that_is_broken_off_says_so():
+    _, q = random_quadratic(5)
+    m = q.h.size
+    inside, found = np.full(m, FREE, dtype=np.int8), np.full((1, m), -1, dtype=np.int64)
+    assert list_sets(q, inside, 1, 0.0, 1e12, NEVER, found)[0] == TOO_LONG
+    assert list_sets(q, inside, 1, 0.0, 1.0, NEVER, found)[0] == TOO_MUCH_WORK
+    assert list_sets(q, inside, 1, 0.0, 1e12, np.ones(1, dtype=np.bool_), found)[0] == STOPPED
