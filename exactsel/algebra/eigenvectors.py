@@ -41,6 +41,8 @@ def smallest_eigenvectors(matrix: NDArray[np.float64], below: float) -> tuple[Si
     """
     if not np.abs(matrix).max(initial=0.0) < LARGEST:
         raise np.linalg.LinAlgError("A matrix holds numbers that single precision does not know.")
+    if len(matrix) == 0:
+        return np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float32)
     routine = _routine()
     if routine is None:
         values, vectors = scipy.linalg.eigh(

@@ -58,8 +58,10 @@ class PreparedReduced(PreparedBound):
                 independent.append(row)
                 continue
             circuit = None if convex else self._spans.circuit(kept)
-            if circuit is not None:
+            if circuit is not None and circuit[reduced.inside.size :].any():
                 merged.divide(row, reduced.candidates, circuit[reduced.inside.size :])
+            else:
+                circuit = None
             if circuit is None or warm[row] is None:
                 dependent.append(row)
         full_price = self._spans.price(self._problem.k)

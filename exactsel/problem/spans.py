@@ -184,7 +184,9 @@ class Spans:
         return np.asarray(np.diagonal(self._G)[candidates] - np.sum(part * part, axis=0))
 
     def _redundant(self, column: int, others: list[int]) -> bool:
-        """Whether a column is so near to the span of others that the price covers it."""
+        """Whether a column is so near to the span of others that the price covers it, as one of zeros always is."""
+        if not self._AT[column].any():
+            return True
         if not others:
             return False
         try:

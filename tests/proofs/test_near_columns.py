@@ -12,8 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bounded_models import best_bounded, nearly_independent, supports
+from counted import first_says
+from hand_written import CLOSE, COUNTED, SPLIT_IN, USE, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from standalone_says import said
+from tiny_problems import Case, optimum
 
 import exactsel
 from exactsel.problem import spans
@@ -127,3 +131,14 @@ def test_curvature_of_a_region_does_not_serve_a_wider_one():
     assert not near.convex(np.ones(6, dtype=np.uint8), nothing)
     assert not near.convex(all_but_one, np.eye(6)[5])
     assert not NearColumns(instance, RigorousBounds(instance), 100.0 * D).convex(all_but_one, nothing)
+
+
+@pytest.mark.parametrize("tree", [[SPLIT_IN, COUNTED, COUNTED], [SPLIT_IN, 8 + USE, CLOSE, CLOSE]])
+def test_with_a_ridge_no_copy_is_left_out(tree):
+    """Two copies share the work and so pay less for it; the file shows the empty model, which hides nothing."""
+    case = Case([[1.0, 1.0], [0.5, 0.5]], [2.0, 1.0], 2, "quadratic", 1.0)
+    best = float(optimum(case).value)
+    file = written(case, tree, {}, 0.0, 1e300, curvature=(0.5, 0.5), scope="bounded models")
+    for claim in (best * (1.0 + 1e-9), 0.9, 1.11):
+        assert said(case, file, lower=claim, upper=2.5) != ""
+        assert not first_says(case, file, lower=claim, upper=2.5).verified

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from regions import random_state
 
-from exactsel import Problem, Settings, solve
+from exactsel import Problem, Settings, near_optimal, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split import SplitBound
@@ -161,3 +161,36 @@ def test_three_exact_sums_among_many_columns_and_two_threads():
     assert "models with" in results[0].scope
     independent = solve(Problem(np.delete(A, [3, 10, 20], axis=1), y, 5, lam=0.0))
     assert results[0].upper <= independent.upper * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_of_zeros_takes_part_in_nothing(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((40, 16))
+    A[:, 3], A[:, 7] = A[:, 4] + A[:, 5], 0.0
+    y = A @ rng.standard_normal(16) + 3.0 * rng.standard_normal(40)
+    problem = Problem(A, y, 3, lam=0.0)
+    spans = of(problem)
+    assert 7 not in spans.reduce(np.zeros(0, dtype=np.int64), np.arange(16)).candidates
+    without = solve(Problem(np.delete(A, 7, axis=1), y, 3, lam=0.0), threads=1)
+    for subtrees in (True, False):
+        found = solve(problem, threads=1, heuristics=(), subtrees=subtrees)
+        assert found.reached
+        assert abs(found.upper - without.upper) <= 2e-6 * without.upper
+    listed = near_optimal(problem, 0.05 * without.upper, threads=1)
+    assert min(model.value for model in listed.models) <= without.upper * (1.0 + 2e-6)
+
+
+def test_a_dependence_of_columns_put_in_divides_nothing(monkeypatch):
+    problem = next(p for p in map(nearly_independent, range(300)) if of(p) is not None and p.k < p.d)
+    bound = SplitBound().prepare(problem, BoundOptions())
+    state = np.full((1, problem.d), FREE, dtype=np.int8)
+    state[0, 0] = IN
+    for columns_in_circuit in (1, 0):
+        monkeypatch.setattr(Spans, "independent", lambda self, columns: False)
+        weights = np.zeros(problem.d)
+        weights[:columns_in_circuit] = 1.0
+        monkeypatch.setattr(Spans, "circuit", lambda self, columns, weights=weights: weights[: columns.size])
+        if problem.k > 1:
+            told = bound.tighten(state, [None], np.inf, problem.null_objective)
+            assert not np.isnan(told.answers.indicator).any()

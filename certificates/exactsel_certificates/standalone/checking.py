@@ -142,7 +142,8 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     known: dict[int, list[Bound]] = {}
     polished, level = 0, None
     near: list[NearColumns] = []
-    nearly = p["scope"] != "" and problem.loss == "quadratic" and not problem.groups and claim > 0
+    # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
+    nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and not problem.groups and claim > 0
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":

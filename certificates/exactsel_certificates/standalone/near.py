@@ -27,6 +27,8 @@ class NearColumns:
     """Bound to one problem, a claim about bounded models, the curvature of the file and what is neglected."""
 
     def __init__(self, r: Regression, claim: F, D: Sequence[F], farthest: F = FARTHEST) -> None:
+        if r.lam != 0:
+            raise ValueError("near columns may be left out where there is no ridge only.")
         self.r, self.D, self.farthest = r, D, farthest
         self.level = claim + r.k * farthest * RADIUS * 2 * r.c
         self.counts = Semidefinite(r, self.level)
