@@ -36,7 +36,7 @@ def ahead(monkeypatch):
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
 def test_rounds_begun_early_are_as_sound_and_the_same_for_any_number_of_threads(ahead, loss):
     for seed in range(850_000, 850_020):
-        case = random_case(seed, loss=loss, lam=0.02 if loss == "quadratic" else 0.1, d=8, n=9)
+        case = random_case(seed, loss=loss, lam=0.02 if loss == "quadratic" else 0.1, d=8, n=8)
         options = OPTIONS | {"bound": "apg", "batch": 2 + seed % 2}
         solved = [checked_solve(case, options | {"threads": threads}) for threads in (1, 2, 3)]
         assert len({one.result.tree_hash for one in solved}) == 1
