@@ -100,7 +100,7 @@ def by_listing(
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
     least = NEAR_HUBER if isinstance(problem.loss, Huber) else NEAR
-    below = minorant(problem.objective, upper, coef, least, options.stop)
+    below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
     if below is None or options.stop[0]:
         return None
     longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / (FIT_STEPS * problem.n * problem.k**2))))
