@@ -52,7 +52,7 @@ class NewtonSwap:
         Parameters
         ----------
         problem : Problem
-            Of a loss other than the quadratic one, with lam > 0.
+            For quadratic loss this is forward selection followed by exchanges.
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -63,12 +63,14 @@ class NewtonSwap:
         Raises
         ------
         UnsupportedError
-            For quadratic loss, for lam = 0 and above 2,000 columns.
+            Above 2,000 columns, for other losses than the quadratic one.
         """
         problem = regression(problem, self.name)
-        if problem.is_quadratic or problem.lam == 0.0 or problem.d > MOST_COLUMNS:
+        if problem.is_quadratic:  # which is its own second-order model
+            return Proposal.of(_selected(problem, (), context), 1)
+        if problem.d > MOST_COLUMNS:
             raise UnsupportedError(
-                f"{self.name} needs a loss that is not quadratic, lam > 0 and at most {MOST_COLUMNS} columns; "
+                f"{self.name} forms the Hessian of {MOST_COLUMNS} columns at most, but there are {problem.d}; "
                 f"use the heuristic swap."
             )
         best, evaluations = problem.fit(()), 0

@@ -25,7 +25,7 @@ def problem_of(loss, n=200, d=8, k=3, seed=0, **options):
     return Problem.prepared(A, y, k, loss=loss, lam=0.5, **options)
 
 
-@pytest.mark.parametrize("loss", ["huber", "logistic"])
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_finds_the_best_model_of_easy_problems(loss, intercept):
     """On all of thirty problems with a strong signal: far more often than chance, which has one in 56."""
@@ -66,8 +66,8 @@ def test_demands_are_met():
 
 
 def test_what_it_does_not_serve_is_refused():
-    with pytest.raises(UnsupportedError, match="not quadratic"):
-        NewtonSwap().run(problem_of("quadratic"), Context())
+    with pytest.raises(UnsupportedError, match="at most, but there are 2001"):
+        NewtonSwap().run(problem_of("logistic", n=3, d=2001), Context())
     with pytest.raises(InputError, match="max_steps"):
         NewtonSwap(max_steps=0)
 
