@@ -18,6 +18,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
+from exactsel._jit import loss_session
 from exactsel.algebra.elimination import gamma
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.minorant import curvatures_on, rows_at
@@ -221,11 +222,13 @@ def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
     return x, value
 
 
-def known_fit(objective: Objective, rows: Rows) -> tuple[FloatArray, float]:
+def known_fit(objective: Objective, rows: Rows | None = None) -> tuple[FloatArray, float]:
     """:func:`fit_all` from the empty model on, done once for all who ask for it on the same data."""
     loss = (objective.loss.name, *objective.loss_parameters.items())
     key = ("fit on all columns", loss, objective.lam, objective.intercept, objective.weights is None)
     if key not in objective.shared:
-        objective.shared[key] = fit_all(rows, rows.model(np.zeros(objective.d), objective))
+        rows = rows or Rows(objective)
+        with loss_session(objective.loss):
+            objective.shared[key] = fit_all(rows, rows.model(np.zeros(objective.d), objective))
     fit: tuple[FloatArray, float] = objective.shared[key]
     return fit

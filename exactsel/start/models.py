@@ -14,7 +14,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.units import Constraint
 from exactsel.start.heuristic import Context, Heuristic
-from exactsel.start.portfolio import DEFAULT_HEURISTICS, heuristics_for
+from exactsel.start.portfolio import DEFAULT_HEURISTICS, first_is_enough, served_by_first
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
@@ -31,8 +31,10 @@ def starting_models(
     default portfolio that cannot serve the problem are passed over; one that was asked for by name is an error.
     """
     default = tuple(heuristics) == DEFAULT_HEURISTICS
-    for heuristic in resolve(heuristics_for(problem) if default else heuristics):
-        if should_stop():
+    first, *others = resolve(heuristics) if heuristics else (None,)
+    may_do = default and served_by_first(problem)
+    for heuristic in others if (default and not may_do) or first is None else (first, *others):
+        if should_stop() or (may_do and heuristic is not first and first_is_enough(problem, best.value)):
             return
         context = Context(seed=seed, start=best.support or None, should_stop=should_stop)
         try:

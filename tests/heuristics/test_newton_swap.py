@@ -7,12 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from exactsel import registry
 from exactsel._jit import loss_session
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
 from exactsel.start.models import starting_models
-from exactsel.start.portfolio import DEFAULT_HEURISTICS, FOR_MANY_ROWS, heuristics_for
+from exactsel.start.portfolio import DEFAULT_HEURISTICS, first_is_enough
 from exactsel_heuristics.base import Context
 from exactsel_heuristics.newton_swap import NewtonSwap, _second_order_model
 
@@ -72,13 +73,30 @@ def test_what_it_does_not_serve_is_refused():
         NewtonSwap(max_steps=0)
 
 
-def test_searches_begin_with_it_alone_where_rows_are_many(monkeypatch):
-    few, many = problem_of("logistic"), problem_of("logistic", n=2000)
-    monkeypatch.setattr("exactsel.start.portfolio.MANY_ENTRIES", 10_000)
-    assert heuristics_for(few) == DEFAULT_HEURISTICS
-    assert heuristics_for(many) == FOR_MANY_ROWS
-    assert heuristics_for(problem_of("quadratic", n=2000)) == DEFAULT_HEURISTICS
-    found = [source for _, source in starting_models(many, DEFAULT_HEURISTICS, many.fit(()), 0, lambda: False)]
-    assert found == ["newton-swap"]
-    asked = [source for _, source in starting_models(many, ("forward",), many.fit(()), 0, lambda: False)]
-    assert asked == ["forward"]
+def test_searches_begin_with_it_and_go_on_where_it_does_not_do(monkeypatch):
+    def found(problem, heuristics=DEFAULT_HEURISTICS):
+        tried = []
+        for name in DEFAULT_HEURISTICS:
+            kind = type(registry.load("heuristics", name)())
+
+            def noted(self, *args, run=kind.run):
+                tried.append(self.name)
+                return run(self, *args)
+
+            monkeypatch.setattr(kind, "run", noted)
+        list(starting_models(problem, heuristics, problem.fit(()), 0, lambda: False))
+        monkeypatch.undo()
+        return [name for name in tried if name in ("newton-swap", "omp")]  # the others it uses itself
+
+    assert DEFAULT_HEURISTICS[0] == "newton-swap"
+    assert found(problem_of("logistic", n=2000)) == ["newton-swap"], "next to nothing is lost by leaving out columns"
+    assert found(problem_of("quadratic")) == ["omp"]
+    noisy = Problem(
+        np.random.default_rng(0).normal(size=(60, 30)), np.repeat([1.0, -1.0], 30), 3, loss="logistic", lam=0.1
+    )
+    assert found(noisy) == ["newton-swap", "omp"]
+    assert found(problem_of("logistic"), ("omp",)) == ["omp"]
+    monkeypatch.setattr("exactsel.start.portfolio.MANY_ENTRIES", 1000)
+    monkeypatch.setattr("exactsel.start.portfolio.ROWS_PER_COLUMN", 2)
+    assert first_is_enough(noisy, 1e9)
+    list(starting_models(noisy, (), noisy.fit(()), 0, lambda: False))

@@ -1,0 +1,75 @@
+"""Close the last places of a listing by counting: which sets of up to four columns more come down to the level.
+
+For a level below zero q(x) = x'Hx/2 - h'x stays above it on columns U if and only if H - hh'/T is positive semidefinite
+on U, T = -2 level: what kernels/counting.py compares for pairs, triples and quadruples once the columns put in are
+eliminated. H and h are what they are here, no sums over rows, so all that is off is the elimination.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exactsel._jit import njit
+from exactsel.kernels.counting import (
+    MOST_PLACES,
+    MOST_SUSPECTS,
+    CountRoom,
+    WalkData,
+    count,
+    count_one,
+    eliminate,
+    margin_for,
+)
+from exactsel.kernels.node import FREE, IN
+from exactsel.types import FloatArray, StateArray
+
+FEW_COLUMNS = 34
+"""Up to so many candidates four places are counted; with more it is quicker to divide."""
+
+NOT_COUNTED = -1
+
+
+@njit
+def count_data(H: FloatArray, h: FloatArray, lengths: FloatArray) -> WalkData:
+    """The quadratic function x'Hx/2 - h'x, as counts take it."""
+    d = h.size
+    none = np.zeros(d)
+    return WalkData(H, h, 0.0, 0, lengths, none, none, np.arange(d), np.empty((0, 0)), np.empty(0), 0.0, none)
+
+
+@njit
+def suspected_sets(data: WalkData, flags: StateArray, places: int, level: float, room: CountRoom) -> int:
+    """How many sets of ``places`` free columns, with those put in, are not shown to stay above the level.
+
+    Their free columns are in ``room.suspects``, padded with -1. :data:`NOT_COUNTED` where smaller sets, or too many,
+    are suspected, or nothing can be said.
+    """
+    fixed, m = 0, 0
+    for j in range(flags.size):
+        if flags[j] == IN:
+            room.order[m] = j
+            m += 1
+    fixed = m
+    for j in range(flags.size):
+        if flags[j] == FREE:
+            room.order[m] = j
+            m += 1
+    if places > MOST_PLACES or (places == MOST_PLACES and m - fixed > FEW_COLUMNS):
+        return NOT_COUNTED
+    if not eliminate(data, fixed, m, level, margin_for(data, level, fixed + places), room):
+        return NOT_COUNTED
+    if places == 1:
+        room.suspects[:] = -1
+        found = count_one(room.M, m - fixed, room, -1, 0)
+    else:
+        found = count(m - fixed, places, room)
+    if found > MOST_SUSPECTS:
+        return NOT_COUNTED
+    for s in range(found):
+        for a in range(MOST_PLACES):
+            at = room.suspects[s, a]
+            if (at >= 0) != (a < places):
+                return NOT_COUNTED
+            if at >= 0:
+                room.suspects[s, a] = room.order[fixed + at]
+    return int(found)
