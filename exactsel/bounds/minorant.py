@@ -100,9 +100,13 @@ class Minorant(NamedTuple):
     high: FloatArray
     scale: FloatArray
     """(m,) powers of two the columns were multiplied by: x of the data is this times x of q."""
+    point: FloatArray
+    """(m,) coefficients x of q where q touches P, nearly ..."""
+    fit: FloatArray
+    """(m,) ... and those of the fit on all columns."""
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """No minorant: what it asks for does not hold."""
 
 
@@ -168,7 +172,7 @@ class Rows:
 
     def _poll(self) -> None:
         if self.stop[0]:
-            raise _Unusable
+            raise Unusable
 
     def half_widths(self, factor: FloatArray) -> FloatArray:
         """(n,) sqrt(a_i' H^-1 a_i)."""
@@ -196,7 +200,7 @@ def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
         try:
             step = np.linalg.solve(H, gradient)
         except LinAlgError:
-            raise _Unusable from None
+            raise Unusable from None
         decrease, part = float(gradient @ step), 1.0
         if not decrease > 1e-11 * abs(value):
             break
@@ -223,12 +227,12 @@ def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper
     noise_linear = rows.error * 1.1 * rows.lengths * float(np.linalg.norm(w * np.abs(z) + np.abs(slopes)))
     lengths = np.sqrt(np.diagonal(H)) * (1.0 + 4 * UNIT)
     if not (np.all(np.isfinite(H)) and np.all(lengths > 0.0)):
-        raise _Unusable
+        raise Unusable
     m = len(H)
     unit = H / np.outer(lengths, lengths)
     convexity = 0.99 * float(np.linalg.eigvalsh(unit)[0]) - 100 * m * m * UNIT
     if not convexity * CLOSE > m * rows.error:
-        raise _Unusable
+        raise Unusable
     factor: FloatArray = np.asarray(np.linalg.cholesky(H).T, dtype=np.float64)
     center = solve_triangular(factor, solve_triangular(factor, h, trans="T", check_finite=False), check_finite=False)
     gradient = H @ center - h
@@ -243,35 +247,35 @@ def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper
     return Touching(quadratic, constant, noise, noise_linear, rows.error, center, value, radius, factor)
 
 
-def _ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
+def ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
     """The predictions at the centre, and by how much they vary on {q <= U}."""
     m = len(q.center)
     # What rounding does to a_i'x is measured by ||D a_i|| ||D^-1 x||, D = diag(H)^-1/2, and ||D a_i|| by the interval.
     rounding = gamma(m + 8) * np.sqrt(m) * float(q.quadratic.lengths @ np.abs(q.center)) / q.radius
     if not rounding < ENLARGED:
-        raise _Unusable
+        raise Unusable
     return rows.predictions(q.center), rows.half_widths(q.factor) * q.radius * (1.0 + 2.0 * ENLARGED + rounding)
 
 
 def row_intervals(rows: Rows, fit: FloatArray, value: float, upper: float) -> tuple[FloatArray, FloatArray]:
     """A box low <= Ax <= high that holds {P <= U}, widened from predictions at the ``fit``, where P is ``value``."""
     if not value < upper - BELOW * abs(upper):
-        raise _Unusable
+        raise Unusable
     z = rows.predictions(fit)
     half = np.zeros(rows.n)
     for _ in range(ROUNDS):
         low, high = z - half, z + half
         q = touching(rows, z, low, high, upper)
-        center, needed = _ellipsoid(rows, q)
+        center, needed = ellipsoid(rows, q)
         if np.all(rows.empty | ((center - needed > low) & (center + needed < high))):
             return np.maximum(low, center - needed), np.minimum(high, center + needed)
         half = np.maximum(half, WIDER * (needed + np.abs(center - z)))
-    raise _Unusable
+    raise Unusable
 
 
 def _cut(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> tuple[FloatArray, FloatArray]:
     """Smaller intervals, by the q that touches P at z."""
-    center, needed = _ellipsoid(rows, touching(rows, z, low, high, upper))
+    center, needed = ellipsoid(rows, touching(rows, z, low, high, upper))
     return np.maximum(low, center - needed), np.minimum(high, center + needed)
 
 
@@ -288,7 +292,7 @@ def minorant(
     try:
         with loss_session(objective.loss), np.errstate(over="ignore", invalid="ignore"):
             return _minorant(Rows(objective, stop), objective, upper, best, least)
-    except (_Unusable, LinAlgError):
+    except (Unusable, LinAlgError):
         return None
 
 
@@ -296,17 +300,24 @@ def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, 
     start = rows.model(best, objective)
     fit, value = fit_all(rows, start)
     if value < least * upper:
-        raise _Unusable
+        raise Unusable
     low, high = row_intervals(rows, fit, value, upper)
     z, best_z = rows.predictions(fit), rows.predictions(start)
     for _ in range(CUTS):
         for share in (0.0, 0.5):
             low, high = _cut(rows, np.clip(z + share * (best_z - z), low, high), low, high, upper)
-    q = touching(rows, np.clip(0.5 * (z + best_z), low, high), low, high, upper)
-    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(fit)), check_finite=False), axis=1)
+    z = np.clip(0.5 * (z + best_z), low, high)
+    return as_minorant(rows, touching(rows, z, low, high, upper), low, high, upper, 0.5 * (fit + start), fit)
+
+
+def as_minorant(
+    rows: Rows, q: Touching, low: FloatArray, high: FloatArray, upper: float, point: FloatArray, fit: FloatArray
+) -> Minorant:  # fmt: skip
+    """q with a level that allows for its rounding on {P <= upper}."""
+    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
     largest = np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED)
     size = float(q.quadratic.lengths @ largest)
     slack = q.noise + q.noise_square * size * size + 1.1 * float(q.noise_linear @ largest)
     level = upper - q.constant
     level += slack + 8 * UNIT * (abs(upper) + abs(q.constant))
-    return Minorant(q.quadratic, level, low, high, rows.scale)
+    return Minorant(q.quadratic, level, low, high, rows.scale, point, fit)

@@ -13,6 +13,7 @@ from exactsel.kernels.levels import find_level
 from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.losses.base import curvature_known
 from exactsel.problem.regression import Problem
+from exactsel.proofs.verify import verify
 from exactsel.solving.solver import solve
 from exactsel.walks import listing
 from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
@@ -176,7 +177,7 @@ def check_listing(seed):
     below = minorant(problem.objective, best.value * 1.02, best.coef)
     if below is None:
         return False
-    sets, _ = listed_sets(below, problem.root_state, problem.k, np.zeros(1, dtype=np.bool_), 1000)
+    sets, _, _ = listed_sets(below, problem.root_state, problem.k, np.zeros(1, dtype=np.bool_), 1000)
     assert sets is not None
     listed = [set(row[row >= 0].tolist()) for row in sets]
     for columns, fit in fits.items():
@@ -229,12 +230,16 @@ def test_a_search_lists_where_that_suits_and_nobody_wants_to_replay_it(tmp_path)
         best = min(fit.value for fit in best_sets(problem).values())
         assert best * (1 - 1e-9) <= result.lower <= best <= result.upper * (1 + 1e-12)
         plain = [{"record": True}, {"details": True}, {"node_limit": 1000}, {"batch": 4}, {"bound": "apg"}]
-        plain += [{"subtrees": False}, {"proof": tmp_path / "p.exsel"}, {"trace": tmp_path / "t.jsonl"}]
+        plain += [{"subtrees": False}, {"trace": tmp_path / "t.jsonl"}]
         for options in plain:
             closed, other = reasons(problem, **options)
             assert "listed" not in closed
             assert "minorant" not in other.settings["method"]
             assert other.upper == pytest.approx(result.upper, rel=1e-9)
+        closed, shown = reasons(problem, proof=tmp_path / "p.exsel")
+        assert closed == {"listed"}
+        assert shown.lower == pytest.approx(result.lower, rel=1e-9)
+        assert verify(problem, shown.proof).verified
 
 
 @pytest.mark.listing
