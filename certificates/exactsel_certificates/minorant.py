@@ -5,9 +5,9 @@ curvature of row i on its interval (row_curvature.py) and s_i its slope, both ti
 
     q(x, c) = sum v_i + s_i (t_i - z_i) + p_i (t_i - z_i)^2 / 2 + (lam / 2) ||x||^2,    t = Ax + c.
 
-If P is at most L at some point of B and each face of B has a q, whatever point it touches P at, that is above L on all
-of it, then {P <= L}, which is convex, does not leave B: where it did it would pass a face, at a point with q <= P <= L.
-So q <= P wherever P <= L.
+If P is at most L' >= L at some point of B and each face of B has a q, whatever point it touches P at, that is above L'
+on all of it, then {P <= L'}, which is convex, does not leave B: where it did it would pass a face, at a point with
+q <= P <= L'. So q <= P wherever P <= L.
 
 **Rounding.** p, s and z are doubles and define q; what v and s are off by counts with the widths of B, and is taken off
 the constant. Variables are scaled by r, doubles near the roots of the diagonal of q's matrix, so that this matrix K has
@@ -91,8 +91,8 @@ def minorant(
         inside = np.all(points[0].z - box.low > room) and np.all(box.high - points[0].z > room)
         if not (inside and np.all(np.maximum(-box.low, box.high) < LARGEST)):
             return None
-        if not _objective(instance, points[0]) <= level:
-            return None
+        # Then B holds a point of {P <= held}, and all of it.
+        held = max(level, _objective(instance, points[0]))
         first, faces = None, np.zeros((2, len(points[0].z)), dtype=np.bool_)
         for at in points:
             # What touches beyond the box holds nowhere.
@@ -100,7 +100,7 @@ def minorant(
             first = q if at is points[0] else first
             if q is None or first is None:
                 continue
-            faces |= _away(instance, q, box, level)
+            faces |= _away(instance, q, box, held)
         return first if np.all(faces) else None
 
 

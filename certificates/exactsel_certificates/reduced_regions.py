@@ -104,7 +104,8 @@ class ReducedRegions:
     def _counted(self, state: NDArray[np.uint8], fewer: int) -> bool:
         """Whether counting closes a region where sets that hold a column the others make up for go without it."""
         counts, sets = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]]()
-        for columns in counts.suspects(state, self._instance.k - fewer) if counts.usable else ():
+        k = self._instance.k - fewer
+        for columns in counts.suspects(state, k) if counts.usable and counts.may_count(state, k) else ():
             kept = self._near.independent(columns)
             if len(kept) == len(columns) or len(sets) == MOST_SUSPECTS:
                 return False

@@ -103,6 +103,8 @@ class RegressionRegions:
         counting = self._counting
         result = np.where(counting.counted(states, self.k), self.target, -np.inf)
         for row in np.flatnonzero(result < self.target).tolist() if counting.usable else ():
+            if not counting.may_count(states[row], self.k):
+                continue
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
                 result[row] = min(result[row], self._value(columns))

@@ -44,8 +44,9 @@ def below_minorant(
     z = r.predict(points[0])
     low = [v - F(down) for v, (down, _) in zip(z, widths, strict=True)]
     high = [v + F(up) for v, (_, up) in zip(z, widths, strict=True)]
-    if r.loss == "quadratic" or r.lam <= 0 or r.objective(points[0]) > level:
+    if r.loss == "quadratic" or r.lam <= 0:
         return None
+    held = max(level, r.objective(points[0]))
     # The point itself must not lie on a face, where every q needs it inside.
     if not all(v - down < v < v + up for v, (down, up) in zip(z, ((F(a), F(b)) for a, b in widths), strict=True)):
         return None
@@ -58,7 +59,7 @@ def below_minorant(
         first = q if number == 0 else first
         if q is None or first is None:
             return None
-        left -= away(r, q, low, high, level)
+        left -= away(r, q, low, high, held)
     return None if left or first is None else counts(r, first, level)
 
 
