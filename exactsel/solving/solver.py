@@ -313,10 +313,8 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
-    run = Search(
-        problem, Settings(**options), start=start, signals=signals, details=record or details, listing=trace is None,
-        shown=proof is not None,
-    )  # fmt: skip
+    how: dict[str, Any] = {"listing": trace is None, "shown": proof is not None}
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
     watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
