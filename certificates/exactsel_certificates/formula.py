@@ -22,6 +22,9 @@ Long: TypeAlias = NDArray[np.longdouble]
 
 LOSSES = ("quadratic", "huber", "logistic")
 
+BLOCK = 65_536
+"""Rows of A turned into long doubles at a time."""
+
 KINDS = ("strong", "weak")
 """Hierarchies: with every unit all of its parents are chosen, or at least one."""
 
@@ -138,11 +141,18 @@ def objective(instance: Instance, x: Any) -> float:
 
 def predictions(instance: Instance, x: Any) -> Long:
     """Ax (n,), and the best intercept where there is one."""
-    z = long_doubles(instance.A) @ long_doubles(x)
+    coef = long_doubles(x)
+    z = long_doubles(np.concatenate([long_doubles(part) @ coef for part in row_blocks(instance.A)]))
     if not instance.intercept:
         return z
     row = np.asarray(z, dtype=np.float64)[None]
     return long_doubles(z + find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
+
+
+def row_blocks(A: Any) -> list[Any]:
+    """A by blocks of rows: what is made of one of them is small beside the data."""
+    rows = np.asarray(A)
+    return [rows[first : first + BLOCK] for first in range(0, max(1, len(rows)), BLOCK)]
 
 
 def summed_loss(instance: Instance, z: Long) -> Any:

@@ -19,6 +19,7 @@ allowed for as everywhere (rigorous.py).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -138,14 +139,16 @@ def _function(instance: Instance, at: _Touching, box: _Box) -> Minorant | None:
         part *= roots[rows, None]
         K += part.T @ part
     square = p * at.z * at.z
-    constant = float(np.sum(values - slopes * at.z + 0.5 * square))
+    terms = values - slopes * at.z + 0.5 * square
+    constant = math.fsum(terms) if np.all(np.isfinite(terms)) else np.nan
     sizes = float(np.sum(np.abs(values) + np.abs(slopes * at.z) + square))
     reach = (box.high - box.low) * (1.0 + 4 * U)
-    noise = gamma(n + 16) * sizes + 1.01 * ROUNDED * float(np.sum(np.abs(values) + np.abs(slopes) * reach))
+    noise = gamma(16) * sizes + 1.01 * ROUNDED * float(np.sum(np.abs(values) + np.abs(slopes) * reach))
     noise += TINY * n * (1.0 if instance.weights is None else float(np.max(instance.weights)))
     together = float(np.linalg.norm(np.abs(p * at.z) + np.abs(slopes)))
-    off_linear = 1.01 * (gamma(n + 16) * lengths / size * together + n * TINY)
-    q = Minorant(0.5 * (K + K.T), h, constant - 1.01 * noise, size, 1.01 * gamma(n + 24), off_linear)
+    many = min(n, BLOCK) + n // BLOCK
+    off_linear = 1.01 * (gamma(many + 24) * lengths / size * together + n * TINY)
+    q = Minorant(0.5 * (K + K.T), h, constant - 1.01 * noise, size, 1.01 * gamma(many + 24), off_linear)
     return q if all(np.all(np.isfinite(part)) for part in (K, h, q.constant, off_linear)) else None
 
 

@@ -31,17 +31,12 @@ from scipy.linalg import solve_triangular
 
 from exactsel._jit import loss_session
 from exactsel.algebra.elimination import gamma
-from exactsel.bounds.base import never_stop
-from exactsel.kernels.levels import find_level
 from exactsel.kernels.listing import Quadratic
-from exactsel.kernels.minorant import curvatures_on, rows_at
 from exactsel.losses.base import curvature_known
 from exactsel.problem.objective import Objective
+from exactsel.problem.rows import Rows, Unusable, known_fit
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
-
-BLOCK = 8192
-"""Rows summed at a time."""
 
 ROUNDS = 12
 """Boxes tried."""
@@ -63,8 +58,6 @@ LEAST_GAP = 1e-4
 
 BELOW = 1e-6
 """Part of U that a point must lie below it to be certainly no worse."""
-
-NEWTON_STEPS = 60
 
 
 class Touching(NamedTuple):
@@ -104,112 +97,6 @@ class Minorant(NamedTuple):
     """(m,) coefficients x of q where q touches P, nearly ..."""
     fit: FloatArray
     """(m,) ... and those of the fit on all columns."""
-
-
-class Unusable(Exception):
-    """No minorant: what it asks for does not hold."""
-
-
-class Rows:
-    """The data as a minorant needs them: columns multiplied by powers of two, one of ones for an intercept."""
-
-    def __init__(self, objective: Objective, stop: BoolArray | None = None) -> None:
-        self.stop = never_stop() if stop is None else stop
-        self.loss, self.y, self.weights = objective.loss, objective.y, objective.weights
-        self.n = objective.n
-        norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
-        scale: FloatArray = np.ldexp(1.0, -np.round(np.log2(norms)).astype(np.int64))
-        ridge = objective.lam * scale * scale
-        B = objective.AT * scale[:, None]
-        if objective.intercept:
-            one = 2.0 ** -np.round(0.5 * np.log2(self.n))
-            B, scale, ridge = np.vstack([B, np.full(self.n, one)]), np.append(scale, one), np.append(ridge, 0.0)
-        self.B, self.scale, self.ridge = B, scale, ridge
-        self.lengths: FloatArray = np.sqrt(np.einsum("ij,ij->i", B, B)) * (1.0 + (self.n + 8) * UNIT)
-        self.empty: BoolArray = ~np.any(B != 0.0, axis=0)
-        self.error = 1.1 * gamma(min(BLOCK, self.n) + self.n / BLOCK + len(B) + 64)
-
-    def model(self, coef: FloatArray, objective: Objective) -> FloatArray:
-        """(m,) the coefficients (d,) of the data for these columns, with the best intercept."""
-        if objective.intercept:
-            z, spare = coef @ objective.AT, np.empty((2, self.n))
-            coef = np.append(coef, find_level(objective.row_loss, z, self.y, spare[0], spare[1]))
-        return np.asarray(coef / self.scale)
-
-    def predictions(self, x: FloatArray) -> FloatArray:
-        """Ax."""
-        return np.asarray(x @ self.B)
-
-    def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Value, slope and bend of every row, weights included."""
-        values, slopes, bends = np.empty(self.n), np.empty(self.n), np.empty(self.n)
-        rows_at(self.loss, z, self.y, values, slopes, bends)
-        if self.weights is not None:
-            values, slopes, bends = values * self.weights, slopes * self.weights, bends * self.weights
-        return values, slopes, bends
-
-    def curvatures(self, low: FloatArray, high: FloatArray, z: FloatArray) -> FloatArray:
-        """w: the curvature of every row on its interval, weights included."""
-        out = np.empty(self.n)
-        curvatures_on(self.loss, low, high, z, self.y, out)
-        return out if self.weights is None else out * self.weights * (1.0 - 4 * UNIT)
-
-    def gram(self, w: FloatArray) -> FloatArray:
-        """B diag(w) B' + ridge, in blocks of rows."""
-        H: FloatArray = np.diag(self.ridge)
-        for first in range(0, self.n, BLOCK):
-            self._poll()
-            block = self.B[:, first : first + BLOCK]
-            H += (block * w[first : first + BLOCK]) @ block.T
-        return np.asarray(0.5 * (H + H.T))
-
-    def products(self, u: FloatArray) -> FloatArray:
-        """B u, in blocks of rows."""
-        total = np.zeros(len(self.B))
-        for first in range(0, self.n, BLOCK):
-            total += self.B[:, first : first + BLOCK] @ u[first : first + BLOCK]
-        return total
-
-    def _poll(self) -> None:
-        if self.stop[0]:
-            raise Unusable
-
-    def half_widths(self, factor: FloatArray) -> FloatArray:
-        """(n,) sqrt(a_i' H^-1 a_i)."""
-        out = np.empty(self.n)
-        for first in range(0, self.n, BLOCK):
-            self._poll()
-            solved = solve_triangular(factor, self.B[:, first : first + BLOCK], trans="T", check_finite=False)
-            out[first : first + BLOCK] = np.sqrt(np.einsum("ij,ij->j", solved, solved))
-        return out
-
-
-def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
-    """The minimiser of P over all columns, nearly (Newton's method with halved steps), and P there."""
-
-    def value_at(x: FloatArray) -> float:
-        return float(rows.at(rows.predictions(x))[0].sum() + 0.5 * (rows.ridge * x) @ x)
-
-    x, value = start, value_at(start)
-    for _ in range(NEWTON_STEPS):
-        _, slopes, bends = rows.at(rows.predictions(x))
-        gradient = rows.products(slopes) + rows.ridge * x
-        H = rows.gram(bends)
-        # Rows without bend (Huber) may leave columns that nothing holds: a little curvature for those.
-        H[np.diag_indices(len(H))] += 1e-10 * np.trace(H) / len(H)
-        try:
-            step = np.linalg.solve(H, gradient)
-        except LinAlgError:
-            raise Unusable from None
-        decrease, part = float(gradient @ step), 1.0
-        if not decrease > 1e-11 * abs(value):
-            break
-        while (trial := value_at(x - part * step)) > value - 0.1 * part * decrease and part > 1e-6:
-            part *= 0.5
-        if not trial < value:
-            break
-        x, value = x - part * step, trial
-    return x, value
 
 
 def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> Touching:
@@ -280,7 +167,12 @@ def _cut(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: fl
 
 
 def minorant(
-    objective: Objective, upper: float, best: FloatArray, least: float = 0.0, stop: BoolArray | None = None
+    objective: Objective,
+    upper: float,
+    best: FloatArray,
+    least: float = 0.0,
+    stop: BoolArray | None = None,
+    threads: int = 1,
 ) -> Minorant | None:
     """The quadratic minorant of P on {P <= upper}; None where there is none, or none that is likely to help.
 
@@ -290,15 +182,16 @@ def minorant(
     if not curvature_known(objective.loss) or not objective.lam > 0.0 or not upper > 0.0:
         return None
     try:
-        with loss_session(objective.loss), np.errstate(over="ignore", invalid="ignore"):
-            return _minorant(Rows(objective, stop), objective, upper, best, least)
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with loss_session(objective.loss), quiet, Rows(objective, stop, threads) as rows:
+            return _minorant(rows, objective, upper, best, least)
     except (Unusable, LinAlgError):
         return None
 
 
 def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, least: float) -> Minorant:
     start = rows.model(best, objective)
-    fit, value = fit_all(rows, start)
+    fit, value = known_fit(objective, rows)
     if value < least * upper:
         raise Unusable
     low, high = row_intervals(rows, fit, value, upper)
@@ -310,12 +203,17 @@ def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, 
     return as_minorant(rows, touching(rows, z, low, high, upper), low, high, upper, 0.5 * (fit + start), fit)
 
 
+def largest_in(q: Touching) -> FloatArray:
+    """(m,) the sizes coefficients can have in {q <= U}."""
+    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
+    return np.asarray(np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED))
+
+
 def as_minorant(
     rows: Rows, q: Touching, low: FloatArray, high: FloatArray, upper: float, point: FloatArray, fit: FloatArray
 ) -> Minorant:  # fmt: skip
     """q with a level that allows for its rounding on {P <= upper}."""
-    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
-    largest = np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED)
+    largest = largest_in(q)
     size = float(q.quadratic.lengths @ largest)
     slack = q.noise + q.noise_square * size * size + 1.1 * float(q.noise_linear @ largest)
     level = upper - q.constant

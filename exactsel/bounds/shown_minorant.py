@@ -15,9 +15,11 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from exactsel._jit import loss_session
-from exactsel.bounds.minorant import BELOW, Minorant, Rows, Unusable, as_minorant, ellipsoid, touching
+from exactsel.algebra.elimination import gamma
+from exactsel.bounds.minorant import BELOW, Minorant, Touching, as_minorant, ellipsoid, largest_in, touching
 from exactsel.bounds.witness import ModelPoint
 from exactsel.problem.objective import Objective
+from exactsel.problem.rows import Rows, Unusable
 from exactsel.types import BoolArray, FloatArray
 
 ROUNDS = 6
@@ -40,11 +42,14 @@ class Shown(NamedTuple):
     """(2, n) how far intervals go from the predictions at the first of these, down and up."""
 
 
-def shown_minorant(objective: Objective, below: Minorant, upper: float, stop: BoolArray) -> Shown | None:
+def shown_minorant(
+    objective: Objective, below: Minorant, upper: float, stop: BoolArray, threads: int = 1
+) -> Shown | None:  # fmt: skip
     """A minorant much like ``below``; None without luck."""
     try:
-        with loss_session(objective.loss), np.errstate(over="ignore", invalid="ignore"):
-            return _shown(Rows(objective, stop), objective, below, upper)
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with loss_session(objective.loss), quiet, Rows(objective, stop, threads) as rows:
+            return _shown(rows, objective, below, upper)
     except (Unusable, LinAlgError):
         return None
 
@@ -65,10 +70,21 @@ def _shown(rows: Rows, objective: Objective, below: Minorant, upper: float) -> S
         lowest = np.maximum(*(center - needed for center, needed in reached))
         highest = np.minimum(*(center + needed for center, needed in reached))
         if np.all((lowest > low) & (highest < high)):
-            points = tuple(map(ModelPoint.from_dense, coefs))
-            return Shown(as_minorant(rows, q, low, high, upper, *models), points, widths)
+            shown = as_minorant(rows, q, low, high, upper, *models)
+            shown = shown._replace(level=shown.level + _taken_by_checking(rows, q, upper))
+            return Shown(shown, tuple(map(ModelPoint.from_dense, coefs)), widths)
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
     raise Unusable
+
+
+def _taken_by_checking(rows: Rows, q: Touching, upper: float) -> float:
+    """By how much a checker lowers q: it eliminates H - h h' / T less a margin, T = 2 (constant - upper)."""
+    T, m, lengths = 2.0 * (q.constant - q.noise - upper), len(q.center), q.quadratic.lengths
+    if not T > 0.0:
+        raise Unusable
+    off = q.noise_square + 2.2 * float(np.max(q.noise_linear / lengths)) / np.sqrt(T)
+    margin = 1.2 * (m + 1) * (off + gamma(2 * m + 16))
+    return float(0.5 * margin * np.sum((lengths * largest_in(q)) ** 2))
 
 
 def _widths(z: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.float32]:

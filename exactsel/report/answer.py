@@ -19,6 +19,7 @@ REASONS = {
     "contained": "all its models are in a sibling",
     "excluded": "the hierarchy leaves no model in it",
     "incumbent": "a better model found later overtook its bound",
+    "listed": "all its models that can be as good were listed and fitted",
 }
 
 

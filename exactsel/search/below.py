@@ -11,6 +11,7 @@ import numpy as np
 from exactsel.bounds.witness import FitPoint, SplitPoint
 from exactsel.kernels.node import FREE, IN
 from exactsel.problem.interface import SubsetProblem
+from exactsel.search.left_open import LeftOpen
 from exactsel.search.node import Node, is_convex
 from exactsel.search.regions import NodeSearched, NodeWalked, Region, RoundWork, inherit
 from exactsel.search.tolerance import Tolerance
@@ -18,7 +19,7 @@ from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
-from exactsel.walks.relaxation import KernelSearch, Subsearcher
+from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
 
 
@@ -52,8 +53,11 @@ class SubtreeKernels:
         for search in searches:
             work.offer(None if search.support is None else self.problem.fit(search.support))
         work.seconds.subtrees += time.perf_counter() - began
-        cutoff = self.cutoff(work.upper)
-        return {node.id: _searched(node, search, cutoff) for node, search in zip(wide, searches, strict=True)}
+        left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
+        return {
+            node.id: NodeSearched(node, search, below, below.numbers)
+            for node, search, below in zip(wide, searches, left, strict=True)
+        }
 
     def walk(
         self, regions: Sequence[Region], work: RoundWork, effort: Effort, *, bounded: bool
@@ -122,15 +126,3 @@ def walked(node: Node, region: Region, walk: WalkResult, cutoff: float) -> NodeW
         for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
     )
     return NodeWalked(node, region, walk, children)
-
-
-def _searched(node: Node, search: KernelSearch, cutoff: float) -> NodeSearched:
-    """A node searched below by the kernel, with the regions left open."""
-    children, numbers = [], []
-    for left in search.open_regions():
-        proof = node.proof if left.proof is None else left.proof
-        warm = node.warm if left.start is None else left.start
-        closed = "incumbent" if left.bound >= cutoff else None
-        children.append(Region(left.state, left.bound, proof, warm, closed=closed, estimate=node.estimate))
-        numbers.append(left.number)
-    return NodeSearched(node, search, tuple(children), tuple(numbers))

@@ -24,6 +24,8 @@ from exactsel.search.events import (
     SearchedBelow,
 )
 from exactsel.search.expand import Expander
+from exactsel.search.frontier import Waiting
+from exactsel.search.left_open import LeftBelow
 from exactsel.search.node import Node
 from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
@@ -104,13 +106,18 @@ def _commit_searched(state: SearchState, outcome: NodeSearched, details_of: int 
     state.depth = max(state.depth, node.depth + 1)
     ids = tuple(first + number if number else node.id for number in outcome.numbers)
     state.discarded += search.numbers // 2 + 1 - len(ids)
-    bounds = (search.dropped, *(region.bound for region in outcome.children))
+    left = outcome.children
+    open_bounds = left.bounds() if isinstance(left, LeftBelow) else [region.bound for region in left]
+    bounds = (search.dropped, *open_bounds)
     state.record(b"below", node.id, search.nodes, search.iterations, *ids, values=bounds)
     if details_of is None:
         yield SearchedBelow(node.id, search.nodes, search.dropped, ids, first, node.proof, search)
     else:
         yield from events_of(search, node, lambda number: first + number if number else node.id, details_of)
-    yield from _settle_all(state, ids, outcome.children, node)
+    if isinstance(outcome.children, LeftBelow):
+        yield from _wait_all(state, ids, outcome.children, node)
+    else:
+        yield from _settle_all(state, ids, outcome.children, node)
 
 
 def _note_work(state: SearchState, outcome: NodeKept | NodeDivided | NodeWalked, k: int) -> None:
@@ -142,6 +149,16 @@ def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[
 def _settle_all(state: SearchState, ids: Sequence[int], regions: Sequence[Region], parent: Node) -> Iterator[Event]:
     for number, region in zip(ids, regions, strict=True):
         yield from _settle(state, number, region, parent.id, parent.depth + 1)
+
+
+def _wait_all(state: SearchState, ids: Sequence[int], below: LeftBelow, parent: Node) -> Iterator[Event]:
+    """As :func:`_settle_all`, without making nodes that may never be taken."""
+    left = below.left
+    for row, number in enumerate(ids, below.first):
+        if left.closed[row]:
+            yield _discard(state, number, left.region(row))
+        else:
+            state.push_region(Waiting(left.bounds[row], number, row, left, parent.id, parent.depth + 1))
 
 
 def _settle(state: SearchState, number: int, region: Region, parent: int, depth: int) -> Iterator[Event]:

@@ -26,7 +26,7 @@ from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.search.commit import commit, commit_models
 from exactsel.search.events import Event, Finished, LowerBoundRaised, Started
 from exactsel.search.expand import Expander, Interrupted
-from exactsel.search.frontier import BestFirst
+from exactsel.search.frontier import BestFirst, open_nodes
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
@@ -52,7 +52,7 @@ class Limits:
 def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> Iterator[Event]:
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
     state.begin(limits.memory_limit)
-    yield Started(tuple(state.frontier))
+    yield Started(open_nodes(state.frontier))
     with Rounds(expander) as rounds:
         while rounds.begun or (termination := _termination(state, expander, limits, watch)) is None:
             if not rounds.begun:
@@ -72,7 +72,7 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
             if state.bound_has_risen():
                 yield LowerBoundRaised(state.lower)
     state.end()
-    yield Finished(termination, tuple(state.frontier))
+    yield Finished(termination, open_nodes(state.frontier))
 
 
 def _begin(state: SearchState, rounds: Rounds, limits: Limits) -> None:
@@ -112,8 +112,10 @@ def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
     left = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
     state.prospects.note(state.nodes, len(state.frontier))
     horizon = math.inf
-    if state.prospects.long and isinstance(state.frontier, BestFirst):
-        horizon = state.frontier.bound_at(max(HORIZON, len(state.frontier) // HORIZON_PART))
+    frontier = state.frontier
+    if state.prospects.long and isinstance(frontier, BestFirst):
+        rank = max(HORIZON, len(frontier) // HORIZON_PART)
+        horizon = state.prospects.horizon_at(state.nodes, lambda: frontier.bound_at(rank))
     return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks)
 
 

@@ -7,6 +7,7 @@ bound, and the nodes still open at the end are its remaining leaves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ from exactsel.walks.relaxation import KernelSearch
 class Started:
     """The search begins with these open nodes (the root, or those of an earlier run)."""
 
-    open_nodes: tuple[Node, ...]
+    open_nodes: Sequence[Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Finished:
     """The search ended; these nodes are still open."""
 
     termination: str
-    open_nodes: tuple[Node, ...]
+    open_nodes: Sequence[Node]
 
 
 Event: TypeAlias = (

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
+import numpy as np
 from sortedcontainers import SortedKeyList
 
 from exactsel.search.node import Node
+
+if TYPE_CHECKING:
+    from exactsel.search.left_open import LeftOpen
 
 
 class Frontier(Protocol):
@@ -49,6 +54,53 @@ def _by_depth(node: Node) -> tuple[int, float, int]:
     return -node.depth, node.bound, node.id
 
 
+class Waiting(NamedTuple):
+    """An open node that has not been made yet."""
+
+    bound: float
+    number: int
+    row: int
+    left: LeftOpen
+    """What holds it, in that row."""
+    parent: int
+    depth: int
+
+    def node(self) -> Node:
+        """The node."""
+        return self.left.node(self.row, self.number, self.parent, self.depth)
+
+
+class OpenNodes(Sequence[Node]):
+    """Open nodes, smallest bound first, some of which are made when they are asked for."""
+
+    def __init__(self, nodes: list[Node | Waiting]) -> None:
+        self._nodes = nodes
+        self._sorted = False
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @overload
+    def __getitem__(self, at: int) -> Node: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Node]: ...
+    def __getitem__(self, at: int | slice) -> Node | list[Node]:
+        if not self._sorted:
+            self._nodes.sort(key=lambda one: (one.bound, one.number if isinstance(one, Waiting) else one.id))
+            self._sorted = True
+        found = self._nodes[at]
+        return [_made(one) for one in found] if isinstance(found, list) else _made(found)
+
+
+def _made(one: Node | Waiting) -> Node:
+    return one.node() if isinstance(one, Waiting) else one
+
+
+def open_nodes(frontier: Frontier) -> Sequence[Node]:
+    """What is open now, in the frontier's order."""
+    return frontier.now() if isinstance(frontier, BestFirst) else tuple(frontier)
+
+
 class BestFirst:
     """Take the nodes of smallest bound: no node is ever opened that an optimal search could skip."""
 
@@ -56,37 +108,60 @@ class BestFirst:
 
     def __init__(self) -> None:
         self._nodes: SortedKeyList = SortedKeyList(key=_by_bound)
+        self._regions: list[Waiting] = []
+        """A heap."""
 
     def push(self, node: Node) -> None:
         """Add an open node."""
         self._nodes.add(node)
 
+    def push_region(self, region: Waiting) -> None:
+        """Add an open node that is to be made when it is taken."""
+        heappush(self._regions, region)
+
     def take(self, count: int) -> list[Node]:
         """Remove and return the ``count`` nodes of smallest bound."""
-        taken = list(self._nodes[:count])
-        del self._nodes[:count]
+        nodes, regions, taken = self._nodes, self._regions, []
+        for _ in range(min(count, len(self))):
+            if regions and not (nodes and _by_bound(nodes[0]) < (regions[0].bound, regions[0].number)):
+                taken.append(heappop(regions).node())
+            else:
+                taken.append(nodes.pop(0))
         return taken
 
     def lower(self) -> float:
         """The smallest bound of an open node; inf when there is none."""
-        return float(self._nodes[0].bound) if self._nodes else math.inf
+        lowest = self._regions[0].bound if self._regions else math.inf
+        return min(lowest, float(self._nodes[0].bound)) if self._nodes else lowest
 
     def bound_at(self, rank: int) -> float:
         """The bound of the node that ``rank`` others come before; inf when there are no more than that."""
-        return float(self._nodes[rank].bound) if len(self._nodes) > rank else math.inf
+        if len(self) <= rank:
+            return math.inf
+        if not self._regions:
+            return float(self._nodes[rank].bound)
+        bounds = np.array([*(region.bound for region in self._regions), *(node.bound for node in self._nodes)])
+        return float(np.partition(bounds, rank)[rank])
 
     def prune(self, cutoff: float) -> list[Node]:
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
         first = self._nodes.bisect_key_left((cutoff, -1))
         removed = list(self._nodes[first:])
         del self._nodes[first:]
-        return removed
+        removed += [region.node() for region in self._regions if region.bound >= cutoff]
+        self._regions = [region for region in self._regions if not region.bound >= cutoff]
+        heapify(self._regions)
+        return sorted(removed, key=_by_bound)
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._nodes) + len(self._regions)
 
     def __iter__(self) -> Iterator[Node]:
-        return iter(self._nodes)
+        return iter(self.now())
+
+    def now(self) -> OpenNodes:
+        """What is open now, smallest bound first; nodes are made when they are asked for."""
+        return OpenNodes([*self._nodes, *self._regions])
 
 
 class _InOrder:

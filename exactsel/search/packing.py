@@ -46,7 +46,7 @@ from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort, Prospects, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 1
+VERSION = 2
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
@@ -71,7 +71,7 @@ RECORDS: dict[type, str] = {
     Round: "models:m outcomes:m scope:t seconds:r",
     Seconds: "bound:f refit:f subtrees:f",
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
-    Prospects: "long:b mark:i open_at_mark:i",
+    Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r",
 }
 """The fields of each record and what they hold: i whole number, f number, b truth value, t text or None, n whole number

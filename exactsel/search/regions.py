@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -99,7 +99,7 @@ class NodeSearched:
 
     node: Node
     search: KernelSearch
-    children: tuple[Region, ...]
+    children: Sequence[Region]
     numbers: tuple[int, ...]
     """The kernel's numbers of the children."""
 

@@ -127,9 +127,15 @@ def _check_numbers(saved: _SavedState) -> None:
     """Refuse a state whose numbers cannot be those of a search."""
     whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
     walks, prospects = saved.walks, saved.prospects
-    whole += [prospects.mark, prospects.open_at_mark, *walks.successes.values(), *walks.passed_over.values()]
+    whole += [
+        prospects.mark,
+        prospects.open_at_mark,
+        prospects.horizon_until,
+        *walks.successes.values(),
+        *walks.passed_over.values(),
+    ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
-    compared = [saved.dropped, saved.told, walks.useful, walks.wasted]
+    compared = [saved.dropped, saved.told, prospects.horizon, walks.useful, walks.wasted]
     compared += [] if saved.stated is None else [saved.stated.upper]
     require(not any(map(math.isnan, compared)), "a bound or a count that is nan")
     require(math.isfinite(saved.unit) and saved.unit > 0.0, "an impossible unit")

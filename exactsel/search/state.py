@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
-from exactsel.search.frontier import Frontier
-from exactsel.search.memory import MemoryGuard, node_bytes
+from exactsel.search.frontier import BestFirst, Frontier, Waiting
+from exactsel.search.memory import NODE_OVERHEAD, MemoryGuard, node_bytes
 from exactsel.search.node import Node
 from exactsel.search.regions import Seconds
 from exactsel.walks.effort import Prospects, SubtreeRecord
@@ -89,6 +89,14 @@ class SearchState:
         """Open a node."""
         self.frontier.push(node)
         self.open_bytes += node_bytes(node)
+
+    def push_region(self, region: Waiting) -> None:
+        """Open a node that is to be made when it is taken, where the frontier can wait for that."""
+        if not isinstance(self.frontier, BestFirst) or region.row in region.left.given:
+            self.push(region.node())
+            return
+        self.frontier.push_region(region)
+        self.open_bytes += NODE_OVERHEAD + region.left.states.shape[1] + region.left.point_bytes(region.row)
 
     def take(self, count: int) -> list[Node]:
         """The next nodes of the frontier; they are in flight until their round is committed."""

@@ -14,7 +14,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.units import Constraint
 from exactsel.start.heuristic import Context, Heuristic
-from exactsel.start.portfolio import DEFAULT_HEURISTICS
+from exactsel.start.portfolio import DEFAULT_HEURISTICS, heuristics_for
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
@@ -31,7 +31,7 @@ def starting_models(
     default portfolio that cannot serve the problem are passed over; one that was asked for by name is an error.
     """
     default = tuple(heuristics) == DEFAULT_HEURISTICS
-    for heuristic in resolve(heuristics):
+    for heuristic in resolve(heuristics_for(problem) if default else heuristics):
         if should_stop():
             return
         context = Context(seed=seed, start=best.support or None, should_stop=should_stop)

@@ -116,10 +116,10 @@ def by_listing(
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
     least = NEAR_HUBER if isinstance(problem.loss, Huber) else NEAR
-    below = minorant(problem.objective, upper, coef, least, options.stop)
+    below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
     witness = None
     if below is not None and shown:
-        witness = shown_minorant(problem.objective, below, upper, options.stop)
+        witness = shown_minorant(problem.objective, below, upper, options.stop, options.threads)
         below = None if witness is None else witness.below
     if below is None or options.stop[0]:
         return None

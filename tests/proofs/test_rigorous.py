@@ -91,6 +91,18 @@ def test_a_curvature_is_accepted_only_if_the_rest_is_convex(seed):
         assert leaves_convex(instance, 0.5 * largest * direction)
 
 
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+def test_an_objective_of_many_rows_is_as_sharp_as_one_of_few(loss):
+    """Rows are summed without rounding: what is taken off for it does not grow with their number."""
+    rng = np.random.default_rng(5)
+    A, x = rng.standard_normal((4000, 3)), rng.standard_normal(3)
+    y = A @ x + rng.standard_normal(4000)
+    about = Instance(A, np.sign(y) if loss == "logistic" else y, 3, loss, 0.1, 1.3 if loss == "huber" else np.inf)
+    shown, exact = Fraction(model_objective(about, x)), ExactBounds(about).objective(x)
+    assert exact <= shown + Fraction(1, 10**40)
+    assert shown <= exact * (1 + Fraction(3, 10**14))
+
+
 def test_what_overflows_proves_nothing():
     A = np.array([[1.0, 6e307], [1.0, 6e307], [2.0, 6e307], [1.0, 6e307]])
     instance = Instance(A, np.array([3.0, -5.0, 8.0, 2.0]), 1, "quadratic", 1.0)

@@ -7,11 +7,12 @@ from awkward import awkward, best_sets, on_the_level, secant
 from exactsel._jit import loss_session
 from exactsel.bounds import minorant as minorants
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.minorant import Rows, fit_all, minorant
+from exactsel.bounds.minorant import minorant
 from exactsel.kernels.levels import find_level
 from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.losses.base import curvature_known
 from exactsel.problem.regression import Problem
+from exactsel.problem.rows import Rows, fit_all
 from exactsel.proofs.verify import verify
 from exactsel.solving.solver import solve
 from exactsel.walks import listing
@@ -234,5 +235,5 @@ def test_the_fit_on_all_columns_is_that_of_the_problem():
         _, problem = awkward(seed)
         rows = Rows(problem.objective)
         with loss_session(problem.loss):
-            _, value = fit_all(rows, np.zeros(len(rows.B)))
+            _, value = fit_all(rows, np.zeros(rows.m))
         assert value == pytest.approx(problem.fit(range(problem.d)).value, rel=1e-5)

@@ -20,8 +20,8 @@ from exactsel.testing import check_heuristic
 from exactsel_heuristics.base import Context, Proposal, regression
 
 NAMES = {
-    "forward", "omp", "foba", "rfe", "iht", "htp", "dual-iht", "swap", "poss", "pposs", "pposs-async", "greedy-rls",
-    "lasso", "scad", "mcp", "pocss", "greedy-css", "iterative-css", "two-stage", "approx-svd",
+    "forward", "omp", "foba", "rfe", "iht", "htp", "dual-iht", "swap", "newton-swap", "poss", "pposs", "pposs-async",
+    "greedy-rls", "lasso", "scad", "mcp", "pocss", "greedy-css", "iterative-css", "two-stage", "approx-svd",
 }  # fmt: skip
 SELECTING = ("pocss", "greedy-css", "iterative-css", "two-stage", "approx-svd")
 

@@ -1,0 +1,151 @@
+"""The regions a round of searches inside the kernel left open, kept in arrays until one of them is taken.
+
+Most of them wait for long, and many are never looked at again, so a node is made of one only then: what it costs to
+keep it is a row of each array, and a few numbers in the frontier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
+from exactsel.search.node import Node
+from exactsel.search.regions import Region
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.walks.relaxation import KernelSearch
+
+
+class Points(NamedTuple):
+    """Sparse models, one after the other."""
+
+    columns: NDArray[np.int32]
+    values: FloatArray
+    ends: list[int]
+    """Where the entries of each end."""
+    curvature: FloatArray | None
+    """The D of formula (3) they are for; None where they are for formula (2)."""
+
+    def point(self, number: int) -> ModelPoint:
+        """One of them."""
+        part = slice(self.ends[number - 1] if number else 0, self.ends[number])
+        if self.curvature is None:
+            return ModelPoint(self.columns[part], self.values[part])
+        return CurvedPoint(self.columns[part], self.values[part], self.curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOpen:
+    """Regions in the order of the nodes searched below, and of the kernel's numbers below each."""
+
+    states: StateArray
+    """(m, d)"""
+    bounds: list[float]
+    closed: BoolArray
+    """(m,) those whose bound the best objective has reached meanwhile."""
+    estimates: list[float]
+    """What their relaxations above were rounded to (:attr:`exactsel.search.node.Node.estimate`)."""
+    proofs: list[int]
+    """The points that prove the bounds, -1 where that is done by what is ``given``; ..."""
+    starts: list[int]
+    """... and those to start from."""
+    given: dict[int, tuple[Proof, Any]]
+    """By row, where there is a -1: what proved the bound of the node searched below, and what that started from."""
+    points: Points
+    _made: dict[int, ModelPoint] = field(default_factory=dict)
+
+    @classmethod
+    def below(cls, nodes: Sequence[Node], searches: Sequence[KernelSearch], cutoff: float) -> list[LeftBelow]:
+        """What the searches below some nodes left open."""
+        sizes = np.array([len(search.open_bounds) for search in searches])
+        owner = np.repeat(np.arange(len(nodes)), sizes)
+        labels = np.concatenate([search.open_labels for search in searches])
+        order = np.lexsort((labels[:, 0], owner))
+        labels, owner = labels[order], owner[order]
+        bounds = np.concatenate([search.open_bounds for search in searches])[order]
+        points, named = _points(searches, labels[:, 1:], owner)
+        without = np.flatnonzero(np.any(named < 0, axis=1)).tolist()
+        left = cls(
+            np.concatenate([search.open_states for search in searches])[order], bounds.tolist(), bounds >= cutoff,
+            np.repeat([node.estimate for node in nodes], sizes).tolist(), named[:, 0].tolist(), named[:, 1].tolist(),
+            {row: (nodes[owner[row]].proof, nodes[owner[row]].warm) for row in without}, points,
+        )  # fmt: skip
+        numbers, ends = labels[:, 0].tolist(), np.cumsum(sizes).tolist()
+        firsts = [0, *ends[:-1]]
+        return [LeftBelow(left, first, tuple(numbers[first:end])) for first, end in zip(firsts, ends, strict=True)]
+
+    def node(self, row: int, number: int, parent: int, depth: int) -> Node:
+        """The node of a region."""
+        proof, warm = self._proof_and_start(row)
+        return Node(
+            number, parent, depth, self.states[row], self.bounds[row], proof, warm, estimate=self.estimates[row]
+        )
+
+    def region(self, row: int) -> Region:
+        """The region itself."""
+        proof, warm = self._proof_and_start(row)
+        closed = "incumbent" if self.closed[row] else None
+        return Region(self.states[row], self.bounds[row], proof, warm, closed=closed, estimate=self.estimates[row])
+
+    def point_bytes(self, row: int) -> int:
+        """Memory of the point that proves the bound."""
+        number, ends = self.proofs[row], self.points.ends
+        entries = ends[number] - (ends[number - 1] if number else 0)
+        return entries * (self.points.columns.itemsize + self.points.values.itemsize)
+
+    def _proof_and_start(self, row: int) -> tuple[Proof, Any]:
+        proof, start = self.proofs[row], self.starts[row]
+        return (
+            self._point(proof) if proof >= 0 else self.given[row][0],
+            self._point(start) if start >= 0 else self.given[row][1],
+        )
+
+    def _point(self, number: int) -> ModelPoint:
+        """The same object each time: what regions share is written into a proof once."""
+        if number not in self._made:
+            self._made[number] = self.points.point(number)
+        return self._made[number]
+
+
+@dataclass(frozen=True)
+class LeftBelow(Sequence[Region]):
+    """What was left open below one node."""
+
+    left: LeftOpen
+    first: int
+    """Row of the first region."""
+    numbers: tuple[int, ...]
+    """The kernel's numbers of the regions."""
+
+    def bounds(self) -> list[float]:
+        """Those of the regions."""
+        return self.left.bounds[self.first : self.first + len(self)]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Region: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Region]: ...
+    def __getitem__(self, at: int | slice) -> Region | Sequence[Region]:
+        if isinstance(at, slice):
+            return [self.left.region(row) for row in range(self.first, self.first + len(self))[at]]
+        return self.left.region(range(self.first, self.first + len(self))[at])
+
+
+def _points(searches: Sequence[KernelSearch], asked: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
+    """The points that are ``asked`` for, by number below the node searched below, and the numbers they have here."""
+    first = np.cumsum([0, *(search.nodes for search in searches)])
+    named = np.where(asked >= 0, asked + first[owner][:, None], -1)
+    used, places = np.unique(named, return_inverse=True)
+    absent = int(used.size > 0 and used[0] < 0)
+    points = np.concatenate([search.scaled_points for search in searches])[used[absent:]] / searches[0].scale
+    rows, columns = points.nonzero()
+    ends = np.cumsum(np.bincount(rows, minlength=len(points))).tolist()
+    kept = Points(columns.astype(np.int32), points[rows, columns], ends, searches[0].curvature)
+    return kept, places.reshape(named.shape) - absent
