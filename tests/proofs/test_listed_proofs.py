@@ -289,14 +289,14 @@ def test_a_minorant_is_for_files_that_use_it(tmp_path, monkeypatch):
 def test_counting_has_a_limit(tmp_path, monkeypatch):
     problem, proof = some_proof(tmp_path, monkeypatch, loss="huber")
     level = proof.lower
-    regions = MinorantRegions(plain_of(problem), proof, most=1e9)
     state = np.full((1, 6), FREE, dtype=np.uint8)
     state[0, 4:] = OUT
     leaves = Leaves(state, np.array([BY_COUNTING]))
     low = with_claim(proof, 0.5 * level)
     assert MinorantRegions(plain_of(problem), low, most=1e9).bounds(leaves)[0] == 0.5 * level
     assert MinorantRegions(plain_of(problem), low, most=3).bounds(leaves)[0] == 0.0
-    assert regions.bounds(leaves)[0] == 0.0
+    everything = Leaves(np.full((1, 6), FREE, dtype=np.uint8), np.array([BY_COUNTING]))
+    assert MinorantRegions(plain_of(problem), proof, most=1e9).bounds(everything)[0] == 0.0
     monkeypatch.setattr(counting, "MOST", 3)
     with pytest.raises(Beyond, match="more than 3 sets"):
         second_says(problem, changed(low, tree=[COUNTED]))
