@@ -36,7 +36,7 @@ EXACT_LIMIT = 5e9
 """Multiplications exact arithmetic may take (about ten minutes)."""
 
 ASSUMED = "doubles follow IEEE 754, matrix products are sums of products in any order"
-ASSUMED_LOGARITHMS = "logarithms of doubles are right to 16 units of 2^-53"
+ASSUMED_LOGARITHMS = "logarithms and exponentials of doubles are right to 16 units of 2^-53"
 ASSUMED_SINGULAR_VALUES = "singular values are right to 16 (n + d) 2^-53 ||A||"
 
 
@@ -200,9 +200,13 @@ def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Pro
     proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
     n = instance.plain.A.shape[0]
     if n < proof.n and instance.weights is not None:
-        # Dual vectors have an entry for every row, but only those that count are left.
-        kept = proof.dual_value.reshape(-1, proof.n)[:, instance.weights > 0]
-        proof = replace(proof, n=n, dual_value=kept.ravel())
+        # Dual vectors and widths have an entry for every row, but only those that count are left.
+        used = instance.weights > 0
+        kept, widths = (
+            proof.dual_value.reshape(-1, proof.n)[:, used],
+            proof.minorant_width.reshape(-1, proof.n)[:, used],
+        )
+        proof = replace(proof, n=n, dual_value=kept.ravel(), minorant_width=widths.ravel())
     return proof, instance.plain
 
 

@@ -28,7 +28,10 @@ RELATED_VERSION = 3
 COUNTING_VERSION = 4
 """Of files whose tree holds a word COUNTED or SPLIT, whatever the problem; all data as given."""
 
-VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION)
+MINORANT_VERSION = 5
+"""Of files whose tree holds a word COUNTED or MINORANT, and that have a minorant for them; all data as given."""
+
+VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION, MINORANT_VERSION)
 
 MOST_HEADER_BYTES = 65536
 
@@ -61,6 +64,17 @@ SPLIT_ARRAYS: dict[str, tuple[str, ...]] = {
 }
 """What files of version 4 hold besides, after these."""
 
+MINORANT_ARRAYS: dict[str, tuple[str, ...]] = {"minorant_point": ("<i4",), "minorant_width": ("<f4",)}
+"""What files of version 5 hold besides, after the first ones."""
+
+VALUES = ("curvature", "model_value", "point_value", "dual_value")
+
+MOST_TOUCHED = 8
+"""Points a minorant may come with."""
+
+MORE_ARRAYS = {COUNTING_VERSION: SPLIT_ARRAYS, MINORANT_VERSION: MINORANT_ARRAYS}
+"""What files of some versions hold besides."""
+
 FLAGS = ("weights", "intercept", "scale")
 """What the problem has besides: true, or null where it has not."""
 
@@ -72,6 +86,9 @@ SCOPES = ("", "bounded models")
 
 SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE, COUNTED, SPLIT = range(8)
 """Kinds of the words of ``tree``, each 8 * argument + kind (see FORMAT.md)."""
+
+MINORANT = SPLIT
+"""The same kind, in files of version 5."""
 
 INFIMUM, FIT, EIGENVALUES, FIRST_POINT = 0, 1, 2, 3
 """Witnesses as the argument of USE: 3 + 2p is point p, 4 + 2p dual vector p."""
@@ -121,30 +138,34 @@ class Proof:
     split_column: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int32))
     split_scale: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     split_value: NDArray[np.float16] = field(default_factory=lambda: np.zeros(0, np.float16))
+    minorant_point: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    """The point a minorant touches at, and others that show it; none where there is no minorant."""
+    minorant_width: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    """(2n,) how far intervals go below the predictions at the first of these, and above."""
 
 
 def arrays_of(version: Any) -> dict[str, tuple[str, ...]]:
     """The arrays of a file of this version, as :data:`ARRAYS`."""
-    return ARRAYS | SPLIT_ARRAYS if version == COUNTING_VERSION else ARRAYS
+    return ARRAYS | MORE_ARRAYS.get(version, {})
 
 
 def counts(tree: NDArray[np.int32]) -> bool:
-    """Whether words only version 4 knows are among these."""
+    """Whether words only versions 4 and 5 know are among these."""
     return bool(np.any(tree & 7 >= COUNTED))
 
 
 def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
     """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8.
 
-    With those of :data:`SPLIT_ARRAYS` among the arrays it is a file of version 4.
+    With those of :data:`MORE_ARRAYS` among the arrays it is a file of the version that has them.
     """
-    listed = [[name, *arrays[name]] for name in {**ARRAYS, **SPLIT_ARRAYS} if name in arrays]
+    listed = [[name, *arrays[name]] for name in {**ARRAYS, **SPLIT_ARRAYS, **MINORANT_ARRAYS} if name in arrays]
     last = {name: entries.get(name) for name in LAST_ENTRIES}
     first = {name: value for name, value in entries.items() if name not in (*last, "hierarchy")}
     version = PREPARED_VERSION if any(entries.get(name) for name in FLAGS) else VERSION
     if entries.get("hierarchy") is not None:
         version, last["hierarchy"] = RELATED_VERSION, entries["hierarchy"]
-    version = COUNTING_VERSION if len(listed) > len(ARRAYS) else version
+    version = next((number for number, more in MORE_ARRAYS.items() if {*more} <= {*arrays}), version)
     whole = {"format": "exsel", "version": version, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
@@ -254,11 +275,11 @@ def _header(text: bytes) -> dict[str, Any]:
 
 
 def _check_hierarchy(header: dict[str, Any]) -> None:
-    """Files of version 3 name a kind of hierarchy, those of version 4 may, and no others do."""
+    """Files of version 3 name a kind of hierarchy, those of versions 4 and 5 may, and no others do."""
     kind = header.get("hierarchy")
     if kind is not None and not (isinstance(kind, str) and kind in HIERARCHIES):
         raise MalformedError(f"the header's hierarchy is {_shown(kind)}, neither null nor {' nor '.join(HIERARCHIES)}.")
-    if header["version"] != COUNTING_VERSION and (kind is not None) != (header["version"] == RELATED_VERSION):
+    if header["version"] not in MORE_ARRAYS and (kind is not None) != (header["version"] == RELATED_VERSION):
         what = "speaks of a hierarchy" if kind else "speaks of no hierarchy"
         raise MalformedError(f"the file is of version {header['version']}, but {what}.")
 
@@ -326,7 +347,7 @@ def _described(entry: Any, name: str, kinds: tuple[str, ...]) -> tuple[str, int]
 
 def _check_arrays(proof: Proof) -> None:
     """Numbers must be finite, and indices columns in ascending order."""
-    for name in ("curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value"):
+    for name in (*VALUES, "split_scale", "split_value", "minorant_width"):
         if not np.all(np.isfinite(getattr(proof, name))):
             raise MalformedError(f"the array {name} holds a number that is not finite.")
     if proof.curvature.size not in (0, proof.d) or not np.all(proof.curvature > 0):
@@ -340,8 +361,11 @@ def _check_arrays(proof: Proof) -> None:
     sizes = proof.split_size.astype(np.float64)  # which are exact as long as their squares can be the file's
     if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
         raise MalformedError("the splits are not positive scales and one entry for each two columns.")
-    if counts(proof.tree) != (proof.version == COUNTING_VERSION):
-        what = "holds no word only it knows" if proof.version == COUNTING_VERSION else "holds words of version 4"
+    few = 1 <= len(proof.minorant_point) <= MOST_TOUCHED
+    if proof.version == MINORANT_VERSION and not (few and len(proof.minorant_width) == 2 * proof.n):
+        raise MalformedError(f"a minorant is one to {MOST_TOUCHED} points and two widths for each row.")
+    if counts(proof.tree) != (proof.version in MORE_ARRAYS):
+        what = "holds no word only it knows" if proof.version in MORE_ARRAYS else "holds words of version 4"
         raise MalformedError(f"the file is of version {proof.version}, but its tree {what}.")
 
 

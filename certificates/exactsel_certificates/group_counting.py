@@ -58,6 +58,10 @@ class GroupCounting:
                 result[row] = next(self._unproven(state, k), None) is None
         return result
 
+    def may_count(self, state: NDArray[np.uint8], k: int) -> bool:
+        """As for columns."""
+        return self._all.may_count(state, k)
+
     def suspects(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
         """The sets of columns of a region that counting does not show to hold nothing below the level."""
         for positions in self._unproven(state, k):

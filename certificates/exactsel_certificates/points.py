@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.container import Proof
+from exactsel_certificates.container import LEAVE_OUT, Proof
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.semidefinite import Split
 
@@ -47,3 +47,10 @@ class Points:
     def dual_vectors(self, numbers: NDArray[np.int64]) -> FloatArray:
         """The dual vectors of these numbers, (B, n)."""
         return np.array(self._dual.reshape(self.duals, self.n)[numbers], dtype=np.float64)
+
+
+def left_first(proof: Proof) -> NDArray[np.int64]:
+    """The columns a tree speaks of, in the order in which it first does."""
+    words = proof.tree[proof.tree & 7 <= LEAVE_OUT] >> 3
+    columns, first = np.unique(words[(words >= 0) & (words < proof.d)], return_index=True)
+    return np.asarray(columns[np.argsort(first)], dtype=np.int64)

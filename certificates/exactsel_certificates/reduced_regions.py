@@ -1,4 +1,4 @@
-"""Bounds of regions where a claim is about bounded models: without the columns that others make up for (near.py)."""
+"""Bounds of all regions: as they are, below a minorant, or without the columns that others make up for (near.py)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import FIRST_POINT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.points import Points
-from exactsel_certificates.regions import RegressionRegions
+from exactsel_certificates.regions import COUNTED_FOR_ONE, RegressionRegions
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.walk import BY_COUNTING, Leaves
 
@@ -27,7 +28,9 @@ class AllRegions:
 
     def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
         self._as_they_are = RegressionRegions(instance, proof, exact_limit)
-        self._target, self._ways = proof.lower, list[ReducedRegions]()
+        self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions]()
+        if proof.minorant_point.size and instance.loss != "quadratic" and not instance.groups:
+            self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
         if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
             plain = self._as_they_are.plain
             self._ways = [ReducedRegions(instance, proof, plain, SHARE * exact_limit, e) for e in DISTANCES]
@@ -40,7 +43,7 @@ class AllRegions:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
         result = np.zeros(len(leaves.states))
-        ways: list[ReducedRegions | RegressionRegions] = [*self._ways, self._as_they_are]
+        ways: list[ReducedRegions | MinorantRegions | RegressionRegions] = [*self._ways, self._as_they_are]
         for way in ways:
             short = np.flatnonzero(~(result >= self._target))
             if short.size:
@@ -101,7 +104,8 @@ class ReducedRegions:
     def _counted(self, state: NDArray[np.uint8], fewer: int) -> bool:
         """Whether counting closes a region where sets that hold a column the others make up for go without it."""
         counts, sets = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]]()
-        for columns in counts.suspects(state, self._instance.k - fewer) if counts.usable else ():
+        k = self._instance.k - fewer
+        for columns in counts.suspects(state, k) if counts.usable and counts.may_count(state, k) else ():
             kept = self._near.independent(columns)
             if len(kept) == len(columns) or len(sets) == MOST_SUSPECTS:
                 return False

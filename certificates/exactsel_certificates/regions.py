@@ -14,12 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, LEAVE_OUT, Proof
+from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
-from exactsel_certificates.points import Points
+from exactsel_certificates.points import Points, left_first
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
 from exactsel_certificates.semidefinite import Semidefinite
@@ -60,7 +60,7 @@ class RegressionRegions:
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None
         self._work_left = exact_limit
-        self._counted_most, self._left_first = COUNTED_FOR_ONE * exact_limit, _left_first(proof)
+        self._counted_most, self._left_first = COUNTED_FOR_ONE * exact_limit, left_first(proof)
         self._values: dict[tuple[int, ...], float] = {}
 
     @cached_property
@@ -103,6 +103,8 @@ class RegressionRegions:
         counting = self._counting
         result = np.where(counting.counted(states, self.k), self.target, -np.inf)
         for row in np.flatnonzero(result < self.target).tolist() if counting.usable else ():
+            if not counting.may_count(states[row], self.k):
+                continue
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
                 result[row] = min(result[row], self._value(columns))
@@ -368,13 +370,6 @@ class RegressionRegions:
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
             result[row] = max(result[row], float_below(method(self._exact_bounds(), S, C, row)))
         return result
-
-
-def _left_first(proof: Proof) -> NDArray[np.int64]:
-    """The columns a tree speaks of, in the order in which it first does."""
-    words = proof.tree[proof.tree & 7 <= LEAVE_OUT] >> 3
-    columns, first = np.unique(words[(words >= 0) & (words < proof.d)], return_index=True)
-    return np.asarray(columns[np.argsort(first)], dtype=np.int64)
 
 
 def _each_addition(state: NDArray[np.uint8], most: int) -> Iterator[States]:

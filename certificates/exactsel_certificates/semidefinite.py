@@ -230,6 +230,16 @@ class Semidefinite:
                 result[part] = all_hold(*self._eliminated(regions, part, r), r)
         return result
 
+    def may_count(self, state: NDArray[np.uint8], k: int) -> bool:
+        """Whether the sets of a region may be counted one by one; if so, they are taken off what may be counted."""
+        free, places = int(np.sum(state == FREE)), max(k - int(np.sum(state == IN)), 0)
+        # Where there is a place for every column they are taken one by one all the same.
+        sets = how_many(free + 1, min(free, places))
+        if self.counted_sets + sets > self.most:
+            return False
+        self.counted_sets += sets
+        return True
+
     def suspects(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
         """The sets of columns of a region that counting does not show to hold nothing below the level."""
         regions = self._regions(state[None], k)

@@ -93,6 +93,10 @@ class Minorant(NamedTuple):
     high: FloatArray
     scale: FloatArray
     """(m,) powers of two the columns were multiplied by: x of the data is this times x of q."""
+    point: FloatArray
+    """(m,) coefficients x of q where q touches P, nearly ..."""
+    fit: FloatArray
+    """(m,) ... and those of the fit on all columns."""
 
 
 def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> Touching:
@@ -130,7 +134,7 @@ def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper
     return Touching(quadratic, constant, noise, noise_linear, rows.error, center, value, radius, factor)
 
 
-def _ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
+def ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
     """The predictions at the centre, and by how much they vary on {q <= U}."""
     m = len(q.center)
     # What rounding does to a_i'x is measured by ||D a_i|| ||D^-1 x||, D = diag(H)^-1/2, and ||D a_i|| by the interval.
@@ -149,7 +153,7 @@ def row_intervals(rows: Rows, fit: FloatArray, value: float, upper: float) -> tu
     for _ in range(ROUNDS):
         low, high = z - half, z + half
         q = touching(rows, z, low, high, upper)
-        center, needed = _ellipsoid(rows, q)
+        center, needed = ellipsoid(rows, q)
         if np.all(rows.empty | ((center - needed > low) & (center + needed < high))):
             return np.maximum(low, center - needed), np.minimum(high, center + needed)
         half = np.maximum(half, WIDER * (needed + np.abs(center - z)))
@@ -158,7 +162,7 @@ def row_intervals(rows: Rows, fit: FloatArray, value: float, upper: float) -> tu
 
 def _cut(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> tuple[FloatArray, FloatArray]:
     """Smaller intervals, by the q that touches P at z."""
-    center, needed = _ellipsoid(rows, touching(rows, z, low, high, upper))
+    center, needed = ellipsoid(rows, touching(rows, z, low, high, upper))
     return np.maximum(low, center - needed), np.minimum(high, center + needed)
 
 
@@ -195,11 +199,23 @@ def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, 
     for _ in range(CUTS):
         for share in (0.0, 0.5):
             low, high = _cut(rows, np.clip(z + share * (best_z - z), low, high), low, high, upper)
-    q = touching(rows, np.clip(0.5 * (z + best_z), low, high), low, high, upper)
-    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(fit)), check_finite=False), axis=1)
-    largest = np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED)
+    z = np.clip(0.5 * (z + best_z), low, high)
+    return as_minorant(rows, touching(rows, z, low, high, upper), low, high, upper, 0.5 * (fit + start), fit)
+
+
+def largest_in(q: Touching) -> FloatArray:
+    """(m,) the sizes coefficients can have in {q <= U}."""
+    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
+    return np.asarray(np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED))
+
+
+def as_minorant(
+    rows: Rows, q: Touching, low: FloatArray, high: FloatArray, upper: float, point: FloatArray, fit: FloatArray
+) -> Minorant:  # fmt: skip
+    """q with a level that allows for its rounding on {P <= upper}."""
+    largest = largest_in(q)
     size = float(q.quadratic.lengths @ largest)
     slack = q.noise + q.noise_square * size * size + 1.1 * float(q.noise_linear @ largest)
     level = upper - q.constant
     level += slack + 8 * UNIT * (abs(upper) + abs(q.constant))
-    return Minorant(q.quadratic, level, low, high, rows.scale)
+    return Minorant(q.quadratic, level, low, high, rows.scale, point, fit)

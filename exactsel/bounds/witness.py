@@ -1,6 +1,6 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of seven things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of eight things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
@@ -10,6 +10,7 @@ the node alone:
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
 * :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
+* :class:`ListedPoints`: many of these, for a region that was solved by listing.
 """
 
 from __future__ import annotations
@@ -84,4 +85,18 @@ class SplitPoint:
     """(m (m - 1) / 2,) the strict lower triangle, row by row."""
 
 
-Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint
+@dataclass(frozen=True, slots=True)
+class ListedPoints:
+    """The parts a listing divides a region into (walks/listing.py), and what proves each."""
+
+    words: NDArray[np.int64]
+    """The parts in preorder, see kernels/listing_record.py."""
+    models: tuple[ModelPoint, ...]
+    """For each set listed what proves its bound."""
+    touching: tuple[ModelPoint, ...]
+    """Where the quadratic minorant touches P, and where others do that help to show it."""
+    widths: NDArray[np.float32]
+    """(2, n) how far the intervals go from the predictions at the first of these, down and up."""
+
+
+Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | ListedPoints

@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.listing_record import Decisions, begin, close, close_last_place, divide, end, note
+from exactsel.kernels.moves import PUT_IN
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -92,7 +94,7 @@ def _write(found: IntArray, row: int, columns: IntArray, count: int, last: int) 
 
 @njit
 def _leaves(
-    q: Quadratic, flags: StateArray, places: int, level: float, found: IntArray, known: int
+    q: Quadratic, flags: StateArray, places: int, level: float, found: IntArray, known: int, made: Decisions
 ) -> tuple[int, float]:  # fmt: skip
     """List the sets of a node that has one place left, or none (``places`` 0), or a place for every column (-1).
 
@@ -111,15 +113,17 @@ def _leaves(
             x[a] += K[a, b] * q.h[columns[b]]
     work = float(count * count * (count + 2))
     if places <= 0:
-        if not lowest(q, columns, count, x) > level:
-            if known < len(found):
-                _write(found, known, columns, count, -1)
-            known += 1
-        return known, work
-    guide = 0.0
+        if lowest(q, columns, count, x) > level:
+            close(made, -1)
+            return known, work
+        if known < len(found):
+            _write(found, known, columns, count, -1)
+        close(made, known)
+        return known + 1, work
+    guide, first, others = 0.0, known, 0
     for a in range(count):
         guide -= 0.5 * q.h[columns[a]] * x[a]
-    moved, shift = np.empty(count + 1), np.empty(count)
+    moved, shift, last = np.empty(count + 1), np.empty(count), np.empty(m, dtype=np.int64)
     for j in range(m):
         if flags[j] != FREE:
             continue
@@ -139,16 +143,21 @@ def _leaves(
             moved[count] = step
             columns[count] = j
             closed = lowest(q, columns, count + 1, moved) > level
-        if not closed:
-            if known < len(found):
-                _write(found, known, columns, count, j)
-            known += 1
+        if closed:
+            others += 1
+            continue
+        if known < len(found):
+            _write(found, known, columns, count, j)
+        last[known - first] = j
+        known += 1
+    close_last_place(made, last, known - first, first, others)
     return known, work
 
 
 @njit
 def _take_in(
-    q: Quadratic, K: FloatArray, x: FloatArray, flags: StateArray, value: float, level: float, places: int
+    q: Quadratic, K: FloatArray, x: FloatArray, flags: StateArray, value: float, level: float, places: int,
+    made: Decisions,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """Put in what cannot be left out: the places left, the free columns, the costliest of them, and the work."""
     m = q.h.size
@@ -170,6 +179,7 @@ def _take_in(
                 places -= 1
                 if places < 0:
                     break
+                note(made, 8 * j + PUT_IN)
                 continue
         free += 1
         if cost > most:
@@ -179,13 +189,15 @@ def _take_in(
 
 @njit
 def list_sets(
-    q: Quadratic, inside: StateArray, places: int, level: float, budget: float, stop: BoolArray, found: IntArray
+    q: Quadratic, inside: StateArray, places: int, level: float, budget: float, stop: BoolArray, found: IntArray,
+    made: Decisions,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """List every set of columns, of those put in at first and at most ``places`` others, on which q comes to ``level``.
 
     ``inside`` (m,) is IN or FREE. Rows of ``found`` (cap, m at most) receive the sets, padded with -1; a set stands for
-    its subsets as well. Returns how it ended, the number of sets, of nodes, and the multiplications done. Only where it
-    says COMPLETE has every set that is not listed (nor within one that is) been shown to stay above the level.
+    its subsets as well. What is decided goes into ``made``, if that has room for any words. Returns how it ended, the
+    number of sets, of nodes, and the multiplications done. Only where it says COMPLETE has every set that is not listed
+    (nor within one that is) been shown to stay above the level.
     """
     m = q.h.size
     K, X = np.empty((m + 2, m, m)), np.zeros((m + 2, m))
@@ -205,18 +217,25 @@ def list_sets(
             return TOO_MUCH_WORK, known, nodes, work
         nodes += 1
         work += float(m * m)
-        r, free, chosen, more = _take_in(q, K[top], X[top], flags[top], values[top], level, left[top])
+        begin(made, known, np.sum(flags[top] == FREE), left[top])
+        r, free, chosen, more = _take_in(q, K[top], X[top], flags[top], values[top], level, left[top], made)
         work += more
         if r < 0:
+            close(made, -1)
+            end(made, known)
             top -= 1
             continue
         if r <= 1 or free <= r:
-            known, more = _leaves(q, flags[top], -1 if free <= r else r, level, found, known)
+            known, more = _leaves(q, flags[top], -1 if free <= r else r, level, found, known, made)
             work += more
             if known > len(found):
                 return TOO_LONG, known, nodes, work
+            end(made, known)
             top -= 1
             continue
+        if chosen < 0:
+            return TOO_MUCH_WORK, known, nodes, work  # numbers that are none, which more work would not mend
+        divide(made, chosen)
         out, scale = top + 1, 1.0 / K[top, chosen, chosen]
         flags[out] = flags[top]
         flags[out, chosen] = OUT

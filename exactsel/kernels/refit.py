@@ -93,11 +93,12 @@ def newton_refit(
 @njit(parallel=True)
 def newton_bounds(
     loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, lam: float, supports: IntArray,
-    tolerance: float, hopeless: float, stop: BoolArray, bounds: FloatArray,
+    tolerance: float, hopeless: float, stop: BoolArray, bounds: FloatArray, models: FloatArray,
 ) -> None:  # fmt: skip
     """A lower bound of the objective of each support (a row, padded with -1): formula (2) where Newton's method ends.
 
-    It goes no further than to show that a support is ``hopeless``. -inf where it was told to stop.
+    It goes no further than to show that a support is ``hopeless``. -inf where it was told to stop. Rows of ``models``
+    receive the coefficients there.
     """
     for i in prange(supports.shape[0]):
         bounds[i] = -np.inf
@@ -106,6 +107,7 @@ def newton_bounds(
             m = columns.size
             x, z, b, q, v = np.zeros(m), np.empty(y.size), np.empty(y.size), np.empty(m), np.empty(m)
             newton_refit(loss, AT, y, lam, columns, tolerance, x, z, hopeless)
+            models[i, :m] = x
             base = dual_at_point(loss, AT, y, norms, columns, z, b, q, v)
             bounds[i] = node_bound(base, q, m, 0, lam, np.empty(1))
 

@@ -25,6 +25,7 @@ from exactsel.bounds.witness import (
     EigenvaluePoint,
     FitPoint,
     InfimumPoint,
+    ListedPoints,
     ModelPoint,
     SplitPoint,
 )
@@ -68,6 +69,9 @@ _KINDS[[kinds.BRANCHED, kinds.PUT_IN]] = fmt.SPLIT_OUT, fmt.PUT_IN
 _KINDS[[kinds.LEFT_OUT, kinds.CLOSED]] = fmt.LEAVE_OUT, fmt.CLOSE
 _KINDS[COUNTED] = fmt.COUNTED
 
+THE_MINORANT = fmt.MINORANT
+"""The word that makes the one minorant of a file the witness."""
+
 
 class ProofWriter:
     """Observes one search from its root; :meth:`finish` writes the file.
@@ -101,6 +105,7 @@ class ProofWriter:
         self._split_sizes = array("i")
         self._duals = 0
         self._counts = False
+        self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
         self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
         self._known_bytes = 0
         self._curvature: FloatArray | None = None
@@ -141,6 +146,8 @@ class ProofWriter:
         elif isinstance(event, Divided):
             words = [word for j, child in zip(event.columns, event.children, strict=True) for word in (8 * j, ~child)]
             self._note(event.node, -1, *words, ~event.rest)
+        elif isinstance(event, Discarded) and isinstance(event.proof, ListedPoints):
+            self._note_listing(event.node, event.proof)
         elif isinstance(event, Discarded):
             self._note(event.node, self._use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, Explored):
@@ -223,7 +230,10 @@ class ProofWriter:
             "dual_value": ("<f8", self._duals * self.problem.n), "model_index": ("<i4", len(used)),
             "point_size": ("<i4", points), "tree": ("<i4", words), "point_index": (self._index_type, stored),
         }  # fmt: skip
-        if self._counts:
+        point, widths = self._minorant
+        if self._counts and len(point):
+            arrays |= {"minorant_point": ("<i4", len(point)), "minorant_width": ("<f4", len(widths))}
+        elif self._counts:
             many = sum(self._split_sizes)
             arrays |= {
                 "split_size": ("<i4", len(self._split_sizes)), "split_column": (self._index_type, many),
@@ -233,6 +243,7 @@ class ProofWriter:
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
             "model_index": used.astype("<i4"), "point_size": np.array(self._point_sizes, dtype="<i4"),
             "split_size": np.array(self._split_sizes, dtype="<i4"),
+            "minorant_point": point.astype("<i4"), "minorant_width": widths.astype("<f4"),
         }  # fmt: skip
         with replacing(self.path, "the proof ") as out:
             out.write(fmt.header_bytes(entries, arrays))
@@ -311,6 +322,26 @@ class ProofWriter:
         self._records.add(event.node, len(words), mixed=True)
         self._open["pieces"].write(words.astype("<i4").tobytes())
 
+    def _note_listing(self, node: int, proof: ListedPoints) -> None:
+        """A listing: sets by their own models, all else by the minorant."""
+        first = len(self._point_sizes)
+        uses = [self._write_point(point)[0] for point in (*proof.touching, *proof.models)][len(proof.touching) :]
+        widths = np.zeros((2, self._instance.A.shape[0]), dtype=np.float32)
+        weights = getattr(self._instance, "weights", None)
+        widths[:, slice(None) if weights is None else weights > 0] = proof.widths
+        self._minorant = np.arange(first, first + len(proof.touching), dtype=np.int32), widths.ravel()
+        words, witness = array("i"), -1
+        for word in proof.words.tolist():
+            kind, argument = int(_KINDS[word & 7]), word >> 3
+            needed = uses[argument - 1] if kind == fmt.CLOSE and argument > 0 else THE_MINORANT
+            if kind in (fmt.CLOSE, fmt.PUT_IN, fmt.LEAVE_OUT) and needed != witness:
+                witness = needed
+                words.append(needed)
+            words.append(kind if kind == fmt.CLOSE else 8 * argument + kind)
+        self._end_piece()
+        self._records.add(node, len(words), mixed=True)
+        self._open["pieces"].write(words.tobytes())
+
     def _check_start(self, event: Started) -> None:
         if [node.id for node in event.open_nodes] != [ROOT_ID]:
             raise InputError(
@@ -319,7 +350,7 @@ class ProofWriter:
 
     def _use(self, point: Point, bound: float) -> int:
         """The word that names a witness; what needs none beyond the infimum gets that."""
-        if isinstance(point, InfimumPoint) or bound <= 0.0:
+        if isinstance(point, InfimumPoint | ListedPoints) or bound <= 0.0:
             return 8 * fmt.INFIMUM + fmt.USE
         if isinstance(point, FitPoint):
             return 8 * fmt.FIT + fmt.USE

@@ -1,6 +1,7 @@
 """Leave the root to the lister, before it is bounded: the whole problem by listing, where that works.
 
-What it closes has a bound, but no proof that can be written down, so it is for searches that nobody wants to replay.
+What it closes comes with a proof where the lister was asked for one. It cannot be told event by event, so it is for
+searches that nobody wants to replay.
 """
 
 from __future__ import annotations
@@ -32,5 +33,5 @@ def root_listed(lister: Lister | None, nodes: Sequence[Node], work: RoundWork) -
         return {}
     work.offer(listed.fit)
     visit = Visit(listed.bound, True, listed.nodes)
-    region = Region(root.state, listed.bound, InfimumPoint(), None, True, (visit,), closed="listed")
+    region = Region(root.state, listed.bound, listed.points or InfimumPoint(), None, True, (visit,), closed="listed")
     return {root.id: NodeKept(root, region)}

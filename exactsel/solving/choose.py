@@ -157,12 +157,12 @@ class Methods:
             return None
         return Subsearcher(cast(Relaxation, prepared), options)
 
-    def lister(self, problem: Any, coef: FloatArray, options: BoundOptions) -> Lister | None:
-        """For the default search with such a loss too, from a good model's coefficients (d,)."""
+    def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
+        """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
         limited = self.settings.node_limit is not None or self.settings.batch is not None
         if limited or not self._default_search or not listable(problem):
             return None
-        return Lister(problem, coef, options)
+        return Lister(problem, coef, options, shown)
 
     @property
     def _default_search(self) -> bool:

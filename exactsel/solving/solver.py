@@ -40,6 +40,7 @@ from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
 from exactsel.start.models import given_support, resolve, starting_models
+from exactsel.walks.listing import Lister
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -67,6 +68,8 @@ class Search:
     listing : bool
         Solve by listing where that is likely to be quicker (Huber and logistic loss). What is closed so cannot be
         replayed, and is not with ``details``.
+    shown : bool
+        List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Search:
         details: bool = False,
         thorough: bool = False,
         listing: bool = False,
+        shown: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
@@ -89,7 +93,7 @@ class Search:
         self._start = None if start is None else given_support(start, problem)
         self._signals = signals
         self._details, self._thorough = details, thorough
-        self._listing = listing and not details
+        self._listing, self._shown = listing and not details, shown
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
@@ -174,9 +178,14 @@ class Search:
                 methods.walker(self.problem, self._bound, options),
                 methods.subsearcher(self.problem, self._bound, options),
                 methods.counter(self.problem, options),
-                methods.lister(self.problem, self.state.incumbent.coef, options) if self._listing else None,
+                self._lister(options),
             )  # fmt: skip
         return self._expander
+
+    def _lister(self, options: BoundOptions) -> Lister | None:
+        if not self._listing:
+            return None
+        return self._methods.lister(self.problem, self.state.incumbent.coef, options, self._shown)
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
@@ -281,7 +290,7 @@ def solve(
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
         search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
-        With a proof, a trace, ``record`` or ``details`` nothing is solved by listing, which leaves nothing to replay.
+        With a trace, ``record`` or ``details`` nothing is solved by listing, which leaves nothing to replay.
     trace : path, optional
         File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.observers.trace`.
     on_incumbent : callable, optional
@@ -304,8 +313,8 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
-    plain, told = proof is None and trace is None, record or details
-    run = Search(problem, Settings(**options), start=start, signals=signals, details=told, listing=plain)
+    how: dict[str, Any] = {"listing": trace is None, "shown": proof is not None}
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
     watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))

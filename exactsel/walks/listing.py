@@ -6,19 +6,26 @@ own; the smallest of these, or U, bounds everything. Once the sums over rows are
 
 It pays where P at the fit on all columns is not far below U: then the list is short. Where the list grows too long, or
 takes too much work, nothing is claimed. Work is counted, not timed.
+
+For a proof the minorant is one that can be shown (bounds/shown_minorant.py), and what the listing decides is written
+down; the model where each set's fit ended proves the bound of that set.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import Minorant, minorant
+from exactsel.bounds.shown_minorant import shown_minorant
+from exactsel.bounds.witness import ListedPoints, ModelPoint
 from exactsel.kernels.listing import COMPLETE, list_sets
+from exactsel.kernels.listing_record import FULL, WORDS, decisions
+from exactsel.kernels.moves import LEFT_OUT
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.refit import newton_bounds
 from exactsel.losses.base import curvature_known
@@ -49,6 +56,9 @@ QUICK = 1e-8
 HOPELESS = 1e-9
 """... by what part of U a set must be above it for a fit to end before."""
 
+MOST_WORDS = 1 << 22
+"""Words about what a listing decided; where there are more, it is not used for a proof."""
+
 FIT_STEPS = 10
 """Newton steps a fit takes, about."""
 
@@ -65,6 +75,8 @@ class Listed:
     """(count, k at most) the sets that were fitted, padded with -1."""
     nodes: int
     """Regions the listing looked at."""
+    points: ListedPoints | None = None
+    """What proves it, where that was asked for."""
 
 
 def listable(problem: SubsetProblem) -> bool:
@@ -79,8 +91,9 @@ def listable(problem: SubsetProblem) -> bool:
 class Lister:
     """Bound to one problem and a good model of it; a pure function of what :meth:`explore` is given."""
 
-    def __init__(self, problem: Problem, coef: FloatArray, options: BoundOptions) -> None:
-        self._problem, self._coef, self._options = problem, coef, options
+    def __init__(self, problem: Problem, coef: FloatArray, options: BoundOptions, shown: bool = False) -> None:
+        """With ``shown`` only what comes with a proof will do."""
+        self._problem, self._coef, self._options, self._shown = problem, coef, options, shown
 
     @property
     def stopped(self) -> bool:
@@ -89,31 +102,47 @@ class Lister:
 
     def explore(self, state: StateArray, upper: float) -> Listed | None:
         """A region (d,) by listing, where some model is known to cost ``upper``; None where that is not to be had."""
-        return by_listing(self._problem, state, upper, self._coef, self._options)
+        return by_listing(self._problem, state, upper, self._coef, self._options, self._shown)
 
 
 def by_listing(
-    problem: Problem, state: StateArray, upper: float, coef: FloatArray, options: BoundOptions
+    problem: Problem, state: StateArray, upper: float, coef: FloatArray, options: BoundOptions, shown: bool = False
 ) -> Listed | None:  # fmt: skip
-    """A region by listing; None where that is not to be had. ``coef`` (d,) is a good model, ``upper`` is U."""
+    """A region by listing; None where that is not to be had. ``coef`` (d,) is a good model, ``upper`` is U.
+
+    With ``shown`` it comes with what proves it.
+    """
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
     least = NEAR_HUBER if isinstance(problem.loss, Huber) else NEAR
     below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
+    witness = None
+    if below is not None and shown:
+        witness = shown_minorant(problem.objective, below, upper, options.stop, options.threads)
+        below = None if witness is None else witness.below
     if below is None or options.stop[0]:
         return None
     longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / (FIT_STEPS * problem.n * problem.k**2))))
-    sets, nodes = listed_sets(below, state, places, options.stop, longest)
-    return None if sets is None else fitted(problem, sets, upper, nodes, options)
+    sets, words, nodes = listed_sets(below, state, places, options.stop, longest, MOST_WORDS if shown else 0)
+    if sets is None:
+        return None
+    outcome = fitted(problem, sets, upper, nodes, options)
+    if outcome is None:
+        return None
+    listed, models = outcome
+    if witness is None:
+        return listed
+    return replace(listed, points=ListedPoints(words, models, witness.touching, witness.widths))
 
 
 def listed_sets(
-    below: Minorant, state: StateArray, places: int, stop: BoolArray, longest: int, work: float = WORK
-) -> tuple[IntArray | None, int]:  # fmt: skip
-    """All sets of the region whose minorant comes to its level, padded with -1, and the nodes it took.
+    below: Minorant, state: StateArray, places: int, stop: BoolArray, longest: int, room: int = 0, work: float = WORK
+) -> tuple[IntArray | None, IntArray, int]:
+    """All sets of the region whose minorant comes to its level, padded with -1.
 
-    None where they are more than ``longest``, or take too much work. ``state`` (d,) is that of the columns.
+    None where they are more than ``longest``, or take too much work, or more than ``room`` words where that is not 0.
+    ``state`` (d,) is that of the columns. Also what was decided, if there is room for words, and the nodes it took.
     """
     q, d = below.quadratic, len(state)
     used = np.append(np.flatnonzero(state != OUT), np.arange(d, len(q.h)))
@@ -123,27 +152,33 @@ def listed_sets(
         lengths=np.ascontiguousarray(q.lengths[used]),
     )  # fmt: skip
     found = np.full((longest, int(np.count_nonzero(inside == IN)) + places), -1, dtype=np.int64)
-    ended, count, nodes, _ = list_sets(part, inside, places, below.level, work, stop, found)
-    if ended != COMPLETE:
-        return None, nodes
+    made = decisions(room, len(part.h))
+    ended, count, nodes, _ = list_sets(part, inside, places, below.level, work, stop, found, made)
+    words = made.words[: made.counts[WORDS]]
+    if ended != COMPLETE or (room and made.counts[FULL]):
+        return None, words, nodes
+    about = words & 7 <= LEFT_OUT
+    words[about] = 8 * used[words[about] >> 3] + (words[about] & 7)
     sets = np.where(found[:count] >= 0, used[found[:count]], -1)
-    return np.where(sets < d, sets, -1), nodes
+    return np.where(sets < d, sets, -1), words, nodes
 
 
 def fitted(
     problem: Problem, sets: IntArray, upper: float, nodes: int, options: BoundOptions
-) -> Listed | None:  # fmt: skip
-    """Fit the loss on every set of a complete list; None when told to stop midway.
+) -> tuple[Listed, tuple[ModelPoint, ...]] | None:
+    """Fit the loss on every set of a complete list; None when told to stop midway. Also the models that prove bounds.
 
     First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
     """
     objective = problem.objective
     bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
+    models = np.zeros(sets.shape)
     with loss_session(problem.loss), parallel_section(options.threads):
         newton_bounds(
             problem.row_loss, problem.AT, problem.y, problem.norms, problem.lam, sets,
-            QUICK * problem.gradient_scale, hopeless, options.stop, bounds,
+            QUICK * problem.gradient_scale, hopeless, options.stop, bounds, models,
         )  # fmt: skip
+    points = [_point(columns[columns >= 0], x) for columns, x in zip(sets, models, strict=True)]
     best = None
     for i in np.flatnonzero(~(bounds >= upper)).tolist():
         if options.stop[0]:
@@ -152,8 +187,16 @@ def fitted(
         fit = problem.fit(chosen)
         region: StateArray = np.full(problem.d, OUT, dtype=np.int8)
         region[chosen] = IN
-        bounds[i] = np.fmax(bounds[i], objective.dual_bound(fit.coef, region, chosen.size))
+        better = objective.dual_bound(fit.coef, region, chosen.size)
+        if not bounds[i] >= better:
+            bounds[i], points[i] = better, ModelPoint.from_dense(fit.coef)
         if fit.value < (upper if best is None else best.value):
             best = fit
     lowest = float(np.min(bounds, initial=upper))
-    return Listed(lowest, best, sets, nodes) if math.isfinite(lowest) else None
+    return (Listed(lowest, best, sets, nodes), tuple(points)) if math.isfinite(lowest) else None
+
+
+def _point(columns: IntArray, x: FloatArray) -> ModelPoint:
+    """The model with the first of some coefficients on these columns."""
+    order = np.argsort(columns)
+    return ModelPoint(columns[order].astype(np.int32), x[order])

@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactsel.kernels.listing import COMPLETE, FREE, IN, STOPPED, TOO_LONG, TOO_MUCH_WORK, Quadratic, list_sets, lowest
+from exactsel.kernels.listing_record import FULL, WORDS, decisions
+from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
+from exactsel.kernels.subtree_record import COUNTED
 
 NEVER = np.zeros(1, dtype=np.bool_)
+NOTHING = decisions(0, 8)
 
 
 def exact_minimum(H, h, columns):
@@ -61,7 +65,8 @@ def check_sets(seed):
     if rng.random() < 0.3:
         level = float(rng.choice([float(v) for v in minima.values()]))
     found = np.full((200, max(1, m)), -1, dtype=np.int64)
-    ended, count, _, _ = list_sets(q, inside, places, level, 1e12, NEVER, found)
+    made = decisions(1000 if rng.random() < 0.9 else 3, m, float(rng.choice([0.0, 2.0, 10.0, 1e3])))
+    ended, count, _, _ = list_sets(q, inside, places, level, 1e12, NEVER, found, made)
     assert ended == COMPLETE
     listed = {tuple(sorted(row[row >= 0].tolist())) for row in found[:count]}
     assert len(listed) == count
@@ -70,12 +75,58 @@ def check_sets(seed):
             assert any(set(columns) <= set(one) for one in listed)
     for columns in listed:
         assert exact_minimum(q.H, q.h, list(columns)) <= Fraction(level) + Fraction(1e-6) * (1 + abs(Fraction(level)))
+    if made.counts[FULL]:
+        assert len(made.words) == 3
+        return {}
+    return check_words(q, made.words[: made.counts[WORDS]].tolist(), fixed, free, places, level, found)
+
+
+def check_words(q, words, fixed, free, places, level, found):
+    """The decisions are a tree over the region, and each part is closed by what the word says; how often each is."""
+    met = dict.fromkeys(("counted", "all", "put in", "listed"), 0)
+
+    def above(columns):
+        assert exact_minimum(q.H, q.h, columns) > Fraction(level) * (1 - Fraction(1, 10**12))
+
+    def part(inside, candidates, places):
+        word = words.pop(0)
+        kind, argument = word & 7, word >> 3
+        rest = [j for j in candidates if j != argument]
+        if kind == BRANCHED:
+            assert argument in candidates
+            assert places > 0
+            part(inside, rest, places)
+            part([*inside, argument], rest, places - 1)
+        elif kind == PUT_IN:
+            assert argument in candidates
+            assert places > 0
+            met["put in"] += 1
+            above([*inside, *rest])
+            part([*inside, argument], rest, places - 1)
+        elif kind == CLOSED and argument > 0:
+            met["listed"] += 1
+            used = {*inside, *(candidates if places > 0 else [])}
+            assert used <= {*found[argument - 1].tolist()}
+            assert len(used) - len(inside) <= places
+        elif kind == CLOSED:
+            met["all"] += 1
+            above([*inside, *(candidates if places > 0 else [])])
+        else:
+            assert word == COUNTED
+            met["counted"] += 1
+            for chosen in combinations(candidates, min(places, len(candidates))):
+                above([*inside, *chosen])
+
+    part(fixed, free, places)
+    assert words == []
+    return met
 
 
 @pytest.mark.smoke
 def test_all_sets_that_come_to_the_level_are_listed():
-    for seed in range(300):
-        check_sets(seed)
+    met = [check_sets(seed) for seed in range(300)]
+    for name, least in (("counted", 40), ("all", 10), ("put in", 40), ("listed", 200)):
+        assert sum(one.get(name, 0) for one in met) > least
 
 
 @pytest.mark.long
@@ -101,6 +152,19 @@ def test_a_listing_that_is_broken_off_says_so():
     _, q = random_quadratic(5)
     m = q.h.size
     inside, found = np.full(m, FREE, dtype=np.int8), np.full((1, m), -1, dtype=np.int64)
-    assert list_sets(q, inside, 1, 0.0, 1e12, NEVER, found)[0] == TOO_LONG
-    assert list_sets(q, inside, 1, 0.0, 1.0, NEVER, found)[0] == TOO_MUCH_WORK
-    assert list_sets(q, inside, 1, 0.0, 1e12, np.ones(1, dtype=np.bool_), found)[0] == STOPPED
+    assert list_sets(q, inside, 1, 0.0, 1e12, NEVER, found, NOTHING)[0] == TOO_LONG
+    assert list_sets(q, inside, 1, 0.0, 1.0, NEVER, found, NOTHING)[0] == TOO_MUCH_WORK
+    assert list_sets(q, inside, 1, 0.0, 1e12, np.ones(1, dtype=np.bool_), found, NOTHING)[0] == STOPPED
+
+
+@pytest.mark.parametrize("entry", [np.nan, 0.0, np.inf])
+def test_a_listing_of_numbers_that_are_none_ends_and_claims_nothing(entry):
+    m = 6
+    q = Quadratic(np.full((m, m), entry), np.ones(m), np.ones(m), 0.5)
+    found = np.full((100, m), -1, dtype=np.int64)
+    for places in range(1, m + 1):
+        inside = np.full(m, FREE, dtype=np.int8)
+        ended, count, _, _ = list_sets(q, inside, places, 0.0, 1e12, NEVER, found, decisions(50, m))
+        # One place is left, or one for each: these sets can only be listed.
+        assert ended == (COMPLETE if places in (1, m) else TOO_MUCH_WORK)
+        assert ended == TOO_MUCH_WORK or count == (m if places == 1 else 1)

@@ -338,3 +338,24 @@ def test_the_writer_stores_splits_once(tmp_path):
     assert proof.tree.tolist() == [8 * 3 + SPLIT_IN, SPLIT, CLOSE, CLOSE]
     np.testing.assert_array_equal(proof.split_value, split.entries)
     assert exactsel.verify(problem, file).verified
+
+
+def test_sets_are_looked_at_one_by_one_within_the_limit_only(monkeypatch):
+    """A region too large to count is not searched for what counting would suspect."""
+    rng = np.random.default_rng(2)
+    A, y = rng.normal(size=(60, 20)), rng.normal(size=60)
+    case = Case(A.tolist(), y.tolist(), 6, "quadratic", 0.1)
+    grouped = case._replace(groups=[[2 * g, 2 * g + 1] for g in range(10)])
+    dependent = Case(np.hstack([A, A[:, :1]]).tolist(), y.tolist(), 6, "quadratic", 0.0)
+
+    def never(*_):
+        raise AssertionError("sets are looked at one by one")
+
+    for name in ("semidefinite.unproven", "group_counting._doubtful", "group_counting._not_run"):
+        monkeypatch.setattr(f"exactsel_certificates.{name}", never)
+    for about, scope in ((case, ""), (grouped, ""), (dependent, "bounded models")):
+        file = written(about, [COUNTED], {0: 1.0}, 0.5 * float(y @ y), 1e300, scope=scope)
+        verdict = first_says(about, file, lower=0.49 * float(y @ y), upper=1e300, exact_limit=1.0)
+        assert verdict.lower == 0.0
+        with pytest.raises(AssertionError, match="one by one"):
+            first_says(about, file, lower=0.49 * float(y @ y), upper=1e300)

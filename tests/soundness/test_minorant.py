@@ -1,9 +1,8 @@
 """Quadratic minorants and solving by listing, against brute force on small awkward problems."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
+from awkward import awkward, best_sets, on_the_level, secant
 
 from exactsel._jit import loss_session
 from exactsel.bounds import minorant as minorants
@@ -14,6 +13,7 @@ from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.losses.base import curvature_known
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows, fit_all
+from exactsel.proofs.verify import verify
 from exactsel.solving.solver import solve
 from exactsel.walks import listing
 from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
@@ -27,22 +27,6 @@ def loss_of(rng):
     if kind == 0:
         return Logistic(), float(rng.choice([-1.0, 1.0]))
     return (Quadratic(), Huber(float(rng.choice([0.1, 1.0, 3.0]))))[kind - 1], float(rng.normal())
-
-
-def secant(loss, t, z, y):
-    """2 D(t, z) / (t - z)^2 with the digits of long doubles."""
-    t, z, y = np.longdouble(t), np.longdouble(z), np.longdouble(y)
-    if isinstance(loss, Logistic):
-        value = [np.logaddexp(np.longdouble(0), -y * at) for at in (t, z)]
-        slope = -y / (1 + np.exp(y * z))
-    elif isinstance(loss, Huber):
-        delta = np.longdouble(loss.delta)
-        sizes = [abs(at - y) for at in (t, z)]
-        value = [0.5 * r * r if r <= delta else delta * (r - delta / 2) for r in sizes]
-        slope = min(max(z - y, -delta), delta)
-    else:
-        value, slope = [(at - y) ** 2 / 2 for at in (t, z)], z - y
-    return 2 * (value[0] - value[1] - slope * (t - z)) / (t - z) ** 2
 
 
 @pytest.mark.smoke
@@ -73,39 +57,6 @@ def test_a_loss_of_ones_own_has_no_minorant_unless_it_says_so():
     assert all(curvature_known(loss) for loss in (Quadratic(), Huber(1.0), Logistic()))
 
 
-def awkward(seed):
-    """A small problem with Huber or logistic loss: ties, equal and zero columns, few rows, weights, an intercept."""
-    rng = np.random.default_rng([7, seed])
-    n, d = int(rng.integers(4, 26)), int(rng.integers(2, 7))
-    A = rng.normal(size=(n, d)) * rng.choice([1.0, 1.0, 1e-3, 50.0], size=d)
-    if rng.random() < 0.3:
-        A = np.round(A)
-    if d > 2 and rng.random() < 0.3:
-        A[:, 1] = A[:, 0]
-    if rng.random() < 0.15:
-        A[:, -1] = 0.0
-    if rng.random() < 0.15:
-        A[0] = 0.0
-    score = A @ rng.normal(size=d) / (1e-9 + np.abs(A).max()) + 0.7 * rng.normal(size=n)
-    logistic = rng.random() < 0.5
-    y = np.where(score > 0, 1.0, -1.0) if logistic else score
-    if logistic:
-        y[:2] = 1.0, -1.0
-    weights = None if rng.random() < 0.6 else rng.choice([0.0, 0.3, 1.0, 4.0], size=n)
-    if weights is not None:
-        weights[:2] = 1.0
-    delta = {} if logistic else {"delta": float(rng.choice([0.3, 1.0, 5.0]))}
-    return rng, Problem.prepared(
-        A, y, int(rng.integers(1, d + 1)), loss="logistic" if logistic else "huber", weights=weights, **delta,
-        lam=float(10.0 ** rng.uniform(-3, 1.5)), intercept=bool(rng.random() < 0.4), scale=bool(rng.random() < 0.3),
-    )  # fmt: skip
-
-
-def best_sets(problem):
-    """Every set of k columns and the objective of its best model."""
-    return {columns: problem.fit(columns) for columns in combinations(range(problem.d), problem.k)}
-
-
 def with_level(problem, x):
     """Coefficients and intercept (where there is one), and predictions with it."""
     if not problem.intercept:
@@ -114,19 +65,6 @@ def with_level(problem, x):
     with loss_session(problem.loss):
         level = find_level(problem.row_loss, z, problem.y, spare[0], spare[1])
     return np.append(x, level), x @ problem.AT + level
-
-
-def on_the_level(problem, rng, upper, start):
-    """A model with P just below ``upper``, in a random direction from one with P < upper."""
-    direction = rng.normal(size=problem.d) * (rng.random(problem.d) < 0.7)
-    direction /= np.maximum(problem.norms, 1e-3)
-    low, high = 0.0, 1.0
-    while problem.objective(start + high * direction) < upper and high < 1e12:
-        high *= 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if problem.objective(start + middle * direction) <= upper else (low, middle)
-    return start + low * direction
 
 
 def check_minorant(seed):
@@ -177,7 +115,7 @@ def check_listing(seed):
     below = minorant(problem.objective, best.value * 1.02, best.coef)
     if below is None:
         return False
-    sets, _ = listed_sets(below, problem.root_state, problem.k, np.zeros(1, dtype=np.bool_), 1000)
+    sets, _, _ = listed_sets(below, problem.root_state, problem.k, np.zeros(1, dtype=np.bool_), 1000)
     assert sets is not None
     listed = [set(row[row >= 0].tolist()) for row in sets]
     for columns, fit in fits.items():
@@ -216,7 +154,6 @@ def reasons(problem, **options):
 
 
 @pytest.mark.smoke
-@pytest.mark.listing
 def test_a_search_lists_where_that_suits_and_nobody_wants_to_replay_it(tmp_path):
     rng = np.random.default_rng(12)
     A = rng.normal(size=(200, 8))
@@ -230,15 +167,18 @@ def test_a_search_lists_where_that_suits_and_nobody_wants_to_replay_it(tmp_path)
         best = min(fit.value for fit in best_sets(problem).values())
         assert best * (1 - 1e-9) <= result.lower <= best <= result.upper * (1 + 1e-12)
         plain = [{"record": True}, {"details": True}, {"node_limit": 1000}, {"batch": 4}, {"bound": "apg"}]
-        plain += [{"subtrees": False}, {"proof": tmp_path / "p.exsel"}, {"trace": tmp_path / "t.jsonl"}]
+        plain += [{"subtrees": False}, {"trace": tmp_path / "t.jsonl"}]
         for options in plain:
             closed, other = reasons(problem, **options)
             assert "listed" not in closed
             assert "minorant" not in other.settings["method"]
             assert other.upper == pytest.approx(result.upper, rel=1e-9)
+        closed, shown = reasons(problem, proof=tmp_path / "p.exsel")
+        assert closed == {"listed"}
+        assert shown.lower == pytest.approx(result.lower, rel=1e-9)
+        assert verify(problem, shown.proof).verified
 
 
-@pytest.mark.listing
 def test_a_search_goes_on_as_usual_where_the_list_grows_too_long(monkeypatch):
     rng = np.random.default_rng(12)
     A = rng.normal(size=(60, 8))

@@ -14,10 +14,11 @@ from fractions import Fraction as F
 from typing import Any
 
 from .algebra import as_float, semidefinite
-from .counting import Semidefinite
+from .counting import Semidefinite, TooMany, least_squares
 from .domain import Outside, Problem, problem_of
 from .file import BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import KINDS
+from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
 from .polishing import improved
 from .regression import Bound, Regression
@@ -29,8 +30,8 @@ POLISHED = 1000
 """Regions of a file whose points are improved at most: a claim that is far too high is not to take for ever."""
 
 
-class Beyond(Exception):
-    """True or not, this checker cannot say."""
+Beyond = TooMany
+"""True or not, this checker cannot say."""
 
 
 def problem_hash(problem: Problem) -> str:
@@ -149,9 +150,8 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
         elif w < 0 and claim > 0:
-            level = level or Semidefinite(r, claim)
-            held = level.counted(S, C) if w == BY_COUNTING else ~w + 1 < len(p["splits"])
-            bounds += [claim] if held and (w == BY_COUNTING or level.split(S, C, split(p, ~w))) else []
+            level = level or below(p, r, claim)
+            bounds += [claim] if closes(p, level, S, C, w) else []
         elif w >= 3:
             if w not in known:
                 # Regions next to each other mostly share their witness; more than one would fill the memory.
@@ -168,6 +168,25 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
             bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))
     return low, upper
+
+
+def below(p: dict[str, Any], r: Regression, claim: F) -> Semidefinite:
+    """What tells whether regions hold nothing below the claim."""
+    touched, widths = p["minorant_point"], p["minorant_width"]
+    if r.loss == "quadratic" or not touched or not all(0 <= t < len(p["points"]) - 1 for t in touched):
+        return Semidefinite(r, least_squares(r, claim))
+    points = [r.given(point(p, number)) for number in touched]
+    found = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
+    return found or Semidefinite(r, [])
+
+
+def closes(p: dict[str, Any], level: Semidefinite, S: set[int], C: set[int], w: int) -> bool:
+    """Whether a region is closed by counting, by the minorant or by a split."""
+    if w == BY_COUNTING:
+        return level.counted(S, C)
+    if p["minorant_point"]:
+        return w == ~0 and level.on_all(S, C)
+    return ~w + 1 < len(p["splits"]) and level.split(S, C, split(p, ~w))
 
 
 def witnessed(p: dict[str, Any], r: Regression, witness: int, curvatures: list[list[F]]) -> list[Bound]:

@@ -22,18 +22,37 @@ BITS = 60
 """Binary digits behind the point that entries are cut to before they become floats."""
 
 
-class Semidefinite:
-    """Bound to one problem and one level."""
+MOST = 10**8
+"""Sets of columns that are counted for one file (some minutes); groups are not."""
 
-    def __init__(self, r: Regression, level: F) -> None:
-        self.k, self.squares, T = r.k, r.squares, 2 * (r.c - level)
+
+class TooMany(Exception):
+    """True or not, it takes too long to tell."""
+
+
+def least_squares(r: Regression, level: F) -> Matrix:
+    """Quadratic loss: the matrix that is to be semidefinite on some columns; none where it says nothing."""
+    d, T = range(len(r.b)), 2 * (r.c - level)
+    if r.loss != "quadratic" or T <= 0:
+        return []
+    return [[r.G[i][j] + (r.ridge[i] if i == j else 0) - r.b[i] * r.b[j] / T for j in d] for i in d]
+
+
+class Semidefinite:
+    """Bound to one problem and one matrix Q."""
+
+    def __init__(self, r: Regression, Q: Matrix) -> None:
+        self.k, self.squares, self.Q, self.left = r.k, r.squares, Q, MOST
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
-        self.Q: Matrix = []
         # With lam = 0 they change no model's value.
         self.zeros = {j for j in range(len(r.b)) if r.G[j][j] + r.ridge[j] == 0}
-        if r.loss == "quadratic" and T > 0:
-            d = range(len(r.b))
-            self.Q = [[r.G[i][j] + (r.ridge[i] if i == j else 0) - r.b[i] * r.b[j] / T for j in d] for i in d]
+
+    def on_all(self, S: set[int], C: set[int]) -> bool:
+        """Whether no model on all columns of a region costs less than the level."""
+        if not self.Q or not self.single:
+            return False
+        used = [*sorted(S), *(sorted(C) if len(S) < self.k else [])]
+        return eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(used)) is not None
 
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether no model of the region (S, C) costs less than the level, by counting them."""
@@ -55,6 +74,9 @@ class Semidefinite:
             return False
         # What is left of a column of square zero is nothing, or goes with no other.
         kept = [i for i, v in enumerate(square) if v > 0] if r > 2 else []
+        self.left -= math.comb(len(kept), min(r, len(kept)))
+        if self.left < 0:
+            raise TooMany(f"the file has more than {MOST} sets of columns counted; ask the other checker.")
         rest = [[rest[i][j] for j in kept] for i in kept]
         return all(
             eliminated([[rest[i][j] for j in chosen] for i in chosen], len(chosen)) is not None

@@ -18,7 +18,9 @@ NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index",
 SPLITS = ["split_size", "split_column", "split_scale", "split_value"]
 TYPES = {"<f8": "d", "<f4": "f", "<f2": "e", "<i4": "i", "<u2": "H", "u1": "B"}
 ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"], ["<i4", "<u2", "u1"]]
+MINORANT = ["minorant_point", "minorant_width"]
 SPLITS_ALLOWED = [["<i4"], ["<i4", "<u2", "u1"], ["<f8"], ["<f2"]]
+MINORANT_ALLOWED = [["<i4"], ["<f4"]]
 FLAGS = ("weights", "intercept", "scale")
 
 BY_COUNTING = -(1 << 40)
@@ -53,8 +55,9 @@ def read(data: bytes) -> dict[str, Any]:
     related = proof.get("hierarchy")
     need(related is None or (isinstance(related, str) and related in KINDS), "hierarchy")
     version = proof["version"]
-    need(version in ((3, 4) if related else (1, 2, 4) if any(flags) else (1, 4)), "version")
-    names, kinds = (NAMES + SPLITS, ALLOWED + SPLITS_ALLOWED) if version == 4 else (NAMES, ALLOWED)
+    need(version in ((3, 4, 5) if related else (1, 2, 4, 5) if any(flags) else (1, 4, 5)), "version")
+    more = {4: (SPLITS, SPLITS_ALLOWED), 5: (MINORANT, MINORANT_ALLOWED)}.get(version, ([], []))
+    names, kinds = NAMES + more[0], ALLOWED + more[1]
     many = proof.get("groups")
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
@@ -70,9 +73,12 @@ def read(data: bytes) -> dict[str, Any]:
         proof[name], position = numbers_of(TYPES[kind], data[position:end]), end
     need(position == len(data), "length of the file")
     check_arrays(proof)
-    need(any(word & 7 > 5 for word in proof["tree"]) == (version == 4), "version")
-    proof |= {name: [] for name in SPLITS} if version != 4 else {}
+    need(any(word & 7 > 5 for word in proof["tree"]) == (version > 3), "version")
+    proof |= {name: [] for name in SPLITS + MINORANT if name not in names}
     check_splits(proof)
+    widths = proof["minorant_width"]
+    need(version != 5 or 1 <= len(proof["minorant_point"]) <= 8, "minorant points")
+    need(version != 5 or (len(widths) == 2 * proof["n"] and all(map(math.isfinite, widths))), "minorant widths")
     return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
 
 

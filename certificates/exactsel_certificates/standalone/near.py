@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from .algebra import semidefinite, solve
-from .counting import Semidefinite, eliminated, whole
+from .counting import Semidefinite, eliminated, least_squares, whole
 from .file import BY_COUNTING, point, split
 from .regression import RADIUS, Regression
 
@@ -31,7 +31,7 @@ class NearColumns:
             raise ValueError("near columns may be left out where there is no ridge only.")
         self.r, self.D, self.farthest = r, D, farthest
         self.level = claim + r.k * farthest * RADIUS * 2 * r.c
-        self.counts = Semidefinite(r, self.level)
+        self.counts = Semidefinite(r, least_squares(r, self.level))
         self.M = r.left(D) if D else []
 
     def closes(self, S: set[int], C: set[int], witness: int, p: dict[str, Any]) -> bool:
