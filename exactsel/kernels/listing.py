@@ -8,7 +8,8 @@ closed by
     q(z) >= q(x) - v' H^-1 v / 2 >= q(x) - sum_j v_j^2 / (2 w H_jj),   v = Hx - h,   on the columns of z and x,
 
 which holds at any x where H - w diag(H) is positive semidefinite; evaluated anew each time, rounding taken off. What
-cannot be closed is divided, and a set that cannot be shown to stay above the level is listed.
+cannot be closed is divided, and a set that cannot be shown to stay above the level is listed. With three places
+left, or less, the sets are counted first (kernels/listing_count.py; ten to twenty times fewer nodes and less time).
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.counting import count_room
+from exactsel.kernels.listing_count import NOT_COUNTED, count_data, suspected_sets
 from exactsel.kernels.listing_record import Decisions, begin, close, close_last_place, divide, end, note
 from exactsel.kernels.moves import PUT_IN
+from exactsel.kernels.subtree_record import COUNTED
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -27,6 +31,9 @@ COMPLETE, TOO_LONG, TOO_MUCH_WORK, STOPPED = 0, 1, 2, 3
 
 OUT, FREE, IN = 0, 1, 2
 """As in kernels/node.py, for the columns of this kernel."""
+
+COUNTED_PLACES = 3
+"""Up to so many places left are counted (measured: with four a fifth less nodes and a quarter more time)."""
 
 
 class Quadratic(NamedTuple):
@@ -188,6 +195,23 @@ def _take_in(
 
 
 @njit
+def _write_suspects(flags: StateArray, suspects: IntArray, count: int, places: int, found: IntArray, known: int) -> int:
+    """List the sets a count suspects: the columns put in, and so many others. The number of sets listed in all."""
+    for s in range(count):
+        if known < len(found):
+            found[known, :] = -1
+            at = 0
+            for j in range(flags.size):
+                if flags[j] == IN:
+                    found[known, at] = j
+                    at += 1
+            for a in range(places):
+                found[known, at + a] = suspects[s, a]
+        known += 1
+    return known
+
+
+@njit
 def list_sets(
     q: Quadratic, inside: StateArray, places: int, level: float, budget: float, stop: BoolArray, found: IntArray,
     made: Decisions,
@@ -209,6 +233,7 @@ def list_sets(
             X[0, a] += K[0, a, b] * q.h[b]
         flags[0, a] = inside[a]
     values[0], left[0] = -0.5 * np.sum(q.h * X[0]), places
+    data, room = count_data(q.H, q.h, q.lengths), count_room(m)
     top, nodes, known, work = 0, 0, 0, float(m * m * m)
     while top >= 0:
         if stop[0]:
@@ -222,6 +247,20 @@ def list_sets(
         work += more
         if r < 0:
             close(made, -1)
+            end(made, known)
+            top -= 1
+            continue
+        counted = NOT_COUNTED
+        if 0 < r < free and r <= COUNTED_PLACES:
+            size = np.sum(flags[top] == IN) + free
+            work += 0.5 * size * size * size
+            counted = suspected_sets(data, flags[top], r, level, room)
+        # Sets that are listed are written down one decision after the other.
+        if counted == 0 or (counted > 0 and made.words.size == 0):
+            known = _write_suspects(flags[top], room.suspects, counted, r, found, known)
+            if known > len(found):
+                return TOO_LONG, known, nodes, work
+            note(made, COUNTED)
             end(made, known)
             top -= 1
             continue

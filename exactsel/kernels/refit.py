@@ -98,14 +98,14 @@ def newton_bounds(
     """A lower bound of the objective of each support (a row, padded with -1): formula (2) where Newton's method ends.
 
     It goes no further than to show that a support is ``hopeless``. -inf where it was told to stop. Rows of ``models``
-    receive the coefficients there.
+    hold the coefficients to begin at, and receive those there.
     """
     for i in prange(supports.shape[0]):
         bounds[i] = -np.inf
         if not stop[0]:
             columns = supports[i][supports[i] >= 0]
             m = columns.size
-            x, z, b, q, v = np.zeros(m), np.empty(y.size), np.empty(y.size), np.empty(m), np.empty(m)
+            x, z, b, q, v = models[i, :m].copy(), np.empty(y.size), np.empty(y.size), np.empty(m), np.empty(m)
             newton_refit(loss, AT, y, lam, columns, tolerance, x, z, hopeless)
             models[i, :m] = x
             base = dual_at_point(loss, AT, y, norms, columns, z, b, q, v)

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from exactsel._jit import loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions
@@ -47,8 +48,8 @@ WORK = 6e9
 LONGEST, SHORTEST = 4000, 64
 """Sets that may be listed, between these limits; fits take ..."""
 
-FIT_WORK = 4e9
-"""... so many multiplications together."""
+FIT_WORK = 6e8
+"""... so many multiplications together (a fifth of a second: where that is not enough the search is often shorter)."""
 
 QUICK = 1e-8
 """Times the problem's gradient scale: where a quick fit ends at the latest, and ..."""
@@ -59,8 +60,8 @@ HOPELESS = 1e-9
 MOST_WORDS = 1 << 22
 """Words about what a listing decided; where there are more, it is not used for a proof."""
 
-FIT_STEPS = 10
-"""Newton steps a fit takes, about."""
+FIT_STEPS, ROW_WORK, ROW_WORK_HUBER = 5, 150, 10
+"""Newton steps a fit takes, about, and the multiplications a row's loss is worth in each (no logarithms for Huber)."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def by_listing(
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
-    least = NEAR_HUBER if isinstance(problem.loss, Huber) else NEAR
+    least, row_work = (NEAR_HUBER, ROW_WORK_HUBER) if isinstance(problem.loss, Huber) else (NEAR, ROW_WORK)
     below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
     witness = None
     if below is not None and shown:
@@ -123,11 +124,12 @@ def by_listing(
         below = None if witness is None else witness.below
     if below is None or options.stop[0]:
         return None
-    longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / (FIT_STEPS * problem.n * problem.k**2))))
+    fit_work = FIT_STEPS * problem.n * (row_work + problem.k**2)
+    longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / fit_work)))
     sets, words, nodes = listed_sets(below, state, places, options.stop, longest, MOST_WORDS if shown else 0)
     if sets is None:
         return None
-    outcome = fitted(problem, sets, upper, nodes, options)
+    outcome = fitted(problem, sets, _starts(below, sets, problem.d), upper, nodes, options)
     if outcome is None:
         return None
     listed, models = outcome
@@ -164,15 +166,16 @@ def listed_sets(
 
 
 def fitted(
-    problem: Problem, sets: IntArray, upper: float, nodes: int, options: BoundOptions
+    problem: Problem, sets: IntArray, models: FloatArray, upper: float, nodes: int, options: BoundOptions
 ) -> tuple[Listed, tuple[ModelPoint, ...]] | None:
     """Fit the loss on every set of a complete list; None when told to stop midway. Also the models that prove bounds.
+
+    ``models`` (like ``sets``) are the coefficients to begin at; they are overwritten.
 
     First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
     """
     objective = problem.objective
     bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
-    models = np.zeros(sets.shape)
     with loss_session(problem.loss), parallel_section(options.threads):
         newton_bounds(
             problem.row_loss, problem.AT, problem.y, problem.norms, problem.lam, sets,
@@ -194,6 +197,22 @@ def fitted(
             best = fit
     lowest = float(np.min(bounds, initial=upper))
     return (Listed(lowest, best, sets, nodes), tuple(points)) if math.isfinite(lowest) else None
+
+
+def _starts(below: Minorant, sets: IntArray, d: int) -> FloatArray:
+    """The model with the least minorant on each set, its coefficients in the order of the set's columns."""
+    q, models, there = below.quadratic, np.zeros(sets.shape), sets >= 0
+    sizes = np.count_nonzero(there, axis=1)
+    for size in np.unique(sizes).tolist():
+        rows = np.flatnonzero(sizes == size)
+        chosen = sets[rows][there[rows]].reshape(len(rows), size)
+        columns = np.hstack([chosen, np.broadcast_to(np.arange(d, len(q.h)), (len(rows), len(q.h) - d))])
+        try:
+            x = np.linalg.solve(q.H[columns[:, :, None], columns[:, None, :]], q.h[columns][:, :, None])[:, :size, 0]
+        except LinAlgError:
+            continue
+        models[rows, :size] = x * below.scale[chosen]
+    return models
 
 
 def _point(columns: IntArray, x: FloatArray) -> ModelPoint:
