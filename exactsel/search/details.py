@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
 from exactsel.kernels.node import IN, OUT
-from exactsel.kernels.subsearch import BOUNDED
+from exactsel.kernels.subsearch_record import BOUNDED
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.search.node import Node, is_convex
 from exactsel.types import StateArray

@@ -17,11 +17,16 @@ from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch, search_below
+from exactsel.kernels.subsearch import search_below
+from exactsel.kernels.subsearch_record import BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch
 from exactsel.types import FloatArray, IntArray, StateArray
 
 THOROUGH = 0.1
 """The ``polish`` of a long search (see bounds/apg.py): half the bound calls, and a lower gap when it is broken off."""
+
+
+LAST_PLACES = 2
+"""Regions with at most this many places left are closed at once where that can be done (kernels/last_place.py)."""
 
 
 class OpenRegion(NamedTuple):
@@ -169,9 +174,10 @@ class Subsearcher:
         outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
+        limits = SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance, LAST_PLACES)
         with loss_session(problem.loss), parallel_section(workers):
             search_below(
-                *perspective, SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance), states, starts,
+                *perspective, limits, states, starts,
                 inherited, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
             )  # fmt: skip
         if np.any(outputs.status != DONE):
@@ -198,7 +204,7 @@ def _kernel_search(outputs: Subsearch, row: int, scale: FloatArray, curvature: F
         open_states=outputs.open_states[row, :left],
         open_bounds=outputs.open_bounds[row, :left],
         open_labels=outputs.open_labels[row, :left],
-        scaled_points=outputs.points[row, :nodes],
+        scaled_points=outputs.points[row, : outputs.point_count[row]],
         scale=scale,
         curvature=curvature,
     )
