@@ -41,7 +41,7 @@ def wants_proof(search):
 
 def search_with_proof(search):
     """The events of a search, which must also come to a proof that holds."""
-    search._listing = False  # leaves no proof
+    search._listing = search._brief = False  # leaves no proof
     writer = None
     if wants_proof(search):
         folder = tempfile.TemporaryDirectory()

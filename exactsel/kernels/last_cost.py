@@ -58,7 +58,7 @@ def _cost(
     return total if reach < 1.0 - 2e-6 else np.inf
 
 
-@njit
+@njit(inline=True)
 def cost_of_one(found: Candidates, margins: Margins, i: int) -> tuple[float, float]:
     """What adding candidate i takes off the fit's bound at most, and the step d_i."""
     bend, slope = found.bends[i], found.slopes[i]
@@ -77,7 +77,7 @@ def cost_of_one(found: Candidates, margins: Margins, i: int) -> tuple[float, flo
     return cost, step
 
 
-@njit
+@njit(inline=True)
 def costs_of_pairs(found: Candidates, margins: Margins, products: FloatArray, i: int, costs: FloatArray) -> None:
     """What adding candidate i and each j before it takes off the fit's bound, with the steps of :func:`steps_of_pair`.
 
@@ -104,7 +104,7 @@ def costs_of_pairs(found: Candidates, margins: Margins, products: FloatArray, i:
         )  # fmt: skip
 
 
-@njit
+@njit(inline=True)
 def steps_of_pair(found: Candidates, i: int, j: int, both: float) -> tuple[float, float]:
     """The steps d_i and d_j where ``both`` is r_i'Wr_j + lam c_i'c_j."""
     det = found.bends[i] * found.bends[j] - both * both

@@ -28,7 +28,7 @@ from exactsel.kernels.rows import total_value
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
-REACH = 1.5
+REACH = 2.0
 """A row's weight is lowered where its probability would leave [0, 1] at a change of the prediction of this size."""
 
 EXTREME = 1e-6
@@ -62,6 +62,10 @@ class SmallFit(NamedTuple):
     """Six times the cubic term of KL for one unit of the prediction, with its sign."""
     fourths: FloatArray
     """The quartic term for one unit, without the factor 1/12 + ..."""
+    of_pi: FloatArray
+    """1 / pi ..."""
+    of_rest: FloatArray
+    """... and 1 / (1 - pi), neither more than 1 / EXTREME."""
     weighted: FloatArray
     """(k, n) the columns of S times omega."""
     factor: FloatArray
@@ -104,7 +108,7 @@ def empty_fit(columns: IntArray, x: FloatArray, n: int) -> SmallFit:
     k = columns.size
     return SmallFit(
         columns, x, np.empty(n), np.empty(n), np.empty(k), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-        np.empty(n), np.empty(n), np.empty((k, n)), np.empty((k, k)), np.empty(k),
+        np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((k, n)), np.empty((k, k)), np.empty(k),
     )  # fmt: skip
 
 
@@ -181,6 +185,8 @@ def _weigh(y: FloatArray, fit: SmallFit) -> None:
         fit.roots[i] = np.sqrt(bend * part)
         fit.upward[i] = y[i] * part * rest
         fit.downward[i] = -y[i] * part * pi
+        fit.of_pi[i] = 1.0 / max(pi, EXTREME)
+        fit.of_rest[i] = 1.0 / max(rest, EXTREME)
         cube = part * part * part
         fit.thirds[i] = -y[i] * bend * cube * (2.0 * pi - 1.0)
         fit.fourths[i] = bend * (1.0 - 3.0 * bend) * cube * part
@@ -207,25 +213,26 @@ def fit_small(
     return (bound if _hessian(AT, fit, lam) else -np.inf), base
 
 
-@njit(sums=True)
+@njit(sums=True, inline=True)
 def _residual(AT: FloatArray, fit: SmallFit, move: FloatArray, column: FloatArray, r: FloatArray) -> None:
     """r = column - A_S move."""
     for i in range(r.size):
         r[i] = column[i]
     k, a = move.size, 0
-    while a + 1 < k:
-        first, second = AT[fit.columns[a]], AT[fit.columns[a + 1]]
-        x, w = move[a], move[a + 1]
+    while a + 3 < k:
+        columns = fit.columns[a : a + 4]
+        first, second, third, fourth = AT[columns[0]], AT[columns[1]], AT[columns[2]], AT[columns[3]]
         for i in range(r.size):
-            r[i] -= x * first[i] + w * second[i]
-        a += 2
-    if a < k:
+            r[i] -= (move[a] * first[i] + move[a + 1] * second[i]) + (move[a + 2] * third[i] + move[a + 3] * fourth[i])
+        a += 4
+    while a < k:
         last = AT[fit.columns[a]]
         for i in range(r.size):
             r[i] -= move[a] * last[i]
+        a += 1
 
 
-@njit(sums=True)
+@njit(sums=True, inline=True)
 def _moments(
     fit: SmallFit, r: FloatArray, scaled: FloatArray, up: FloatArray, down: FloatArray
 ) -> tuple[float, float, float]:
@@ -245,7 +252,7 @@ def _moments(
     return signed, cubic, quartic
 
 
-@njit
+@njit(inline=True)
 def _largest(values: FloatArray) -> float:
     """The largest of numbers that are not negative, by the order of their bits, which the compiler vectorises."""
     bits = values.view(np.int64)
@@ -258,7 +265,7 @@ def _largest(values: FloatArray) -> float:
     return float(values[at])
 
 
-@njit
+@njit(inline=True)
 def add_candidate(
     AT: FloatArray, norms: FloatArray, lam: float, fit: SmallFit, column: int, slope: float, size_of_b: float,
     found: Candidates, at: int, room: FloatArray,
@@ -266,8 +273,7 @@ def add_candidate(
     """Fill row ``at`` of the candidates for a column with this slope; ``room`` (3, n) is to work in."""
     k, n = fit.columns.size, fit.z.size
     move, r = found.moves[at], room[0]
-    for a in range(k):
-        move[a] = dot(fit.weighted[a], AT[column])
+    correlate(fit.weighted, np.arange(k), AT[column], move)
     cholesky_solve(fit.factor, move)
     _residual(AT, fit, move, AT[column], r)
     signed, cubic, quartic = _moments(fit, r, found.scaled[at], room[1], room[2])

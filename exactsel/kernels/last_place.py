@@ -23,7 +23,6 @@ from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.last_cost import Margins, cost_of_one, costs_of_pairs, margins_of, steps_of_pair
 from exactsel.kernels.last_fit import (
-    EXTREME,
     Candidates,
     SmallFit,
     add_candidate,
@@ -46,6 +45,9 @@ MOST_LEFT = 48
 MOST_SOLVED = 64
 """... and models that may be solved; where there are more, the region is bounded as others are."""
 
+WITHIN = 1.0 - 1e-6
+"""How much of the way to 0 or 1 a probability may go."""
+
 SLACK = 4.0
 """A region claims this many roundings of a sum over rows less than was proven, so that other ways to add up, such as a
 checker's, prove it too."""
@@ -64,7 +66,7 @@ class Ending(NamedTuple):
     """Iterations of the relaxation, on all columns, that would take as many multiplications."""
 
 
-@njit(sums=True)
+@njit(sums=True, inline=True)
 def _step_rows(
     y: FloatArray, fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, b: FloatArray
 ) -> tuple[float, float]:
@@ -74,23 +76,23 @@ def _step_rows(
     """
     total, size = 0.0, 0.0
     for i in range(y.size):
-        pi = -y[i] * fit.b[i]
-        rest = 1.0 - pi
+        z, now = fit.z[i], fit.b[i]
+        pi = -y[i] * now
         change = -y[i] * fit.roots[i] * (d * first[i] + e * second[i])
-        change = min(max(change, -pi * (1.0 - 1e-6)), rest * (1.0 - 1e-6))
-        change = change if min(pi, rest) > EXTREME else 0.0
-        s, t = change / max(pi, EXTREME), -change / max(rest, EXTREME)
+        change = min(max(change, -pi * WITHIN), (1.0 - pi) * WITHIN)
+        s, t = change * fit.of_pi[i], -change * fit.of_rest[i]
         low, high = max(-s, 0.0), max(-t, 0.0)
-        divergence = pi * s * s * (0.5 - s * (1.0 / 6.0) + s * s * (1.0 / 12.0 + low * (0.05 + 0.2 * low)))
-        divergence += rest * t * t * (0.5 - t * (1.0 / 6.0) + t * t * (1.0 / 12.0 + high * (0.05 + 0.2 * high)))
+        divergence = s * (0.5 - s * (1.0 / 6.0) + s * s * (1.0 / 12.0 + low * (0.05 + 0.2 * low)))
+        divergence -= t * (0.5 - t * (1.0 / 6.0) + t * t * (1.0 / 12.0 + high * (0.05 + 0.2 * high)))
+        divergence *= change
         move = -y[i] * change
-        b[i] = fit.b[i] + move
-        total -= fit.z[i] * move + divergence
-        size += abs(fit.z[i]) * (abs(move) + abs(fit.b[i])) + divergence
+        b[i] = now + move
+        total -= z * move + divergence
+        size += abs(z) * (abs(move) + abs(now)) + divergence
     return total, size
 
 
-@njit
+@njit(inline=True)
 def bound_of_set(
     AT: FloatArray, y: FloatArray, norms: FloatArray, lam: float, fit: SmallFit, base: float, found: Candidates,
     i: int, j: int, d: float, e: float, columns: IntArray, b: FloatArray,
@@ -104,7 +106,7 @@ def bound_of_set(
     total, size = _step_rows(y, fit, found.scaled[i], other, d, e if j >= 0 else 0.0, b)
     q = np.empty(columns.size)
     correlate(AT, columns, b, q)
-    rounding = (n + 32) * UNIT * 1.01 * np.sqrt(dot(b, b))
+    rounding = (n + 32) * UNIT * 1.01 * np.sqrt(float(n))  # no slope of logistic loss is larger than 1
     lost = 0.0
     for c in range(columns.size):
         upper = abs(q[c]) + rounding * norms[columns[c]]
@@ -112,7 +114,7 @@ def bound_of_set(
     return base + total - (n + 64) * UNIT * size - 512.0 * n * UNIT - lost * (1.0 + 64 * UNIT) / (2.0 * lam)
 
 
-@njit
+@njit(inline=True)
 def _columns_of(fit: SmallFit, found: Candidates, i: int, j: int) -> IntArray:
     k = fit.columns.size
     columns = np.empty(k + (1 if j < 0 else 2), dtype=np.int64)
@@ -154,6 +156,39 @@ def _gather(
     return count, lowest
 
 
+@njit(sums=True)
+def _eight_dots(
+    a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: FloatArray, w: FloatArray, out: FloatArray, at: int
+) -> None:
+    """Write the products of a, b, c and d with v to row 0 of ``out``, and those with w to row 1."""
+    av, bv, cv, dv, aw, bw, cw, dw = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(v.size):
+        av += a[i] * v[i]
+        bv += b[i] * v[i]
+        cv += c[i] * v[i]
+        dv += d[i] * v[i]
+        aw += a[i] * w[i]
+        bw += b[i] * w[i]
+        cw += c[i] * w[i]
+        dw += d[i] * w[i]
+    out[0, at], out[0, at + 1], out[0, at + 2], out[0, at + 3] = av, bv, cv, dv
+    out[1, at], out[1, at + 1], out[1, at + 2], out[1, at + 3] = aw, bw, cw, dw
+
+
+@njit(inline=True)
+def products_of_two(rows: FloatArray, i: int, out: FloatArray) -> None:
+    """Products of rows i and i + 1 (where there is one) with all rows before; ``out`` is (2, m)."""
+    v, w = rows[i], rows[min(i + 1, rows.shape[0] - 1)]
+    whole = i - i % 4
+    for j in range(0, whole, 4):
+        _eight_dots(rows[j], rows[j + 1], rows[j + 2], rows[j + 3], v, w, out, j)
+    for j in range(whole, i + 1):
+        if j < i:
+            out[0, j] = dot(rows[j], v)
+        if j < out.shape[1]:
+            out[1, j] = dot(rows[j], w)
+
+
 @njit
 def _compare(
     fit: SmallFit, margins: Margins, bound: float, needed: float, found: Candidates, count: int, places: int,
@@ -173,12 +208,13 @@ def _compare(
                 waiting[kept, 0], waiting[kept, 1], steps[kept, 0], steps[kept, 1] = i, -1, step, 0.0
                 kept += 1
         return kept, lowest
-    before, products, costs = np.arange(count), np.empty(count), np.empty(count)
+    products, costs = np.empty((2, count)), np.empty(count)
     for i in range(1, count):
         if stop[0]:
             return -1, lowest
-        correlate(found.scaled, before[:i], found.scaled[i], products[:i])
-        costs_of_pairs(found, margins, products, i, costs)
+        if i % 2 == 1:
+            products_of_two(found.scaled, i, products)
+        costs_of_pairs(found, margins, products[1 - i % 2], i, costs)
         for j in range(i):
             if bound - costs[j] >= needed:
                 lowest = min(lowest, bound - costs[j])
@@ -186,7 +222,7 @@ def _compare(
                 if kept == waiting.shape[0]:
                     return -1, lowest
                 waiting[kept, 0], waiting[kept, 1] = i, j
-                steps[kept, 0], steps[kept, 1] = steps_of_pair(found, i, j, products[j])
+                steps[kept, 0], steps[kept, 1] = steps_of_pair(found, i, j, products[1 - i % 2, j])
                 kept += 1
     return kept, lowest
 

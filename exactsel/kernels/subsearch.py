@@ -17,12 +17,24 @@ from exactsel.kernels.apg import Perspective, Rules, relax_node
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.last_place import MOST_PAIRED, close_last_places
 from exactsel.kernels.moves import BRANCHED, LEFT_OUT, PUT_IN
-from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED, Answers, node_columns
+from exactsel.kernels.node import (
+    CUT,
+    FREE,
+    ILL_CONDITIONED,
+    IN,
+    OUT,
+    SOLVED,
+    UNFINISHED,
+    Answers,
+    branching_column,
+    node_columns,
+)
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.kernels.subsearch_record import (
     AT_ONCE,
     BOUNDED,
     DONE,
+    SKIPPED,
     SearchLimits,
     Subsearch,
     close,
@@ -112,18 +124,6 @@ def _fix(
 
 
 @njit
-def _branching_column(state: StateArray, answers: Answers, worker: int) -> int:
-    """The candidate whose relaxed indicator is closest to 1/2; among equals the largest coefficient."""
-    chosen, nearest, largest = -1, np.inf, -1.0
-    for j in range(state.size):
-        if state[j] == FREE:
-            distance, size = abs(answers.indicator[worker, j] - 0.5), abs(answers.x[worker, j])
-            if distance < nearest or (distance == nearest and size > largest):
-                chosen, nearest, largest = j, distance, size
-    return chosen
-
-
-@njit
 def _is_convex(state: StateArray, k: int) -> bool:
     inside, allowed = 0, 0
     for j in range(state.size):
@@ -159,7 +159,7 @@ def _branch(
     answers: Answers, worker: int, found: Subsearch, row: int, set_aside: int,
 ) -> int:  # fmt: skip
     """Split a node; return the number of open regions set aside then."""
-    column = _branching_column(here, answers, worker)
+    column = branching_column(here, answers, worker)
     note(found, row, number, column, BRANCHED, bound, proof)
     for outside in range(2):
         child = answers.bound_out[worker, column] if outside == 1 else answers.bound_in[worker, column]
@@ -203,6 +203,7 @@ def _closed_at_once(
         note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
         close(found, row, number, ending.bound, AT_ONCE)
         if places > 1:
+            note(found, row, number, 2 * candidates, SKIPPED, ending.bound, AT_ONCE)
             found.numbers[row] += 2 * candidates
     return bool(ending.closed)
 

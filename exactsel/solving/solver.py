@@ -66,7 +66,7 @@ class Search:
         Polish bounds to the end, because that of the first node will be shown.
     listing : bool
         Solve by listing where that is likely to be quicker (Huber and logistic loss). What is closed so cannot be
-        replayed, and is not with ``details``.
+        replayed, and is not with ``details``. Events then do not tell how regions were closed at once either.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Search:
         self._start = None if start is None else given_support(start, problem)
         self._signals = signals
         self._details, self._thorough = details, thorough
-        self._listing = listing and not details
+        self._listing = self._brief = listing and not details
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
@@ -172,7 +172,7 @@ class Search:
             self._expander = Expander(
                 self.problem, methods.tree, methods.branching, self._bound, self._tolerance.for_search, threads,
                 methods.walker(self.problem, self._bound, options),
-                methods.subsearcher(self.problem, self._bound, options),
+                methods.subsearcher(self.problem, self._bound, options, brief=self._brief),
                 methods.counter(self.problem, options),
                 methods.lister(self.problem, self.state.incumbent.coef, options) if self._listing else None,
             )  # fmt: skip
@@ -198,6 +198,7 @@ class Search:
 
     def run(self) -> Result:
         """Run to the end without watching."""
+        self._brief = not self._details
         for _ in self:
             pass
         return self.result()
