@@ -111,7 +111,8 @@ def bound_of_set(
     for c in range(columns.size):
         upper = abs(q[c]) + rounding * norms[columns[c]]
         lost += upper * upper
-    return base + total - (n + 64) * UNIT * size - 512.0 * n * UNIT - lost * (1.0 + 64 * UNIT) / (2.0 * lam)
+    wrong = (n + 64) * UNIT * size + 512.0 * n * UNIT
+    return float(base + total - wrong - lost * (1.0 + 64 * UNIT) / (2.0 * lam))
 
 
 @njit(inline=True)
@@ -253,11 +254,6 @@ def _solve_set(
     return bound, value if norm < np.inf else np.inf
 
 
-@njit
-def _nothing(size: int, iterations: int) -> Ending:
-    return Ending(False, -np.inf, np.inf, np.full(size, -1, dtype=np.int64), iterations)
-
-
 @choose_by_type("loss")
 def close_last_places(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
@@ -267,7 +263,7 @@ def close_last_places(
 
     ``start`` (d,) is a model to begin at. Only logistic loss without weights or an intercept is served.
     """
-    return _nothing(inside.size + 2, 0)
+    return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
 
 
 @close_last_places.register(Logistic)
@@ -287,13 +283,13 @@ def close_places(
     """As :func:`close_last_places`, for logistic loss."""
     AT, y, norms, lam = problem.data.AT, problem.data.y, problem.data.norms, problem.lam
     n, k, m = y.size, inside.size, pool.size
-    every, work = n * AT.shape[0], 8 * n * (k * k + 16)
+    every, work, nothing = n * AT.shape[0], 8 * n * (k * k + 16), np.full(k + 2, -1, dtype=np.int64)
     fit = empty_fit(inside, start[inside], n)
     bound, base = fit_small(problem.loss, AT, y, norms, lam, best - tolerance, fit)
     slack = SLACK * (n + 64) * UNIT * (abs(bound) + n)
     needed = best - tolerance + slack
     if not bound >= needed or stop[0]:
-        return _nothing(k + 2, 1 + work // every)
+        return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
     found, margins = empty_candidates(m, n, k), margins_of(fit, n, lam)
     count, lowest = _gather(problem, fit, bound, needed, pool, places, found, stop)
     work += n * (m + max(count, 0) * (2 * k + 10))
@@ -302,9 +298,11 @@ def close_places(
     work += n * count * count * (places - 1) // 2
     lowest = min(lowest, least)
     if count < 0 or kept < 0:
-        return _nothing(k + 2, 1 + work // every)
-    value, support, solved, b = best, np.full(k + 2, -1, dtype=np.int64), 0, np.empty(n)
+        return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
+    value, support, solved, b = best, nothing.copy(), 0, np.empty(n)
     for at in range(kept):
+        if stop[0]:
+            return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
         i, j, d, e = waiting[at, 0], waiting[at, 1], steps[at, 0], steps[at, 1]
         columns = _columns_of(fit, found, i, j)
         proven = bound_of_set(AT, y, norms, lam, fit, base, found, i, j, d, e, columns, b)
@@ -318,7 +316,7 @@ def close_places(
                 support[:] = -1
                 support[: columns.size] = columns
                 needed = value - tolerance + slack
-            if not proven >= needed or solved > MOST_SOLVED or stop[0]:
+            if not proven >= needed or solved > MOST_SOLVED:
                 return Ending(False, -np.inf, value if value < best else np.inf, support, 1 + work // every)
         lowest = min(lowest, proven)
     return Ending(True, lowest - slack, value if value < best else np.inf, support, 1 + work // every)

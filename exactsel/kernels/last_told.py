@@ -84,7 +84,7 @@ def _relaxed(
     relax_node(problem, state, start, level, -np.inf, stop, answers, answers.point, 0)
     if answers.status[0] == UNFINISHED:
         return -1
-    return _add_point(told, np.arange(state.size), answers.point[0])
+    return int(_add_point(told, np.arange(state.size), answers.point[0]))
 
 
 @njit
@@ -94,7 +94,8 @@ def _solved(problem: Any, columns: IntArray, start: FloatArray, level: float, to
     x, z, q, v = start[columns], np.empty(data.y.size), np.empty(columns.size), np.empty(columns.size)
     newton_refit(problem.loss, data.AT, data.y, problem.lam, columns, 0.0, x, z, level + 1e-12 * abs(level))
     base = dual_at_point(problem.loss, data.AT, data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
-    return node_bound(base, q, columns.size, 0, problem.lam, np.empty(1)), _add_point(told, columns, x)
+    bound = node_bound(base, q, columns.size, 0, problem.lam, np.empty(1))
+    return bound, _add_point(told, columns, x)
 
 
 @njit

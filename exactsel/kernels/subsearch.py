@@ -178,9 +178,11 @@ def _branch(
 @njit
 def _closed_at_once(
     problem: Perspective, limits: SearchLimits, state: StateArray, start: FloatArray, stop: BoolArray,
-    found: Subsearch, row: int, number: int,
+    found: Subsearch, row: int, number: int, anew: bool,
 ) -> bool:  # fmt: skip
     """Close a node with few places left by all that they can hold, and write that down; whether that was done.
+
+    ``anew`` says that the node has not been bounded before.
 
     Numbers are set aside for the nodes it takes to tell how (kernels/last_told.py), so that these do not depend on
     whether somebody asks.
@@ -199,8 +201,9 @@ def _closed_at_once(
         found.value[row] = ending.value
         found.support[row, :] = ending.support[: problem.k]
     if ending.closed:
-        found.nodes[row] += 1
-        note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
+        if anew:
+            found.nodes[row] += 1
+            note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
         close(found, row, number, ending.bound, AT_ONCE)
         if places > 1:
             note(found, row, number, 2 * candidates, SKIPPED, ending.bound, AT_ONCE)
@@ -216,6 +219,8 @@ def _search_below(
     d, k, upper = state.size, problem.k, limits.upper
     supports = np.full((REMEMBERED, k), -1, dtype=np.int64)
     evaluated, set_aside = 0, 0
+    # Where order is what counts, a region the relaxation puts off need not be closed now.
+    first = limits.horizon == np.inf
     push(found, row, state, known, 0, -1, -1)
     while found.open_count[row] > set_aside:
         if found.nodes[row] >= limits.budget or found.note_count[row] + d + 4 > found.notes.shape[1]:
@@ -230,7 +235,7 @@ def _search_below(
             continue
         point = found.point_count[row]
         begin = start if warm < 0 else found.points[row, warm]
-        if _closed_at_once(problem, limits, here, begin, stop, found, row, number):
+        if first and _closed_at_once(problem, limits, here, begin, stop, found, row, number, True):
             continue
         cutoff = min(upper, found.value[row]) - limits.tolerance
         _relax(problem, here, begin, cutoff, bound, stop, answers, worker, found, row, number)
@@ -256,6 +261,10 @@ def _search_below(
         if _is_convex(here, k):
             push(found, row, here, bound, number, proof, point)
             continue
+        if not first and bound <= limits.horizon:
+            if _closed_at_once(problem, limits, here, found.points[row, point], stop, found, row, number, False):
+                continue
+            cutoff = min(upper, found.value[row]) - limits.tolerance
         set_aside = _branch(
             here, bound, proof, number, point, cutoff, limits.horizon, answers, worker, found, row, set_aside
         )
