@@ -39,8 +39,10 @@ from exactsel.types import BoolArray, FloatArray, IntArray
 MOST_PAIRED = 160
 """Candidates that may be looked at in pairs; with more the relaxation leaves some out first."""
 
-MOST_LEFT = 48
-"""Sets that may be looked at row by row, as a multiple of the candidates' number ..."""
+MOST_LEFT = 10
+"""Sets that may be looked at row by row, as a multiple of the candidates' number: there are more where predictions are
+far from zero, and then the relaxation does as well (measured: 2 to 7 where this is five times as fast, 17 where it
+would be half as fast) ..."""
 
 MOST_SOLVED = 64
 """... and models that may be solved; where there are more, the region is bounded as others are."""

@@ -177,20 +177,21 @@ def _branch(
 
 @njit
 def _closed_at_once(
-    problem: Perspective, limits: SearchLimits, state: StateArray, start: FloatArray, stop: BoolArray,
-    found: Subsearch, row: int, number: int, anew: bool,
-) -> bool:  # fmt: skip
-    """Close a node with few places left by all that they can hold, and write that down; whether that was done.
+    problem: Perspective, limits: SearchLimits, last: int, state: StateArray, start: FloatArray, stop: BoolArray,
+    found: Subsearch, row: int, number: int,
+) -> tuple[bool, int]:  # fmt: skip
+    """Close a node with at most ``last`` places left by all that they can hold, and write that down.
 
-    ``anew`` says that the node has not been bounded before.
+    Returns whether that was done, and with how many places it should be tried in future: where it fails with two, it
+    will again, and the relaxation divides such nodes at less cost.
 
     Numbers are set aside for the nodes it takes to tell how (kernels/last_told.py), so that these do not depend on
     whether somebody asks.
     """
     columns, fixed = node_columns(state)
     places, candidates = problem.k - fixed, columns.size - fixed
-    if not (0 < places < candidates and places <= limits.last and (places == 1 or candidates <= MOST_PAIRED)):
-        return False
+    if not (0 < places < candidates and places <= last and (places == 1 or candidates <= MOST_PAIRED)):
+        return False, last
     best = min(limits.upper, found.value[row])
     ending = close_last_places(
         problem.loss, problem, columns[:fixed], columns[fixed:], places, start, best, limits.tolerance,
@@ -201,14 +202,13 @@ def _closed_at_once(
         found.value[row] = ending.value
         found.support[row, :] = ending.support[: problem.k]
     if ending.closed:
-        if anew:
-            found.nodes[row] += 1
-            note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
+        found.nodes[row] += 1
+        note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
         close(found, row, number, ending.bound, AT_ONCE)
         if places > 1:
             note(found, row, number, 2 * candidates, SKIPPED, ending.bound, AT_ONCE)
             found.numbers[row] += 2 * candidates
-    return bool(ending.closed)
+    return bool(ending.closed), (last if ending.closed else min(last, 1))
 
 
 @njit
@@ -218,9 +218,7 @@ def _search_below(
 ) -> None:  # fmt: skip
     d, k, upper = state.size, problem.k, limits.upper
     supports = np.full((REMEMBERED, k), -1, dtype=np.int64)
-    evaluated, set_aside = 0, 0
-    # Where order is what counts, a region the relaxation puts off need not be closed now.
-    first = limits.horizon == np.inf
+    evaluated, set_aside, last = 0, 0, limits.last
     push(found, row, state, known, 0, -1, -1)
     while found.open_count[row] > set_aside:
         if found.nodes[row] >= limits.budget or found.note_count[row] + d + 4 > found.notes.shape[1]:
@@ -235,7 +233,8 @@ def _search_below(
             continue
         point = found.point_count[row]
         begin = start if warm < 0 else found.points[row, warm]
-        if first and _closed_at_once(problem, limits, here, begin, stop, found, row, number, True):
+        closed, last = _closed_at_once(problem, limits, last, here, begin, stop, found, row, number)
+        if closed:
             continue
         cutoff = min(upper, found.value[row]) - limits.tolerance
         _relax(problem, here, begin, cutoff, bound, stop, answers, worker, found, row, number)
@@ -261,10 +260,6 @@ def _search_below(
         if _is_convex(here, k):
             push(found, row, here, bound, number, proof, point)
             continue
-        if not first and bound <= limits.horizon:
-            if _closed_at_once(problem, limits, here, found.points[row, point], stop, found, row, number, False):
-                continue
-            cutoff = min(upper, found.value[row]) - limits.tolerance
         set_aside = _branch(
             here, bound, proof, number, point, cutoff, limits.horizon, answers, worker, found, row, set_aside
         )
