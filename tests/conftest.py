@@ -51,7 +51,7 @@ def search_with_proof(search):
     if writer is None:
         yield from run_search(search)
         return
-    search._shown = True
+    search._shown, search._brief = True, False
     with folder:
         try:
             for event in run_search(search):

@@ -151,3 +151,15 @@ def write_relaxed(
     _write_rounded(answers, i, columns, fixed, k - fixed, x)
     answers.bound[i] = bound
     answers.status[i] = CUT if bound >= cutoff else RELAXED
+
+
+@njit
+def branching_column(state: StateArray, answers: Answers, worker: int) -> int:
+    """The candidate whose relaxed indicator is closest to 1/2; among equals the largest coefficient."""
+    chosen, nearest, largest = -1, np.inf, -1.0
+    for j in range(state.size):
+        if state[j] == FREE:
+            distance, size = abs(answers.indicator[worker, j] - 0.5), abs(answers.x[worker, j])
+            if distance < nearest or (distance == nearest and size > largest):
+                chosen, nearest, largest = j, distance, size
+    return chosen

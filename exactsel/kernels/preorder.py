@@ -6,6 +6,7 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
+from exactsel.kernels.subsearch_record import SKIPPED
 from exactsel.types import IntArray
 
 SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD = 0, 2, 3, 4
@@ -29,6 +30,8 @@ def _chains(notes: IntArray, numbers: int) -> tuple[IntArray, IntArray, IntArray
         if notes[i, 1] % 8 == BRANCHED:
             child[i] = children
             children += 2
+        elif notes[i, 1] % 8 == SKIPPED:
+            children += notes[i, 1] // 8
     return first, following, child
 
 
@@ -36,7 +39,7 @@ def _chains(notes: IntArray, numbers: int) -> tuple[IntArray, IntArray, IntArray
 def preorder_words(notes: IntArray, numbers: int, uses: IntArray, own: int, first_id: int) -> IntArray:
     """The tree of all notes (m, 3) (kernels/subsearch.py), in-child first.
 
-    ``uses`` (nodes bounded,) are the words that name the points, ``own`` the one that names what the search came with.
+    ``uses`` (points,) are the words that name the points, ``own`` the one that names what the search came with.
     A region left open becomes a reference ~(first_id + number); the node begun with needs none, since what is done to
     it later follows anyhow. After a reference nobody knows which witness is in force, so it is named anew.
     """

@@ -8,97 +8,45 @@ does is written down, so that the search's events can be told from it (walks/rel
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from exactsel._jit import atomic_add, choose_by_type, njit, prange
 from exactsel.kernels.apg import Perspective, Rules, relax_node
 from exactsel.kernels.forms import GramData
-from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
-from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED, Answers
+from exactsel.kernels.last_place import MOST_PAIRED, close_last_places
+from exactsel.kernels.moves import BRANCHED, LEFT_OUT, PUT_IN
+from exactsel.kernels.node import (
+    CUT,
+    FREE,
+    ILL_CONDITIONED,
+    IN,
+    OUT,
+    SOLVED,
+    UNFINISHED,
+    Answers,
+    branching_column,
+    node_columns,
+)
 from exactsel.kernels.refit import gram_refit, newton_refit
+from exactsel.kernels.subsearch_record import (
+    AT_ONCE,
+    BOUNDED,
+    DONE,
+    SKIPPED,
+    SearchLimits,
+    Subsearch,
+    close,
+    note,
+    push,
+    put_aside,
+    take_next,
+)
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-
-BOUNDED = 4
-"""Written down about a node beside :mod:`exactsel.kernels.moves`: it is bounded, with the number of iterations in the
-place of the column. The children of a node that is split get the next two numbers, first the one with the column."""
-
-DONE, STOPPED = 0, 1
-
-WIDTH = 32
-"""Open nodes above which the search goes on with the one of largest bound."""
 
 REMEMBERED = 32
 """Supports last evaluated, which are not evaluated again."""
-
-
-class SearchLimits(NamedTuple):
-    """When a search closes a region or leaves it open, and when it ends."""
-
-    upper: float
-    """Objective of the best model known to the caller."""
-    tolerance: float
-    """A region is closed where its bound reaches this much less than the best objective known."""
-    budget: int
-    """Nodes the search may bound."""
-    horizon: float
-    """Regions whose bound lies above are left open: others come first."""
-    accuracy: float
-    """Gradient norm at which a refitted model counts as solved."""
-
-
-class Subsearch(NamedTuple):
-    """What the searches below B nodes brought, one row each; nodes are numbered from 0, the one begun with."""
-
-    status: StateArray
-    nodes: IntArray
-    """Nodes bounded."""
-    numbers: IntArray
-    """Nodes numbered."""
-    iterations: IntArray
-    dropped: FloatArray
-    """The smallest bound of any region closed."""
-    value: FloatArray
-    """The best objective met; inf if none below the caller's upper."""
-    support: IntArray
-    """(B, k) the columns it was met on, padded with -1."""
-    points: FloatArray
-    """(B, budget, d) the model that proves the bound of every node bounded."""
-    notes: IntArray
-    """(B, capacity, 3) what was done, in order: number of the node, what (:mod:`exactsel.kernels.moves`), and the
-    number of the point that proves it (-1: what the search came with)."""
-    note_bounds: FloatArray
-    """(B, capacity) the bound that goes with it."""
-    note_count: IntArray
-    open_count: IntArray
-    open_states: StateArray
-    """(B, budget + 2, d)"""
-    open_bounds: FloatArray
-    open_labels: IntArray
-    """(B, budget + 2, 3) number, the point that proves the bound, the point to start from (-1: the caller's)."""
-
-
-def empty_subsearch(searches: int, d: int, k: int, budget: int) -> Subsearch:
-    """Room for the answers about ``searches`` nodes."""
-    notes = 8 * budget + 4 * d + 16
-    return Subsearch(
-        status=np.full(searches, STOPPED, dtype=np.int8),
-        nodes=np.zeros(searches, dtype=np.int64),
-        numbers=np.ones(searches, dtype=np.int64),
-        iterations=np.zeros(searches, dtype=np.int64),
-        dropped=np.full(searches, np.inf),
-        value=np.full(searches, np.inf),
-        support=np.full((searches, k), -1, dtype=np.int64),
-        points=np.empty((searches, budget, d)),
-        notes=np.empty((searches, notes, 3), dtype=np.int64),
-        note_bounds=np.empty((searches, notes)),
-        note_count=np.zeros(searches, dtype=np.int64),
-        open_count=np.zeros(searches, dtype=np.int64),
-        open_states=np.empty((searches, budget + 2, d), dtype=np.int8),
-        open_bounds=np.empty((searches, budget + 2)),
-        open_labels=np.empty((searches, budget + 2, 3), dtype=np.int64),
-    )
 
 
 @choose_by_type("data")
@@ -115,66 +63,6 @@ def _objective_from_gram(
     loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
 ) -> float:
     return float(gram_refit(data.G, data.b, data.constant, lam, columns, x))
-
-
-@njit
-def _note(found: Subsearch, row: int, number: int, column: int, kind: int, bound: float, point: int) -> None:
-    at = found.note_count[row]
-    found.notes[row, at, 0] = number
-    found.notes[row, at, 1] = 8 * column + kind
-    found.notes[row, at, 2] = point
-    found.note_bounds[row, at] = bound
-    found.note_count[row] = at + 1
-
-
-@njit
-def _close(found: Subsearch, row: int, number: int, bound: float, point: int) -> None:
-    found.dropped[row] = min(found.dropped[row], bound)
-    _note(found, row, number, 0, CLOSED, bound, point)
-
-
-@njit
-def _push(found: Subsearch, row: int, state: StateArray, bound: float, number: int, proof: int, start: int) -> None:
-    at = found.open_count[row]
-    found.open_states[row, at] = state
-    found.open_bounds[row, at] = bound
-    found.open_labels[row, at, 0] = number
-    found.open_labels[row, at, 1] = proof
-    found.open_labels[row, at, 2] = start
-    found.open_count[row] = at + 1
-
-
-@njit
-def _choose_next(bounds: FloatArray, first: int, count: int) -> int:
-    """The position of the open node to go on with, among those from ``first`` on."""
-    chosen = first
-    widest = count - first > WIDTH
-    for i in range(first + 1, count):
-        if (bounds[i] > bounds[chosen]) if widest else (bounds[i] < bounds[chosen]):
-            chosen = i
-    return chosen
-
-
-@njit
-def _swap_open(found: Subsearch, row: int, i: int, j: int) -> None:
-    if i == j:
-        return
-    for c in range(found.open_states.shape[2]):
-        found.open_states[row, i, c], found.open_states[row, j, c] = (
-            found.open_states[row, j, c], found.open_states[row, i, c]
-        )  # fmt: skip
-    found.open_bounds[row, i], found.open_bounds[row, j] = found.open_bounds[row, j], found.open_bounds[row, i]
-    for c in range(3):
-        found.open_labels[row, i, c], found.open_labels[row, j, c] = (
-            found.open_labels[row, j, c], found.open_labels[row, i, c]
-        )  # fmt: skip
-
-
-@njit
-def _set_aside(found: Subsearch, row: int, count: int) -> int:
-    """Move the region pushed last to the ``count`` this search will not touch; return how many these are now."""
-    _swap_open(found, row, count, found.open_count[row] - 1)
-    return count + 1
 
 
 @njit
@@ -225,26 +113,14 @@ def _fix(
             state[j] = OUT
             bound = answers.bound_in[worker, j]
             found.dropped[row] = min(found.dropped[row], bound)
-            _note(found, row, number, j, LEFT_OUT, bound, point)
+            note(found, row, number, j, LEFT_OUT, bound, point)
     for j in range(state.size):
         if state[j] == FREE and inside < k and answers.bound_out[worker, j] >= cutoff:
             state[j] = IN
             inside += 1
             bound = answers.bound_out[worker, j]
             found.dropped[row] = min(found.dropped[row], bound)
-            _note(found, row, number, j, PUT_IN, bound, point)
-
-
-@njit
-def _branching_column(state: StateArray, answers: Answers, worker: int) -> int:
-    """The candidate whose relaxed indicator is closest to 1/2; among equals the largest coefficient."""
-    chosen, nearest, largest = -1, np.inf, -1.0
-    for j in range(state.size):
-        if state[j] == FREE:
-            distance, size = abs(answers.indicator[worker, j] - 0.5), abs(answers.x[worker, j])
-            if distance < nearest or (distance == nearest and size > largest):
-                chosen, nearest, largest = j, distance, size
-    return chosen
+            note(found, row, number, j, PUT_IN, bound, point)
 
 
 @njit
@@ -254,15 +130,6 @@ def _is_convex(state: StateArray, k: int) -> bool:
         inside += state[j] == IN
         allowed += state[j] != OUT
     return inside >= k or allowed <= k
-
-
-@njit
-def _take_next(found: Subsearch, row: int, set_aside: int) -> int:
-    """Take a node off the open ones, the first ``set_aside`` excepted; where it lies until the next is pushed."""
-    last = found.open_count[row] - 1
-    _swap_open(found, row, _choose_next(found.open_bounds[row], set_aside, last + 1), last)
-    found.open_count[row] = last
-    return int(last)
 
 
 @njit
@@ -278,11 +145,12 @@ def _relax(
     relax_node(problem, state, start, cutoff, bound, stop, answers, answers.point, worker)
     if answers.status[worker] == UNFINISHED:
         return
-    point = found.nodes[row]
+    point = found.point_count[row]
     found.points[row, point] = answers.point[worker]
+    found.point_count[row] += 1
     found.nodes[row] += 1
     found.iterations[row] += answers.iterations[worker]
-    _note(found, row, number, answers.iterations[worker], BOUNDED, answers.bound[worker], point)
+    note(found, row, number, answers.iterations[worker], BOUNDED, answers.bound[worker], point)
 
 
 @njit
@@ -291,20 +159,56 @@ def _branch(
     answers: Answers, worker: int, found: Subsearch, row: int, set_aside: int,
 ) -> int:  # fmt: skip
     """Split a node; return the number of open regions set aside then."""
-    column = _branching_column(here, answers, worker)
-    _note(found, row, number, column, BRANCHED, bound, proof)
+    column = branching_column(here, answers, worker)
+    note(found, row, number, column, BRANCHED, bound, proof)
     for outside in range(2):
         child = answers.bound_out[worker, column] if outside == 1 else answers.bound_in[worker, column]
         child_bound, child_proof = (child, point) if child > bound else (bound, proof)
         here[column] = OUT if outside == 1 else IN
         if child_bound >= cutoff:
-            _close(found, row, found.numbers[row], child_bound, child_proof)
+            close(found, row, found.numbers[row], child_bound, child_proof)
         else:
-            _push(found, row, here, child_bound, found.numbers[row], child_proof, point)
+            push(found, row, here, child_bound, found.numbers[row], child_proof, point)
             if child_bound > horizon:
-                set_aside = _set_aside(found, row, set_aside)
+                set_aside = put_aside(found, row, set_aside)
         found.numbers[row] += 1
     return set_aside
+
+
+@njit
+def _closed_at_once(
+    problem: Perspective, limits: SearchLimits, last: int, state: StateArray, start: FloatArray, stop: BoolArray,
+    found: Subsearch, row: int, number: int,
+) -> tuple[bool, int]:  # fmt: skip
+    """Close a node with at most ``last`` places left by all that they can hold, and write that down.
+
+    Returns whether that was done, and with how many places it should be tried in future: where it fails with two, it
+    will again, and the relaxation divides such nodes at less cost.
+
+    Numbers are set aside for the nodes it takes to tell how (kernels/last_told.py), so that these do not depend on
+    whether somebody asks.
+    """
+    columns, fixed = node_columns(state)
+    places, candidates = problem.k - fixed, columns.size - fixed
+    if not (0 < places < candidates and places <= last and (places == 1 or candidates <= MOST_PAIRED)):
+        return False, last
+    best = min(limits.upper, found.value[row])
+    ending = close_last_places(
+        problem.loss, problem, columns[:fixed], columns[fixed:], places, start, best, limits.tolerance,
+        limits.accuracy, stop,
+    )  # fmt: skip
+    found.iterations[row] += ending.iterations
+    if ending.value < best:
+        found.value[row] = ending.value
+        found.support[row, :] = ending.support[: problem.k]
+    if ending.closed:
+        found.nodes[row] += 1
+        note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
+        close(found, row, number, ending.bound, AT_ONCE)
+        if places > 1:
+            note(found, row, number, 2 * candidates, SKIPPED, ending.bound, AT_ONCE)
+            found.numbers[row] += 2 * candidates
+    return bool(ending.closed), (last if ending.closed else min(last, 1))
 
 
 @njit
@@ -314,21 +218,25 @@ def _search_below(
 ) -> None:  # fmt: skip
     d, k, upper = state.size, problem.k, limits.upper
     supports = np.full((REMEMBERED, k), -1, dtype=np.int64)
-    evaluated, set_aside = 0, 0
-    _push(found, row, state, known, 0, -1, -1)
+    evaluated, set_aside, last = 0, 0, limits.last
+    push(found, row, state, known, 0, -1, -1)
     while found.open_count[row] > set_aside:
         if found.nodes[row] >= limits.budget or found.note_count[row] + d + 4 > found.notes.shape[1]:
             break
-        taken = _take_next(found, row, set_aside)
+        taken = take_next(found, row, set_aside)
         here = found.open_states[row, taken].copy()
         bound, proof = found.open_bounds[row, taken], found.open_labels[row, taken, 1]
         number, warm = found.open_labels[row, taken, 0], found.open_labels[row, taken, 2]
         cutoff = min(upper, found.value[row]) - limits.tolerance
         if bound >= cutoff:
-            _close(found, row, number, bound, proof)
+            close(found, row, number, bound, proof)
             continue
-        point = found.nodes[row]
+        point = found.point_count[row]
         begin = start if warm < 0 else found.points[row, warm]
+        closed, last = _closed_at_once(problem, limits, last, here, begin, stop, found, row, number)
+        if closed:
+            continue
+        cutoff = min(upper, found.value[row]) - limits.tolerance
         _relax(problem, here, begin, cutoff, bound, stop, answers, worker, found, row, number)
         status = answers.status[worker]
         if status == UNFINISHED:
@@ -341,16 +249,16 @@ def _search_below(
             _try_support(problem, answers, worker, upper, limits.accuracy, found, row)
             cutoff = min(upper, found.value[row]) - limits.tolerance
         if status == CUT or bound >= cutoff:
-            _close(found, row, number, bound, proof)
+            close(found, row, number, bound, proof)
             continue
         if status in (SOLVED, ILL_CONDITIONED):
             # Not closed in spite of being solved: left to whoever takes more care of rounding.
-            _push(found, row, here, bound, number, proof, point)
-            set_aside = _set_aside(found, row, set_aside)
+            push(found, row, here, bound, number, proof, point)
+            set_aside = put_aside(found, row, set_aside)
             continue
         _fix(here, k, answers, worker, cutoff, number, point, found, row)
         if _is_convex(here, k):
-            _push(found, row, here, bound, number, proof, point)
+            push(found, row, here, bound, number, proof, point)
             continue
         set_aside = _branch(
             here, bound, proof, number, point, cutoff, limits.horizon, answers, worker, found, row, set_aside

@@ -314,7 +314,7 @@ class ProofWriter:
         self._point_sizes.extend(np.bincount(rows, minlength=len(points)).tolist())
         if search.curvature is not None:
             self._keep_curvature(search.curvature)
-        uses = np.full(search.nodes, -1, dtype=np.int64)
+        uses = np.full(len(search.scaled_points), -1, dtype=np.int64)
         uses[used] = 8 * (fmt.FIRST_POINT + 2 * np.arange(first, first + len(used))) + fmt.USE
         own = self._use(event.came_with, math.inf) if search.uses_what_it_came_with else 0
         words = preorder_words(search.steps, search.numbers, uses, own, event.first_id)

@@ -48,7 +48,7 @@ def commit_models(state: SearchState, finished: Round, expander: Expander) -> It
 def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bool) -> Iterator[Event]:
     """Commit what became of one node; ``details`` tells also what the kernels did one by one."""
     if isinstance(outcome, NodeSearched):
-        yield from _commit_searched(state, outcome, expander.problem.k if details else None)
+        yield from _commit_searched(state, outcome, expander, expander.problem.k if details else None)
         return
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
@@ -95,7 +95,9 @@ def _commit_walked(state: SearchState, outcome: NodeWalked, expander: Expander) 
     yield from _settle_all(state, ids, outcome.children, node)
 
 
-def _commit_searched(state: SearchState, outcome: NodeSearched, details_of: int | None) -> Iterator[Event]:
+def _commit_searched(
+    state: SearchState, outcome: NodeSearched, expander: Expander, details_of: int | None
+) -> Iterator[Event]:
     """Commit what the kernel did below a node; step by step for the k given as ``details_of``."""
     node, search, first = outcome.node, outcome.search, state.next_id - 1
     state.next_id += search.numbers - 1
@@ -110,6 +112,8 @@ def _commit_searched(state: SearchState, outcome: NodeSearched, details_of: int 
     open_bounds = left.bounds() if isinstance(left, LeftBelow) else [region.bound for region in left]
     bounds = (search.dropped, *open_bounds)
     state.record(b"below", node.id, search.nodes, search.iterations, *ids, values=bounds)
+    if details_of is not None and expander.subsearcher is not None:
+        search = expander.subsearcher.in_full(search, node.state)
     if details_of is None:
         yield SearchedBelow(node.id, search.nodes, search.dropped, ids, first, node.proof, search)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
 from exactsel.kernels.node import IN, OUT
-from exactsel.kernels.subsearch import BOUNDED
+from exactsel.kernels.subsearch_record import BOUNDED, SKIPPED
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.search.node import Node, is_convex
 from exactsel.types import StateArray
@@ -33,6 +33,8 @@ def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], k: i
             states[inside], states[outside] = state.copy(), state.copy()
             states[inside][step.column], states[outside][step.column] = IN, OUT
             yield Divided(number, (step.column,), (name(inside),), name(outside))
+        elif step.kind == SKIPPED:
+            count += step.column
         elif step.kind == CLOSED:
             yield Discarded(number, state, _reason(step, visited, state, k), step.bound, proof)
         else:

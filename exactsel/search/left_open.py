@@ -140,7 +140,7 @@ class LeftBelow(Sequence[Region]):
 
 def _points(searches: Sequence[KernelSearch], asked: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
     """The points that are ``asked`` for, by number below the node searched below, and the numbers they have here."""
-    first = np.cumsum([0, *(search.nodes for search in searches)])
+    first = np.cumsum([0, *(len(search.scaled_points) for search in searches)])
     named = np.where(asked >= 0, asked + first[owner][:, None], -1)
     used, places = np.unique(named, return_inverse=True)
     absent = int(used.size > 0 and used[0] < 0)

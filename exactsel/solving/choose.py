@@ -150,12 +150,14 @@ class Methods:
         counter = CountingWalker(problem, options)
         return counter if counter.takes(problem.root_state, at_once=False) else None
 
-    def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
-        """For the default search with a loss that has no closed form."""
+    def subsearcher(
+        self, problem: Any, prepared: PreparedBound, options: BoundOptions, brief: bool
+    ) -> Subsearcher | None:
+        """For the default search with a loss that has no closed form; ``brief`` where nobody asks for single steps."""
         wanted = self._default_search and self.family.inside_kernel
         if not wanted or problem.is_quadratic or not problem.units.free_columns or prepared.kernel_form is None:
             return None
-        return Subsearcher(cast(Relaxation, prepared), options)
+        return Subsearcher(cast(Relaxation, prepared), options, brief)
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""

@@ -67,7 +67,7 @@ class Search:
         Polish bounds to the end, because that of the first node will be shown.
     listing : bool
         Solve by listing where that is likely to be quicker (Huber and logistic loss). What is closed so cannot be
-        replayed, and is not with ``details``.
+        replayed, and is not with ``details``. Events then do not tell how regions were closed at once either.
     shown : bool
         List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
     """
@@ -94,6 +94,7 @@ class Search:
         self._signals = signals
         self._details, self._thorough = details, thorough
         self._listing, self._shown = listing and not details, shown
+        self._brief = listing and not (details or shown)
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(self.settings.heuristics)
@@ -176,7 +177,7 @@ class Search:
             self._expander = Expander(
                 self.problem, methods.tree, methods.branching, self._bound, self._tolerance.for_search, threads,
                 methods.walker(self.problem, self._bound, options),
-                methods.subsearcher(self.problem, self._bound, options),
+                methods.subsearcher(self.problem, self._bound, options, brief=self._brief),
                 methods.counter(self.problem, options),
                 self._lister(options),
             )  # fmt: skip
@@ -207,6 +208,7 @@ class Search:
 
     def run(self) -> Result:
         """Run to the end without watching."""
+        self._brief = not (self._details or self._shown)
         for _ in self:
             pass
         return self.result()

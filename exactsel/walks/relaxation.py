@@ -17,11 +17,17 @@ from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
-from exactsel.kernels.subsearch import BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch, search_below
+from exactsel.kernels.subsearch import search_below
+from exactsel.kernels.subsearch_record import AT_ONCE, BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.walks.told import told_in_full
 
 THOROUGH = 0.1
 """The ``polish`` of a long search (see bounds/apg.py): half the bound calls, and a lower gap when it is broken off."""
+
+
+LAST_PLACES = 2
+"""Regions with at most this many places left are closed at once where that can be done (kernels/last_place.py)."""
 
 
 class OpenRegion(NamedTuple):
@@ -59,7 +65,8 @@ class KernelSearch:
     dropped: float
     support: tuple[int, ...] | None
     steps: IntArray = field(repr=False)
-    """(m, 3) number of the node, what was done, number of the point that proves it (-1: what the search came with)."""
+    """(m, 3) number of the node, what was done, number of the point that proves it (-1: what the search came with; or
+    ``AT_ONCE``, see kernels/subsearch_record.py)."""
     step_bounds: FloatArray = field(repr=False)
     """(m,) the bound that goes with each."""
     open_states: StateArray = field(repr=False)
@@ -68,7 +75,7 @@ class KernelSearch:
     open_labels: IntArray = field(repr=False)
     """(l, 3) ... their numbers, the points that prove their bounds, and those to start from (-1: the caller's)."""
     scaled_points: FloatArray = field(repr=False)
-    """(nodes, d) the models that prove bounds, in the variables of the kernel."""
+    """(points, d) the models that prove bounds, in the variables of the kernel."""
     scale: FloatArray = field(repr=False)
     """(d,) what a model is multiplied by to be in those variables."""
     curvature: FloatArray | None = field(repr=False)
@@ -90,15 +97,20 @@ class KernelSearch:
     def points_used(self) -> IntArray:
         """The points that prove something, ascending."""
         kind, point = self.steps[:, 1] % 8, self.steps[:, 2]
-        proves = (kind != BOUNDED) & (kind != BRANCHED) & (point >= 0)
-        used = np.zeros(self.nodes, dtype=np.bool_)
+        proves = (kind < BOUNDED) & (kind != BRANCHED) & (point >= 0)
+        used = np.zeros(len(self.scaled_points), dtype=np.bool_)
         used[point[proves]] = True
         return used.nonzero()[0]
 
     @property
     def uses_what_it_came_with(self) -> bool:
         """Whether some region is closed by what proved the bound of the node begun with."""
-        return bool(np.any((self.steps[:, 1] % 8 == CLOSED) & (self.steps[:, 2] < 0)))
+        return bool(np.any((self.steps[:, 1] % 8 == CLOSED) & (self.steps[:, 2] == -1)))
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether some region is closed at once, so that only :meth:`Subsearcher.in_full` tells what was done there."""
+        return bool(np.any(self.steps[:, 2] == AT_ONCE))
 
     def points(self, numbers: IntArray) -> FloatArray:
         """Some of the points, one model (d,) a row."""
@@ -117,9 +129,13 @@ class KernelSearch:
 
 
 class Subsearcher:
-    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+    """Bound to one problem; a pure function of what :meth:`explore` is given.
 
-    def __init__(self, relaxation: Relaxation, options: BoundOptions) -> None:
+    Where nobody asks for the single steps (``brief``), what was closed at once is not told.
+    """
+
+    def __init__(self, relaxation: Relaxation, options: BoundOptions, brief: bool = False) -> None:
+        self._brief = brief
         self._relaxation = relaxation
         self._options = options
         self._form = relaxation.kernel_form
@@ -169,14 +185,26 @@ class Subsearcher:
         outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
+        limits = SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance, LAST_PLACES)
         with loss_session(problem.loss), parallel_section(workers):
             search_below(
-                *perspective, SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance), states, starts,
+                *perspective, limits, states, starts,
                 inherited, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
             )  # fmt: skip
         if np.any(outputs.status != DONE):
             return None
-        return [_kernel_search(outputs, row, scale, self._curvature) for row in range(len(states))]
+        searches = [_kernel_search(outputs, row, scale, self._curvature) for row in range(len(states))]
+        if self._brief:
+            return searches
+        told = [self.in_full(search, state) for search, state in zip(searches, states, strict=True)]
+        return None if options.stop[0] else told
+
+    def in_full(self, search: KernelSearch, state: StateArray) -> KernelSearch:
+        """A search below ``state`` (d,) with every step told; what an interrupt leaves out of it stays brief."""
+        if not search.is_brief:
+            return search
+        with loss_session(self._relaxation.problem.loss):
+            return told_in_full(search, state, self._form.perspective, self._options.stop)
 
 
 def _new_counter() -> IntArray:
@@ -198,7 +226,7 @@ def _kernel_search(outputs: Subsearch, row: int, scale: FloatArray, curvature: F
         open_states=outputs.open_states[row, :left],
         open_bounds=outputs.open_bounds[row, :left],
         open_labels=outputs.open_labels[row, :left],
-        scaled_points=outputs.points[row, :nodes],
+        scaled_points=outputs.points[row, : outputs.point_count[row]],
         scale=scale,
         curvature=curvature,
     )

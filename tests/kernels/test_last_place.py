@@ -1,0 +1,284 @@
+"""Regions with one or two places left, closed at once: the pieces against slow twins, the whole against brute force."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances_for_tests import random_case
+from regions import region_values
+from samples import sample
+
+from exactsel import Problem
+from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.base import BoundOptions
+from exactsel.kernels.apg import Perspective
+from exactsel.kernels.last_cost import cost_of_one, costs_of_pairs, margins_of, steps_of_pair
+from exactsel.kernels.last_fit import EXTREME, REACH, add_candidate, empty_candidates, empty_fit, fit_small
+from exactsel.kernels.last_place import bound_of_set, close_last_places, products_of_two
+from exactsel.kernels.last_told import TOLD, empty_told, tell_region
+from exactsel.kernels.node import FREE, IN, OUT, empty_answers
+from exactsel.losses import Huber
+
+STOP = np.zeros(1, dtype=np.bool_)
+
+
+def perspective_of(problem):
+    return AcceleratedGradientBound().prepare(problem, BoundOptions(threads=1)).kernel_form.perspective
+
+
+def conjugate(b, y):
+    """L*(b) by its definition."""
+    total = 0.0
+    for p in (-y * b).tolist():
+        total += (p * math.log(p) if p > 0 else 0.0) + ((1 - p) * math.log1p(-p) if p < 1 else 0.0)
+    return total
+
+
+def formula_2(data, lam, b, columns):
+    """What the dual vector b says of models on ``columns``, as it is written down."""
+    return -conjugate(b, data.y) - np.sum((data.AT[columns] @ b) ** 2) / (2 * lam)
+
+
+class Beside:
+    """A fit on some columns and all others as candidates, with everything once more in plain numpy."""
+
+    def __init__(self, seed, extreme=1.0):
+        rng = np.random.default_rng(seed)
+        n, d, size = int(rng.integers(4, 40)), int(rng.integers(3, 9)), int(rng.integers(0, 3))
+        A = rng.standard_normal((n, d)) * rng.choice([0.3, 1.0, 3.0]) * extreme
+        if rng.random() < 0.4:
+            A[:, -1] = A[:, 0] * rng.choice([1.0, -2.0, 1.0 + 1e-9])
+        if rng.random() < 0.2:
+            A[:, rng.integers(d)] = rng.choice([0.0, 1.0])
+        y = np.where(rng.random(n) < rng.choice([0.1, 0.5]), 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+        self.lam = float(10.0 ** rng.uniform(-4, 1))
+        self.perspective = perspective_of(Problem(A, y, size + 1, loss="logistic", lam=self.lam))
+        self.data = data = self.perspective.data
+        self.fit = empty_fit(np.arange(size), np.zeros(size), n)
+        self.bound, self.base = fit_small(
+            self.perspective.loss, data.AT, data.y, data.norms, self.lam, 0.3 * n * math.log(2), self.fit
+        )
+        self.found, self.pool = empty_candidates(d - size, n, size), np.arange(size, d)
+        self.fits = self.bound > -np.inf
+        if self.fits:
+            room = np.empty((3, n))
+            for at, column in enumerate(self.pool.tolist()):
+                slope = float(data.AT[column] @ self.fit.b)
+                length = float(np.linalg.norm(self.fit.b))
+                add_candidate(data.AT, data.norms, self.lam, self.fit, column, slope, length, self.found, at, room)
+            self.margins = margins_of(self.fit, n, self.lam)
+
+    def twin(self, chosen):
+        """Steps, t, the sum that is taken off without margins, and the longest step, of candidates ``chosen``."""
+        fit, data, lam = self.fit, self.data, self.lam
+        pi = -data.y * fit.b
+        part = np.minimum(1.0, 1.0 / (REACH * np.maximum(pi, 1 - pi)))
+        part[np.minimum(pi, 1 - pi) <= EXTREME] = 0.0
+        w = pi * (1 - pi) * part
+        assert np.allclose(w, fit.weights, rtol=1e-12, atol=0)
+        inside, others = data.AT[fit.columns].T, data.AT[self.pool[list(chosen)]].T
+        H = inside.T @ (w[:, None] * inside) + lam * np.eye(fit.columns.size)
+        moves = np.linalg.solve(H, inside.T @ (w[:, None] * others))
+        r = others - inside @ moves
+        bends = r.T @ (w[:, None] * r) + lam * (moves.T @ moves + np.eye(len(chosen)))
+        steps = -np.linalg.solve(bends, others.T @ fit.b)
+        third = np.sum(
+            np.sum(pi * (1 - pi) * part**3 * abs(2 * pi - 1) * abs(r.T) ** 3, axis=1) ** (1 / 3) * abs(steps)
+        )
+        weight = pi * (1 - pi) * part**4 * ((1 - pi) ** 3 + pi**3)
+        fourth = np.sum(np.sum(weight * r.T**4, axis=1) ** 0.25 * abs(steps))
+        toward = data.y[:, None] * part[:, None] * r * steps
+        reach = np.sum(np.max(np.maximum((1 - pi)[:, None] * toward, -pi[:, None] * toward), axis=0))
+        gain = 0.5 * steps @ bends @ steps
+        cost = gain + third**3 / 6 + fourth**4 * (1 / 12 + reach / 20 + reach**2 / 5)
+        return steps, w * (r @ steps), cost, reach, bends
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_cost_of_a_pair_is_that_of_its_twin_and_proves_no_more_than_formula_2(seed):
+    beside = Beside(seed)
+    if not beside.fits:
+        return
+    count, found = len(beside.pool), beside.found
+    products, costs = np.empty((2, count)), np.empty(count)
+    for i in range(1, count):
+        products_of_two(found.scaled, i, products)
+        assert np.allclose(products[0, :i], found.scaled[:i] @ found.scaled[i], rtol=1e-9, atol=1e-12)
+        if i + 1 < count:
+            assert np.allclose(products[1, : i + 1], found.scaled[: i + 1] @ found.scaled[i + 1], rtol=1e-9, atol=1e-12)
+        costs_of_pairs(found, beside.margins, products[0], i, costs)
+        for j in range(i):
+            steps, change, twin, reach, bends = beside.twin((i, j))
+            if np.linalg.cond(bends) < 1e6:
+                assert np.allclose(steps_of_pair(found, i, j, products[0, j]), steps, rtol=1e-6, atol=1e-9)
+                if abs(reach - 1) > 1e-5:
+                    assert np.isfinite(costs[j]) == (reach < 1)
+                if reach < 1 - 1e-5:
+                    assert costs[j] >= twin * (1 - 1e-6)
+                    assert costs[j] <= twin * (1 + 1e-6) + 1e-3 * (abs(beside.bound) + 1)
+            if np.isfinite(costs[j]):
+                columns = np.append(beside.fit.columns, beside.pool[[i, j]])
+                says = formula_2(beside.data, beside.lam, beside.fit.b + change, columns)
+                assert np.linalg.cond(bends) > 1e6 or beside.bound - costs[j] <= says + 1e-9 * (1 + abs(says))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_cost_of_one_candidate(seed):
+    beside = Beside(seed)
+    if not beside.fits:
+        return
+    for i in range(len(beside.pool)):
+        cost, step = cost_of_one(beside.found, beside.margins, i)
+        steps, change, twin, reach, _ = beside.twin((i,))
+        assert np.isclose(step, steps[0], rtol=1e-6, atol=1e-9)
+        if reach < 1 - 1e-5:
+            assert cost <= twin * (1 + 1e-6) + 1e-3 * (abs(beside.bound) + 1)
+            columns = np.append(beside.fit.columns, beside.pool[i])
+            says = formula_2(beside.data, beside.lam, beside.fit.b + change, columns)
+            assert beside.bound - cost <= says + 1e-12 * (1 + abs(says))
+            assert beside.bound - cost >= says - 0.6 * twin - 1e-3 * (abs(beside.bound) + 1)
+        elif reach > 1 + 1e-5:
+            assert cost == np.inf
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**6), st.floats(-6.0, 6.0), st.floats(-6.0, 6.0), st.sampled_from([1.0, 4.0]))
+def test_a_set_looked_at_row_by_row(seed, d, e, extreme):
+    """Any step will do, however long: formula (2) of the dual vector written says as much, and not much more."""
+    beside = Beside(seed, extreme)
+    if not beside.fits or len(beside.pool) < 2:
+        return
+    data, fit = beside.data, beside.fit
+    columns, b = np.append(fit.columns, beside.pool[:2]), np.empty(data.y.size)
+    proven = bound_of_set(
+        data.AT, data.y, data.norms, beside.lam, fit, beside.base, beside.found, 0, 1, d, e, columns, b
+    )
+    says = formula_2(data, beside.lam, b, columns)
+    assert np.all((-data.y * b >= 0) & (-data.y * b <= 1))
+    assert proven <= says + 1e-12 * (1 + abs(says))
+    pi = -data.y * fit.b
+    u = np.maximum(abs(b - fit.b) / np.maximum(pi, EXTREME), abs(b - fit.b) / np.maximum(1 - pi, EXTREME))
+    if u.max() < 1e-3:
+        assert proven >= says - 1e-9 * (1 + abs(says))
+    assert proven >= says - np.sum(0.25 * u**3 + u**4) - 1e-6 * (1 + abs(says))
+
+
+def random_region(seed):
+    """A problem and one of its regions with one or two places left."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 9))
+    case = random_case(seed, loss="logistic", lam=float(10.0 ** rng.uniform(-6, 1.5)), n=int(rng.integers(2, 15)), d=d)
+    places = int(rng.integers(1, 3))
+    inside = int(rng.integers(0, 3))
+    problem = Problem(case.A, case.y, min(d, inside + places), loss="logistic", lam=case.lam)
+    state = np.full(problem.d, FREE, dtype=np.int8)
+    order = rng.permutation(problem.d)
+    state[order[: problem.k - min(places, problem.k)]] = IN
+    free = np.flatnonzero(state == FREE)
+    state[free[rng.random(free.size) < 0.1]] = OUT
+    return rng, problem, state
+
+
+def ended(problem, state, best, tolerance, start=None, stop=STOP):
+    perspective = perspective_of(problem)
+    inside, pool = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    start = np.zeros(problem.d) if start is None else start
+    return close_last_places(
+        perspective.loss, Perspective(*perspective), inside, pool, problem.k - inside.size, start, best, tolerance,
+        1e-8 * problem.gradient_scale, stop,
+    )  # fmt: skip
+
+
+def check_region(seed):
+    """Close one random region; whether that worked."""
+    rng, problem, state = random_region(seed)
+    if not 0 < problem.k - np.count_nonzero(state == IN) < np.count_nonzero(state == FREE):
+        return None
+    values = region_values(problem, state)
+    least = min(values.values())
+    best = [least * (1 + 1e-9), 0.999 * least, 0.9 * least, 1.01 * least, 2 * least + 1, math.inf][rng.integers(6)]
+    tolerance = float(rng.choice([1e-9, 1e-6, 1e-3])) * max(1e-3, abs(least))
+    ending = ended(problem, state, best, tolerance, rng.standard_normal(problem.d) * rng.choice([0.0, 0.1, 3.0]))
+    if ending.closed:
+        assert ending.bound <= least + 1e-13 * (1 + abs(least)), seed
+        assert ending.bound >= min(best, ending.value) - tolerance, seed
+    if ending.value < np.inf:
+        assert ending.value < best, seed
+        support = ending.support[ending.support >= 0]
+        assert np.all(state[support] != OUT), seed
+        exact = problem.fit(tuple(support.tolist())).value
+        assert exact - 1e-10 * (1 + exact) <= ending.value, seed
+        assert not ending.closed or ending.value <= exact + tolerance + 1e-6 * problem.null_objective, seed
+    if ending.closed:
+        check_told(problem, state, ending.bound)
+    return ending.closed
+
+
+def check_told(problem, state, level):
+    """What is told of a closed region proves its bound, and leaves nothing out."""
+    perspective, told = perspective_of(problem), empty_told(200, problem.d)
+    answers = empty_answers(1, problem.d, problem.k)
+    assert tell_region(*perspective, state.copy(), np.zeros(problem.d), level, STOP, answers, told) == TOLD
+    states, closed, count = {0: state.copy()}, set(), 1
+    for number, move, _ in told.notes[: told.counts[0]].tolist():
+        here, column = states[number], move // 8
+        assert number not in closed
+        if move % 8 == 0:
+            states[count], states[count + 1] = here.copy(), here.copy()
+            states[count][column], states[count + 1][column] = IN, OUT
+            count += 2
+            closed.add(number)
+        elif move % 8 == 3:
+            closed.add(number)
+        else:
+            assert here[column] == FREE
+            here[column] = IN if move % 8 == 1 else OUT
+    assert closed == set(range(count)) == set(range(int(told.counts[2])))
+    candidates = np.count_nonzero(state == FREE)
+    assert count - 1 <= (2 * candidates if problem.k - np.count_nonzero(state == IN) > 1 else 0)
+    bounds = told.bounds[: told.counts[0]][told.notes[: told.counts[0], 1] % 8 != 0]
+    assert bounds.min() >= level - 1e-12 * (1 + abs(level))
+
+
+@pytest.mark.parametrize("block", sample(4, 40, smoke=1))
+def test_regions_against_brute_force(block):
+    outcomes = [check_region(seed) for seed in range(900_000 + 250 * block, 900_250 + 250 * block)]
+    assert sum(outcome is True for outcome in outcomes) > 60
+    assert any(outcome is False for outcome in outcomes)
+
+
+def test_other_losses_are_left_alone():
+    rng = np.random.default_rng(1)
+    problem = Problem(rng.standard_normal((20, 6)), rng.standard_normal(20), 2, loss=Huber(1.0), lam=0.1)
+    ending = ended(problem, np.array([2, 1, 1, 1, 1, 1], dtype=np.int8), 1.0, 1e-6)
+    assert not ending.closed
+    assert ending.iterations == 0
+
+
+def test_told_to_stop_nothing_is_closed():
+    _, problem, state = random_region(900_001)
+    values = region_values(problem, state)
+    assert ended(problem, state, min(values.values()), 1e-6).closed
+    assert not ended(problem, state, min(values.values()), 1e-6, stop=np.ones(1, dtype=np.bool_)).closed
+
+
+def test_every_pair_counts():
+    """One pair is far better than all others: it is found, and the region closed below it."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((60, 12))
+    y = np.where(A[:, 4] - A[:, 9] + 0.1 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    problem = Problem(A, y, 2, loss="logistic", lam=0.5)
+    state = np.full(12, FREE, dtype=np.int8)
+    best = min(problem.fit(pair).value for pair in combinations(range(12), 2) if pair != (4, 9))
+    ending = ended(problem, state, best, 1e-6)
+    assert sorted(ending.support[ending.support >= 0].tolist()) == [4, 9]
+    assert ending.closed
+    assert ending.value - 1e-6 <= ending.bound <= problem.fit((4, 9)).value
