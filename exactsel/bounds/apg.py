@@ -27,7 +27,8 @@ from exactsel.bounds.newton_fit import beginning_at_fits, leading_fit, may_lead
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.apg import Perspective, Rules, relax_nodes
-from exactsel.kernels.forms import GramData, RawData
+from exactsel.kernels.columns import RawData
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import UNFINISHED, empty_answers
 from exactsel.problem.regression import Problem

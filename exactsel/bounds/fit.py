@@ -112,7 +112,7 @@ class PreparedFit(PreparedBound):
         problem = self.problem
         z = np.ascontiguousarray(x @ problem.AT[columns])
         b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
-        base = dual_at_point(problem.loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
+        base = dual_at_point(problem.loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z, b, q, v)
         return float(base), q
 
     def _bounded_models(self, columns: Any, fixed: int, x: FloatArray) -> float:

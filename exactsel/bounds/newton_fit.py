@@ -11,7 +11,8 @@ import numpy as np
 
 from exactsel._jit import loss_session, parallel_section
 from exactsel.kernels.apg import Perspective, relax_nodes
-from exactsel.kernels.forms import GramData, RawData
+from exactsel.kernels.columns import RawData
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import CUT, UNFINISHED, Answers, empty_answers, is_convex, node_columns
 from exactsel.problem.regression import Problem

@@ -94,7 +94,7 @@ class PreparedOracle(PreparedBound):
         z = np.ascontiguousarray(x @ problem.AT[columns])
         b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
         with loss_session(problem.loss):
-            base = dual_at_point(problem.loss, problem.AT, problem.y, problem.norms, columns, z, b, q, v)
+            base = dual_at_point(problem.loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z, b, q, v)
         write_relaxed(answers, row, columns, fixed, problem.k, problem.lam, base, q, x, x, cutoff)
 
     def relaxed_model(self, columns: IntArray, fixed: int) -> tuple[FloatArray, int]:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit, prange
+from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import (
     GramData,
-    RawData,
     dual_value,
     minimise,
     proven_by,

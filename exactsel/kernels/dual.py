@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import njit
+from exactsel.kernels.columns import Columns
 from exactsel.kernels.linalg import correlate, dot
 from exactsel.kernels.loss import point_conjugate
 from exactsel.kernels.rows import dual_rows
@@ -26,9 +27,9 @@ from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
 
-@njit
+@njit(inline=True)
 def _squares(
-    AT: FloatArray, norms: FloatArray, columns: IntArray, b: FloatArray, roundings: int, q: FloatArray, v: FloatArray
+    AT: Columns, norms: FloatArray, columns: IntArray, b: FloatArray, roundings: int, q: FloatArray, v: FloatArray
 ) -> None:
     """Correlations v of the listed columns with b, and upper estimates q of their squares."""
     rounding = roundings * UNIT * 1.01 * np.sqrt(dot(b, b))
@@ -38,9 +39,9 @@ def _squares(
         q[i] = upper * upper * (1.0 + 8 * UNIT)
 
 
-@njit
+@njit(inline=True)
 def dual_at_point(
-    loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, columns: IntArray,
+    loss: Any, AT: Columns, y: FloatArray, norms: FloatArray, columns: IntArray,
     z: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray,
 ) -> float:  # fmt: skip
     """Take b = grad L(z); write b, v and q; return ``base`` <= -L*(b). Any z will do.
@@ -54,7 +55,7 @@ def dual_at_point(
 
 @njit
 def dual_at_vector(
-    loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, columns: IntArray,
+    loss: Any, AT: Columns, y: FloatArray, norms: FloatArray, columns: IntArray,
     b: FloatArray, q: FloatArray, v: FloatArray,
 ) -> float:  # fmt: skip
     """As :func:`dual_at_point` for a b in the domain of L*, by the conjugate itself."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type
+from exactsel.kernels.columns import Columns, columns_of
 from exactsel.kernels.dual import dual_at_point, dual_from_gram
 from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
 from exactsel.kernels.node import CUT, ILL_CONDITIONED, SOLVED
@@ -36,14 +37,6 @@ class GramData(NamedTuple):
     norms: FloatArray
 
 
-class RawData(NamedTuple):
-    """The data themselves: A' (d, n), y and column norms."""
-
-    AT: FloatArray
-    y: FloatArray
-    norms: FloatArray
-
-
 class RowsForm(NamedTuple):
     """A node of any loss: all of the data, and which of their columns are the node's."""
 
@@ -53,7 +46,7 @@ class RowsForm(NamedTuple):
     """In units of 1 / Lipschitz constant; steps longer than 1 are checked."""
     extrapolates: bool
     """Whether the image of the point ahead is extrapolated, or computed anew."""
-    AT: FloatArray
+    AT: Columns
     y: FloatArray
     norms: FloatArray
     b: FloatArray
@@ -80,7 +73,9 @@ class GramForm(NamedTuple):
 def form_of(data: Any, columns: IntArray) -> Any:
     """The form of a node with these columns."""
     n = data.y.size
-    return RowsForm(columns, n, LONG_STEP, True, data.AT, data.y, data.norms, np.empty(n), np.empty(n), np.empty(n))
+    return RowsForm(
+        columns, n, LONG_STEP, True, columns_of(data), data.y, data.norms, np.empty(n), np.empty(n), np.empty(n)
+    )  # fmt: skip
 
 
 @form_of.register(GramData)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.columns import all_whole, columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.last_cost import Margins, cost_of_one, costs_of_pairs, margins_of, steps_of_pair
 from exactsel.kernels.last_fit import (
@@ -137,7 +138,7 @@ def _gather(
 
     -1: told to stop.
     """
-    AT, norms, lam = problem.data.AT, problem.data.norms, problem.lam
+    AT, norms, lam = problem.data.whole, problem.data.norms, problem.lam
     m, size_of_b = pool.size, np.sqrt(dot(fit.b, fit.b))
     slopes, room = np.empty(m), np.empty((3, fit.z.size))
     correlate(AT, pool, fit.b, slopes)
@@ -236,7 +237,7 @@ def _solve_set(
     accuracy: float, hopeless: float,
 ) -> tuple[float, float]:  # fmt: skip
     """The bound and the value of the model on a set, from the step on."""
-    loss, AT, y, norms, lam = problem.loss, problem.data.AT, problem.data.y, problem.data.norms, problem.lam
+    loss, data, y, lam = problem.loss, problem.data, problem.data.y, problem.lam
     k = fit.columns.size
     x, z, q, v, b = (
         np.zeros(columns.size),
@@ -250,8 +251,8 @@ def _solve_set(
     x[k] = d
     if j >= 0:
         x[k + 1] = e
-    value, norm = newton_refit(loss, AT, y, lam, columns, accuracy, x, z, hopeless)
-    base = dual_at_point(loss, AT, y, norms, columns, z, b, q, v)
+    value, norm = newton_refit(loss, columns_of(data), y, lam, columns, accuracy, x, z, hopeless)
+    base = dual_at_point(loss, columns_of(data), y, data.norms, columns, z, b, q, v)
     bound = node_bound(base, q, columns.size, 0, lam, np.empty(1))
     return bound, value if norm < np.inf else np.inf
 
@@ -263,7 +264,8 @@ def close_last_places(
 ) -> Ending:  # fmt: skip
     """Try to close the region (``inside``, ``pool``) with one or two ``places`` left, ``tolerance`` below ``best``.
 
-    ``start`` (d,) is a model to begin at. Only logistic loss without weights or an intercept is served.
+    ``start`` (d,) is a model to begin at. Only logistic loss without weights or an intercept is served, and only
+    where every column is stored whole.
     """
     return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
 
@@ -273,6 +275,8 @@ def _close_logistic(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
     tolerance: float, accuracy: float, stop: BoolArray,
 ) -> Ending:  # fmt: skip
+    if not all_whole(columns_of(problem.data)):
+        return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
     ending = close_places(problem, inside, pool, places, start, best, tolerance, accuracy, stop)
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 
@@ -283,7 +287,7 @@ def close_places(
     accuracy: float, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     """As :func:`close_last_places`, for logistic loss."""
-    AT, y, norms, lam = problem.data.AT, problem.data.y, problem.data.norms, problem.lam
+    AT, y, norms, lam = problem.data.whole, problem.data.y, problem.data.norms, problem.lam
     n, k, m = y.size, inside.size, pool.size
     every, work, nothing = n * AT.shape[0], 8 * n * (k * k + 16), np.full(k + 2, -1, dtype=np.int64)
     fit = empty_fit(inside, start[inside], n)

@@ -14,6 +14,7 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.apg import Perspective, Rules, relax_node
+from exactsel.kernels.columns import columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.linalg import predict
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
@@ -92,8 +93,8 @@ def _solved(problem: Any, columns: IntArray, start: FloatArray, level: float, to
     """The bound of the models on ``columns`` alone, and the number of the model that proves it."""
     data = problem.data
     x, z, q, v = start[columns], np.empty(data.y.size), np.empty(columns.size), np.empty(columns.size)
-    newton_refit(problem.loss, data.AT, data.y, problem.lam, columns, 0.0, x, z, level + 1e-12 * abs(level))
-    base = dual_at_point(problem.loss, data.AT, data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
+    newton_refit(problem.loss, columns_of(data), data.y, problem.lam, columns, 0.0, x, z, level + 1e-12 * abs(level))
+    base = dual_at_point(problem.loss, columns_of(data), data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
     bound = node_bound(base, q, columns.size, 0, problem.lam, np.empty(1))
     return bound, _add_point(told, columns, x)
 
@@ -115,8 +116,8 @@ def _tell_one_place(
     columns, fixed = node_columns(state)
     m = columns.size
     z, q, v = np.empty(data.y.size), np.empty(m), np.empty(m)
-    predict(data.AT, np.arange(d), relaxed, z)
-    base = dual_at_point(problem.loss, data.AT, data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
+    predict(columns_of(data), np.arange(d), relaxed, z)
+    base = dual_at_point(problem.loss, columns_of(data), data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
     left, ranked = fixed, np.empty(2)
     kept_q, own = q.copy(), np.empty(fixed + 1)
     support = np.empty(fixed + 1, dtype=np.int64)

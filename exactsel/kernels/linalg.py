@@ -1,14 +1,17 @@
-"""Dense building blocks: dots and products over a list of columns, Cholesky, inverse.
+"""Building blocks: dots and products over a list of columns, Cholesky, inverse.
 
-``AT`` is the transposed data (d, n), so that a column of A is a contiguous row. Products take four columns at a time,
-so that the vector they share is read, and where it is the result written, a quarter as often.
+``AT`` is the transposed data: a matrix (d, n), so that a column of A is a contiguous row, or the columns as
+:mod:`exactsel.kernels.columns` stores them. Products take four rows at a time, so that the vector they share is read,
+and where it is the result written, a quarter as often.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import choose_by_type, njit
 from exactsel.types import FloatArray, IntArray
 
 
@@ -36,7 +39,7 @@ def extrapolate(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: f
 
 
 @njit
-def _add_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatArray) -> None:
+def add_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatArray) -> None:
     """out += the four rows ``which``, each times its scale."""
     a, b, c, d = rows[which[0]], rows[which[1]], rows[which[2]], rows[which[3]]
     for i in range(out.size):
@@ -44,8 +47,8 @@ def _add_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatA
 
 
 @njit
-def predict(AT: FloatArray, columns: IntArray, x: FloatArray, out: FloatArray) -> None:
-    """out = A[:, columns] @ x for a compact, usually sparse x."""
+def combine_rows(AT: FloatArray, columns: IntArray, x: FloatArray, out: FloatArray) -> None:
+    """out = AT[columns]' @ x for a matrix AT and a compact, usually sparse x."""
     out[:] = 0.0
     which, scales, waiting = np.empty(4, dtype=np.int64), np.empty(4), 0
     for i in range(columns.size):
@@ -53,14 +56,14 @@ def predict(AT: FloatArray, columns: IntArray, x: FloatArray, out: FloatArray) -
             which[waiting], scales[waiting] = columns[i], x[i]
             waiting += 1
             if waiting == 4:
-                _add_four(out, AT, which, scales)
+                add_four(out, AT, which, scales)
                 waiting = 0
     for i in range(waiting):
         add_scaled(out, scales[i], AT[which[i]])
 
 
 @njit(sums=True)
-def _four_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: FloatArray, out: FloatArray) -> None:
+def four_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: FloatArray, out: FloatArray) -> None:
     """Write a'v, b'v, c'v and d'v."""
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     for i in range(v.size):
@@ -72,20 +75,32 @@ def _four_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: Fl
 
 
 @njit
-def correlate(AT: FloatArray, columns: IntArray, b: FloatArray, out: FloatArray) -> None:
-    """out = A[:, columns]' @ b."""
+def multiply_rows(AT: FloatArray, columns: IntArray, b: FloatArray, out: FloatArray) -> None:
+    """out = AT[columns] @ b for a matrix AT."""
     in_fours = columns.size - columns.size % 4
     for i in range(0, in_fours, 4):
         j = columns[i : i + 4]
-        _four_dots(AT[j[0]], AT[j[1]], AT[j[2]], AT[j[3]], b, out[i : i + 4])
+        four_dots(AT[j[0]], AT[j[1]], AT[j[2]], AT[j[3]], b, out[i : i + 4])
     for i in range(in_fours, columns.size):
         out[i] = dot(AT[columns[i]], b)
+
+
+@choose_by_type("AT")
+def predict(AT: Any, columns: IntArray, x: FloatArray, out: FloatArray) -> None:
+    """out = A[:, columns] @ x for a compact, usually sparse x."""
+    combine_rows(AT, columns, x, out)
+
+
+@choose_by_type("AT")
+def correlate(AT: Any, columns: IntArray, b: FloatArray, out: FloatArray) -> None:
+    """out = A[:, columns]' @ b."""
+    multiply_rows(AT, columns, b, out)
 
 
 @njit
 def symmetric_times_sparse(G: FloatArray, x: FloatArray, out: FloatArray) -> None:
     """out = G @ x for a symmetric G and a usually sparse x."""
-    predict(G, np.arange(x.size), x, out)
+    combine_rows(G, np.arange(x.size), x, out)
 
 
 @njit

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.columns import Columns, all_whole, mixed_gram
 from exactsel.kernels.forms import RowsForm
-from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
+from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, multiply_rows, predict
 from exactsel.kernels.refit import MAJORISER_STEPS, MAX_STEPS, SHORTEST
-from exactsel.kernels.rows import loss_curvature, loss_majorizer, mean_to_take, total_value
+from exactsel.kernels.rows import is_levelled, loss_curvature, loss_majorizer, scale_column, total_value
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 EXACT = 1e-8
@@ -37,21 +38,27 @@ REUSED = 0.3
 
 
 @njit
-def fit_hessian(
+def _dense_hessian(
     loss: Any, AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, stop: BoolArray, H: FloatArray
 ) -> bool:
-    """As :func:`exactsel.kernels.rows.weighted_gram`, four columns at a time; False when told to stop."""
     scaled = np.empty(weights.size)
     for i in range(columns.size):
         if stop[0]:
             return False
-        a = AT[columns[i]]
-        mean = mean_to_take(loss, a, weights)
-        for row in range(weights.size):
-            scaled[row] = weights[row] * (a[row] - mean)
-        correlate(AT, columns[: i + 1], scaled, H[i, : i + 1])
+        scale_column(loss, AT[columns[i]], weights, scaled)
+        multiply_rows(AT, columns[: i + 1], scaled, H[i, : i + 1])
         H[i, i] += lam
     return True
+
+
+@njit
+def fit_hessian(
+    loss: Any, AT: Columns, columns: IntArray, weights: FloatArray, lam: float, stop: BoolArray, H: FloatArray
+) -> bool:
+    """As :func:`exactsel.kernels.rows.weighted_gram`, four columns at a time; False when told to stop."""
+    if all_whole(AT):
+        return bool(_dense_hessian(loss, AT.whole, columns, weights, lam, stop, H))
+    return bool(mixed_gram(AT, columns, weights, is_levelled(loss), lam, stop, H))
 
 
 @njit
@@ -64,7 +71,7 @@ def _settled(value: float, lost: float, cutoff: float) -> bool:
 
 @njit
 def newton_fit(
-    loss: Any, AT: FloatArray, y: FloatArray, lam: float, columns: IntArray, cutoff: float, stop: BoolArray,
+    loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, cutoff: float, stop: BoolArray,
     x: FloatArray, z: FloatArray, costs: FloatArray,
 ) -> float:  # fmt: skip
     """Overwrite the start x by a model near the best one on all ``columns``, and z by Ax (plus the intercept, if any).

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit, prange
+from exactsel.kernels.columns import RawData, columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
-from exactsel.kernels.forms import RawData
 from exactsel.kernels.linalg import correlate, predict
 from exactsel.kernels.loss import point_prox
 from exactsel.kernels.node import (
@@ -97,8 +97,8 @@ def solve_convex(
     """Answer for a convex node: the minimiser on ``columns`` (the paper's Algorithm 2, steps 1 to 4), from x."""
     m = columns.size
     z, b, q, v = np.empty(data.y.size), np.empty(data.y.size), np.empty(m), np.empty(m)
-    newton_refit(loss, data.AT, data.y, lam, columns, 0.0, x, z)
-    base = dual_at_point(loss, data.AT, data.y, data.norms, columns, z, b, q, v)
+    newton_refit(loss, columns_of(data), data.y, lam, columns, 0.0, x, z)
+    base = dual_at_point(loss, columns_of(data), data.y, data.norms, columns, z, b, q, v)
     write_solved(answers, row, columns, x, node_bound(base, q, m, 0, lam, np.empty(1)))
 
 
@@ -141,7 +141,7 @@ def _primal_step(
         for i in range(x.size):
             if abs(new[i]) <= 8.0 * UNIT * abs(u[i]):
                 new[i] = 0.0  # what Moreau's identity leaves of a zero
-        predict(data.AT, columns, new, Anew)
+        predict(columns_of(data), columns, new, Anew)
         # A safe step passes in exact arithmetic; between nearly equal x the test would measure rounding only.
         if trial <= safe or np.sqrt(rho) * trial * _distance(Anew, Ax) <= SAFETY * _distance(new, x):
             return trial, theta
@@ -163,8 +163,8 @@ def _pdal_node(
     x, beta = start[STEPS + columns], start[STEPS + state.size :].copy()
     Ax, z, Anew, new = np.empty(n), np.empty(n), np.empty(n), np.empty(m)
     q, v, last_v = np.empty(m), np.empty(m), np.empty(m)
-    predict(data.AT, columns, x, Ax)
-    correlate(data.AT, columns, beta, v)
+    predict(columns_of(data), columns, x, Ax)
+    correlate(columns_of(data), columns, beta, v)
     best, best_base, best_q, ranked = -np.inf, -np.inf, np.zeros(m), np.empty(places + 1)
     bound = -np.inf
     iterations = 0
@@ -173,7 +173,7 @@ def _pdal_node(
         iterations += 1
         _dual_step(loss, data.y, beta, tau, Ax, z)
         last_v[:] = v
-        base = dual_at_point(loss, data.AT, data.y, data.norms, columns, z, beta, q, v)
+        base = dual_at_point(loss, columns_of(data), data.y, data.norms, columns, z, beta, q, v)
         previous, bound = bound, node_bound(base, q, fixed, places, lam, ranked)
         if bound > best:
             best, best_base = bound, base

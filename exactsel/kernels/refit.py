@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import njit, prange
+from exactsel._jit import choose_by_type, njit, prange
+from exactsel.kernels.cells import fit_on_cells, has_cells
+from exactsel.kernels.columns import Columns
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
 from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value, weighted_gram
+from exactsel.losses.adjusted import AdjustedLogistic
+from exactsel.losses.logistic import Logistic
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 MAX_STEPS = 300
@@ -27,7 +31,7 @@ MAJORISER_STEPS = 5
 
 @njit
 def newton_refit(
-    loss: Any, AT: FloatArray, y: FloatArray, lam: float, columns: IntArray,
+    loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray,
     tolerance: float, x: FloatArray, z: FloatArray, hopeless: float = np.inf,
 ) -> tuple[float, float]:  # fmt: skip
     """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return
@@ -90,9 +94,43 @@ def newton_refit(
     return value, norm
 
 
+@choose_by_type("loss")
+def quick_refit(
+    loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
+    hopeless: float,
+) -> tuple[float, float]:  # fmt: skip
+    """:func:`newton_refit` for whoever does not ask for predictions: for logistic loss on cells where there are any."""
+    value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
+    return value, norm
+
+
+@quick_refit.register(Logistic)
+def _logistic_quick_refit(
+    loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
+    hopeless: float,
+) -> tuple[float, float]:  # fmt: skip
+    if has_cells(AT, columns, y.size):
+        value, norm = fit_on_cells(AT, y, np.empty(0), False, lam, columns, tolerance, x, hopeless)
+    else:
+        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
+    return value, norm
+
+
+@quick_refit.register(AdjustedLogistic)
+def _adjusted_quick_refit(
+    loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
+    hopeless: float,
+) -> tuple[float, float]:  # fmt: skip
+    if has_cells(AT, columns, y.size):
+        value, norm = fit_on_cells(AT, y, loss.weights, loss.levelled, lam, columns, tolerance, x, hopeless)
+    else:
+        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
+    return value, norm
+
+
 @njit(parallel=True)
 def newton_bounds(
-    loss: Any, AT: FloatArray, y: FloatArray, norms: FloatArray, lam: float, supports: IntArray,
+    loss: Any, AT: Columns, y: FloatArray, norms: FloatArray, lam: float, supports: IntArray,
     tolerance: float, hopeless: float, stop: BoolArray, bounds: FloatArray, models: FloatArray,
 ) -> None:  # fmt: skip
     """A lower bound of the objective of each support (a row, padded with -1): formula (2) where Newton's method ends.
@@ -106,8 +144,9 @@ def newton_bounds(
             columns = supports[i][supports[i] >= 0]
             m = columns.size
             x, z, b, q, v = models[i, :m].copy(), np.empty(y.size), np.empty(y.size), np.empty(m), np.empty(m)
-            newton_refit(loss, AT, y, lam, columns, tolerance, x, z, hopeless)
+            quick_refit(loss, AT, y, lam, columns, tolerance, x, hopeless)
             models[i, :m] = x
+            predict(AT, columns, x, z)
             base = dual_at_point(loss, AT, y, norms, columns, z, b, q, v)
             bounds[i] = node_bound(base, q, m, 0, lam, np.empty(1))
 
@@ -133,14 +172,14 @@ def gram_refit(G: FloatArray, b: FloatArray, constant: float, lam: float, column
 
 @njit(parallel=True)
 def newton_objectives(
-    loss: Any, AT: FloatArray, y: FloatArray, lam: float, supports: IntArray,
+    loss: Any, AT: Columns, y: FloatArray, lam: float, supports: IntArray,
     tolerance: float, values: FloatArray,
 ) -> None:  # fmt: skip
     """Objective of each support (a row, padded with -1) by :func:`newton_refit`; nan where it failed."""
     for i in prange(supports.shape[0]):
         columns = supports[i][supports[i] >= 0]
-        x, z = np.zeros(columns.size), np.empty(y.size)
-        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, z)
+        x = np.zeros(columns.size)
+        value, norm = quick_refit(loss, AT, y, lam, columns, tolerance, x, np.inf)
         values[i] = value if norm < np.inf else np.nan
 
 

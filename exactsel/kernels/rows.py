@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.columns import Columns, all_whole, mixed_gram
 from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
 from exactsel.kernels.linalg import dot
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
@@ -136,31 +137,49 @@ def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tu
 
 
 @choose_by_type("loss")
-def mean_to_take(loss: Any, a: FloatArray, weights: FloatArray) -> float:
-    """What an intercept makes of a column before its curvature is summed: it is taken from its weighted mean."""
-    return 0.0
+def is_levelled(loss: Any) -> bool:
+    """Whether the loss has an intercept: columns are then taken from their weighted means."""
+    return False
 
 
-@mean_to_take.register(*ADJUSTED)
-def _weighted_mean(loss: Any, a: FloatArray, weights: FloatArray) -> float:
-    if not loss.levelled:
-        return 0.0
-    total, mean = 0.0, 0.0
+@is_levelled.register(*ADJUSTED)
+def _adjusted_is_levelled(loss: Any) -> bool:
+    return bool(loss.levelled)
+
+
+@njit
+def scale_column(loss: Any, a: FloatArray, weights: FloatArray, scaled: FloatArray) -> None:
+    """scaled = W a, W as in :func:`weighted_gram` up to a multiple of the weights."""
+    mean = 0.0
+    if is_levelled(loss):
+        total, sum_here = 0.0, 0.0
+        for row in range(weights.size):
+            total += weights[row]
+            sum_here += weights[row] * a[row]
+        mean = sum_here / total if total > 0.0 else 0.0
     for row in range(weights.size):
-        total += weights[row]
-        mean += weights[row] * a[row]
-    return mean / total if total > 0.0 else 0.0
+        scaled[row] = weights[row] * (a[row] - mean)
 
 
 @njit(sums=True)
-def weighted_gram(loss: Any, AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
-    """Lower triangle of the Hessian A_S' W A_S + lam I; with an intercept W = diag(w) - w w' / sum(w)."""
+def _dense_gram(loss: Any, AT: FloatArray, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
     scaled = np.empty(weights.size)
     for i in range(columns.size):
-        a = AT[columns[i]]
-        mean = mean_to_take(loss, a, weights)
-        for row in range(weights.size):
-            scaled[row] = weights[row] * (a[row] - mean)
+        scale_column(loss, AT[columns[i]], weights, scaled)
         for j in range(i + 1):
             H[i, j] = dot(scaled, AT[columns[j]])
         H[i, i] += lam
+
+
+@choose_by_type("AT")
+def weighted_gram(loss: Any, AT: Any, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
+    """Lower triangle of the Hessian A_S' W A_S + lam I; with an intercept W = diag(w) - w w' / sum(w)."""
+    _dense_gram(loss, AT, columns, weights, lam, H)
+
+
+@weighted_gram.register(Columns)
+def _gram_of_columns(loss: Any, AT: Any, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> None:
+    if all_whole(AT):
+        _dense_gram(loss, AT.whole, columns, weights, lam, H)
+    else:
+        mixed_gram(AT, columns, weights, is_levelled(loss), lam, np.zeros(1, dtype=np.bool_), H)

@@ -14,6 +14,7 @@ import numpy as np
 
 from exactsel._jit import atomic_add, choose_by_type, njit, prange
 from exactsel.kernels.apg import Perspective, Rules, relax_node
+from exactsel.kernels.columns import columns_of
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.last_place import MOST_PAIRED, close_last_places
 from exactsel.kernels.moves import BRANCHED, LEFT_OUT, PUT_IN
@@ -54,7 +55,9 @@ def quick_objective(
     loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
 ) -> float:
     """The minimal objective on ``columns``, from x on; something above it where it is not below ``hopeless``."""
-    value, norm = newton_refit(loss, data.AT, data.y, lam, columns, tolerance, x, np.empty(data.y.size), hopeless)
+    value, norm = newton_refit(
+        loss, columns_of(data), data.y, lam, columns, tolerance, x, np.empty(data.y.size), hopeless
+    )  # fmt: skip
     return value if norm < np.inf else np.inf
 
 

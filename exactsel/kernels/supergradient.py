@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import njit, prange
+from exactsel.kernels.columns import RawData, columns_of
 from exactsel.kernels.dual import dual_at_vector, node_bound
-from exactsel.kernels.forms import RawData
 from exactsel.kernels.linalg import predict
 from exactsel.kernels.loss import point_conjugate_derivative, point_project
 from exactsel.kernels.node import (
@@ -91,7 +91,7 @@ def _supergradient_node(
     iterations = 0
     finished = True
     while True:
-        base = dual_at_vector(loss, data.AT, data.y, data.norms, columns, beta, q, v)
+        base = dual_at_vector(loss, columns_of(data), data.y, data.norms, columns, beta, q, v)
         previous, bound = bound, node_bound(base, q, fixed, places, lam, ranked)
         primal_point(v, fixed, places, lam, x)
         if bound > best:
@@ -109,7 +109,7 @@ def _supergradient_node(
             finished = False
             break
         iterations += 1
-        predict(data.AT, columns, x, Ax)
+        predict(columns_of(data), columns, x, Ax)
         _ascend(loss, data.y, Ax, rules.smoothness / t, beta)
         t += 1.0
     write_relaxed(answers, row, columns, fixed, k, lam, best_base, best_q, best_x, best_x, cutoff)

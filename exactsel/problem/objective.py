@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.threads import one_thread
+from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
-from exactsel.kernels.forms import GramData, RawData
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import node_columns
 from exactsel.kernels.refit import gram_objectives, newton_objectives
@@ -30,6 +31,7 @@ from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.preparing import Preparation, check_two_classes
+from exactsel.problem.storing import raw_data
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -184,8 +186,8 @@ class Objective:
 
     @cached_property
     def raw(self) -> RawData:
-        """The data in the form kernels take."""
-        return RawData(self.AT, self.y, self.norms)
+        """The data in the form kernels take; its norms are those of the columns as they are stored."""
+        return raw_data(self.AT, self.y, self.intercept)
 
     @cached_property
     def reduced(self) -> tuple[FloatArray, FloatArray]:
@@ -255,7 +257,7 @@ class Objective:
         z = np.ascontiguousarray(x[used] @ self.AT[used])
         b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
         with loss_session(self.loss):
-            base = dual_at_point(self.row_loss, self.AT, self.y, self.norms, columns, z, b, q, v)
+            base = dual_at_point(self.row_loss, self.raw.AT, self.y, self.raw.norms, columns, z, b, q, v)
         return float(node_bound(base, q, fixed, places, self.lam, np.empty(places + 1)))
 
     def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
@@ -281,5 +283,5 @@ class Objective:
                 gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)
             else:
                 tolerance = 1e-8 * self.gradient_scale
-                newton_objectives(self.row_loss, self.AT, self.y, self.lam, padded, tolerance, values)
+                newton_objectives(self.row_loss, self.raw.AT, self.y, self.lam, padded, tolerance, values)
         return values

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.kernels.forms import GramData, RawData
+from exactsel.kernels.columns import RawData
+from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import checked_data, checked_k, default_delta
 from exactsel.problem.fit import Fit, fit_support

@@ -178,7 +178,7 @@ def fitted(
     bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
     with loss_session(problem.loss), parallel_section(options.threads):
         newton_bounds(
-            problem.row_loss, problem.AT, problem.y, problem.norms, problem.lam, sets,
+            problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
             QUICK * problem.gradient_scale, hopeless, options.stop, bounds, models,
         )  # fmt: skip
     points = [_point(columns[columns >= 0], x) for columns, x in zip(sets, models, strict=True)]

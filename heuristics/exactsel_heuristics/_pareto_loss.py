@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import loss_session, njit
+from exactsel.kernels.columns import Columns, add_column, column_dot, write_column
 from exactsel.kernels.linalg import add_scaled, correlate, dot, predict
 from exactsel.kernels.refit import newton_refit
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
@@ -33,10 +34,10 @@ SHRINKAGE = 0.5
 
 
 class LossObjective(NamedTuple):
-    """Minimal P on a support; ``AT`` (d, n), ``y`` (n,)."""
+    """Minimal P on a support; ``AT``, the columns, ``y`` (n,)."""
 
     loss: Any
-    AT: FloatArray
+    AT: Columns
     y: FloatArray
     lam: float
     tolerance: float
@@ -59,7 +60,7 @@ class LossObjective(NamedTuple):
 def loss_objective(problem: Problem) -> LossObjective:
     """The objective of a problem with lam > 0, whatever its loss."""
     return LossObjective(
-        problem.row_loss, problem.AT, problem.y, problem.lam, TOLERANCE * problem.gradient_scale
+        problem.row_loss, problem.raw.AT, problem.y, problem.lam, TOLERANCE * problem.gradient_scale
     )  # fmt: skip
 
 
@@ -95,10 +96,8 @@ def _start(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> int:
         m -= 1
         x[i], columns[i] = x[m], columns[m]
     for number in range(adds):
-        column = objective.AT[flips[ADDS, number]]
-        for row in range(weights.size):
-            weights[row] = source.rows[slot, 2, row] * column[row]
-        diagonal = objective.lam + dot(weights, column)
+        write_column(objective.AT, flips[ADDS, number], source.rows[slot, 2], weights)
+        diagonal = objective.lam + column_dot(objective.AT, flips[ADDS, number], weights)
         correlate(objective.AT, columns[:m], weights, h)
         product(K, m, h, w)
         pivot = diagonal - dot(h[:m], w[:m])
@@ -138,7 +137,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int,
         product(K, m, gradient, step)
         add_scaled(x, -1.0, step)
         for a in range(m):
-            add_scaled(z, -step[a], objective.AT[columns[a]])
+            add_column(objective.AT, columns[a], -step[a], z)
         loss_gradient(objective.loss, z, objective.y, b)
     if not np.isfinite(norm):
         x[:] = 0.0
@@ -164,10 +163,9 @@ def _settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int
     loss_curvature(loss, z, y, weights)
     H, scaled = np.empty((m, m)), np.empty(y.size)
     for a in range(m):
-        for row in range(y.size):
-            scaled[row] = weights[row] * AT[columns[a], row]
+        write_column(AT, columns[a], weights, scaled)
         for c in range(a + 1):
-            H[a, c] = dot(scaled, AT[columns[c]])
+            H[a, c] = column_dot(AT, columns[c], scaled)
         H[a, a] += lam
     if not norm < np.inf or not invert(H, m, K):
         return np.inf

@@ -161,7 +161,7 @@ class _Newton:
         tolerance = GRADIENT_TOLERANCE * problem.gradient_scale
         with loss_session(problem.loss):
             _, norm = newton_refit(
-                problem.row_loss, problem.AT, problem.y, problem.lam, self.columns, tolerance, compact, z
+                problem.row_loss, problem.raw.AT, problem.y, problem.lam, self.columns, tolerance, compact, z
             )
         self._start = compact if norm <= tolerance else problem.fit(self.columns).coef[self.columns]
         return self._start

@@ -41,7 +41,7 @@ def conjugate(b, y):
 
 def formula_2(data, lam, b, columns):
     """What the dual vector b says of models on ``columns``, as it is written down."""
-    return -conjugate(b, data.y) - np.sum((data.AT[columns] @ b) ** 2) / (2 * lam)
+    return -conjugate(b, data.y) - np.sum((data.whole[columns] @ b) ** 2) / (2 * lam)
 
 
 class Beside:
@@ -62,16 +62,16 @@ class Beside:
         self.data = data = self.perspective.data
         self.fit = empty_fit(np.arange(size), np.zeros(size), n)
         self.bound, self.base = fit_small(
-            self.perspective.loss, data.AT, data.y, data.norms, self.lam, 0.3 * n * math.log(2), self.fit
+            self.perspective.loss, data.whole, data.y, data.norms, self.lam, 0.3 * n * math.log(2), self.fit
         )
         self.found, self.pool = empty_candidates(d - size, n, size), np.arange(size, d)
         self.fits = self.bound > -np.inf
         if self.fits:
             room = np.empty((3, n))
             for at, column in enumerate(self.pool.tolist()):
-                slope = float(data.AT[column] @ self.fit.b)
+                slope = float(data.whole[column] @ self.fit.b)
                 length = float(np.linalg.norm(self.fit.b))
-                add_candidate(data.AT, data.norms, self.lam, self.fit, column, slope, length, self.found, at, room)
+                add_candidate(data.whole, data.norms, self.lam, self.fit, column, slope, length, self.found, at, room)
             self.margins = margins_of(self.fit, n, self.lam)
 
     def twin(self, chosen):
@@ -82,7 +82,7 @@ class Beside:
         part[np.minimum(pi, 1 - pi) <= EXTREME] = 0.0
         w = pi * (1 - pi) * part
         assert np.allclose(w, fit.weights, rtol=1e-12, atol=0)
-        inside, others = data.AT[fit.columns].T, data.AT[self.pool[list(chosen)]].T
+        inside, others = data.whole[fit.columns].T, data.whole[self.pool[list(chosen)]].T
         H = inside.T @ (w[:, None] * inside) + lam * np.eye(fit.columns.size)
         moves = np.linalg.solve(H, inside.T @ (w[:, None] * others))
         r = others - inside @ moves
@@ -159,7 +159,7 @@ def test_a_set_looked_at_row_by_row(seed, d, e, extreme):
     data, fit = beside.data, beside.fit
     columns, b = np.append(fit.columns, beside.pool[:2]), np.empty(data.y.size)
     proven = bound_of_set(
-        data.AT, data.y, data.norms, beside.lam, fit, beside.base, beside.found, 0, 1, d, e, columns, b
+        data.whole, data.y, data.norms, beside.lam, fit, beside.base, beside.found, 0, 1, d, e, columns, b
     )
     says = formula_2(data, beside.lam, b, columns)
     assert np.all((-data.y * b >= 0) & (-data.y * b <= 1))

@@ -32,7 +32,7 @@ def fitted(problem, columns, cutoff, start=None, stop=NEVER):
     x, z, costs = np.zeros(columns.size) if start is None else start.copy(), np.empty(problem.n), np.empty(columns.size)
     with loss_session(problem.loss):
         work = newton_fit(
-            problem.row_loss, problem.AT, problem.y, problem.lam, columns, cutoff, stop, x, z, costs
+            problem.row_loss, problem.raw.AT, problem.y, problem.lam, columns, cutoff, stop, x, z, costs
         )  # fmt: skip
     return x, z, costs, work
 
@@ -120,8 +120,8 @@ def test_the_hessian_is_the_one_by_single_columns(block):
         slow, fast = np.zeros((columns.size, columns.size)), np.zeros((columns.size, columns.size))
         exact, w = hessian(problem, columns, z)
         with loss_session(problem.loss):
-            weighted_gram(problem.row_loss, problem.AT, columns, w, problem.lam, slow)
-            assert fit_hessian(problem.row_loss, problem.AT, columns, w, problem.lam, NEVER, fast)
+            weighted_gram(problem.row_loss, problem.raw.AT, columns, w, problem.lam, slow)
+            assert fit_hessian(problem.row_loss, problem.raw.AT, columns, w, problem.lam, NEVER, fast)
         size = 1e-11 * (1.0 + np.abs(problem.A[:, columns]).max() ** 2 * w.sum())
         assert np.allclose(np.tril(slow), np.tril(fast), rtol=1e-12, atol=size)
         assert np.allclose(np.tril(exact), np.tril(fast), rtol=1e-9, atol=1e3 * size)

@@ -19,7 +19,7 @@ from exactsel.bounds import apg, newton_fit
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.pointwise import bound_at_model
-from exactsel.kernels.forms import RawData
+from exactsel.kernels.columns import RawData
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED
 from exactsel.solving.solver import Search
 from exactsel.walks import effort

@@ -1,0 +1,82 @@
+"""How each column is stored for the kernels: whole, or by its entries where most of it is zero.
+
+Where the loss has an intercept, a constant taken off a column changes nothing: dual vectors sum to zero, and the level
+of the predictions is found anew. So there a column may be stored by what differs from its most frequent value, and 0/1
+columns that have been centred are as sparse as they were.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray, IntArray
+
+LEAST_ROWS = 500
+"""With fewer rows vectors stay so close to the processor that whole columns are as good."""
+
+FEW_VALUES = 0.2
+"""Part of the rows up to which a column is stored by its entries (products then take no longer) ..."""
+
+FEW_EQUAL = 0.3
+"""... and where all its entries are equal, so that it needs no values."""
+
+LOOKED_AT = 101
+"""Rows that tell, at least, whether it is worth while to look at all of them."""
+
+
+def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
+    """The data as kernels take them; see :func:`stored_columns`."""
+    columns, norms = stored_columns(AT, levelled)
+    return RawData(*columns, y, norms)
+
+
+def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]:
+    """The rows of AT (d, n), which are the columns of A, and upper estimates of their norms as stored (d,).
+
+    ``levelled`` says that the loss has an intercept.
+    """
+    d, n = AT.shape
+    where = np.zeros((d, 5), dtype=np.int64)
+    rows, values = [np.zeros(0, dtype=np.uint32)], [np.zeros(0)]
+    squares = np.einsum("ij,ij->i", AT, AT)
+    for j in range(d if n >= LEAST_ROWS else 0):
+        base, promising = _judged(AT[j], levelled)
+        if not promising:
+            continue
+        places = np.flatnonzero(AT[j] != base)
+        # Rounded once, for which the allowance of sums over all rows has room.
+        entries = AT[j][places] - base
+        equal = not entries.size or bool(np.all(entries == entries[0]))
+        sparse = (levelled or base == 0.0) and entries.size <= (FEW_EQUAL if equal else FEW_VALUES) * n
+        if sparse:
+            where[j, PLACE], where[j, END], squares[j] = -1, places.size, entries @ entries
+            rows.append(places.astype(np.uint32))
+        if sparse or equal:
+            where[j, EQUAL] = equal
+            values.append(np.concatenate([[base], np.append(entries, 0.0)[:1] if equal else entries]))
+    return Columns(*_packed(AT, where, rows, values)), np.sqrt(squares) * (1.0 + (n + 8) * UNIT)
+
+
+def _judged(column: FloatArray, levelled: bool) -> tuple[float, bool]:
+    """A column's base, and whether it may be sparse or take two values only, from a sample of its rows."""
+    sample = np.sort(column[:: max(1, column.size // LOOKED_AT)])
+    in_most_rows, one_of_two = sample[sample.size // 2], 0.0 if (sample == 0.0).any() else sample[0]
+    base = float(in_most_rows if levelled else one_of_two)
+    few = np.count_nonzero(sample[1:] != sample[:-1]) < 2
+    return base, bool(few or np.count_nonzero(sample != base) <= 2 * FEW_VALUES * sample.size)
+
+
+def _packed(
+    AT: FloatArray, where: IntArray, rows: list[NDArray[np.uint32]], values: list[FloatArray]
+) -> tuple[FloatArray, IntArray, NDArray[np.uint32], FloatArray]:
+    """The parts of :class:`Columns`; the places in ``where`` are filled in."""
+    sparse = where[:, PLACE] < 0
+    where[~sparse, PLACE] = np.arange(np.count_nonzero(~sparse))
+    where[sparse, END] = np.cumsum(where[sparse, END])
+    where[sparse, FIRST] = np.append(0, where[sparse, END])[:-1]
+    where[sparse | (where[:, EQUAL] == 1), VALUES] = np.cumsum([part.size for part in values])[:-1]
+    whole = np.ascontiguousarray(AT[~sparse]) if sparse.any() else AT
+    return whole, where, np.concatenate(rows), np.concatenate(values)
