@@ -325,4 +325,6 @@ def close_places(
             if not proven >= needed or solved > MOST_SOLVED:
                 return Ending(False, -np.inf, value if value < best else np.inf, support, 1 + work // every)
         lowest = min(lowest, proven)
-    return Ending(True, lowest - slack, value if value < best else np.inf, support, 1 + work // every)
+    # More may be proven, but to tell how would take many more steps than the cut-off does.
+    bound = min(lowest - slack, value - tolerance)
+    return Ending(True, bound, value if value < best else np.inf, support, 1 + work // every)

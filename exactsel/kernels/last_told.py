@@ -2,8 +2,7 @@
 
 Nothing is kept of such a region but its bound. Whoever wants to know is told another proof of the same bound, as the
 search would have found it node by node: the relaxation, columns left out and put in by its dual vector, a split where
-that does not do; and with one place left the relaxation once, and a model of its own for each column it does not
-close.
+that does not do; and with one place left a model of its own in place of the split's child that holds the column.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.apg import Perspective, Rules, relax_node
 from exactsel.kernels.columns import columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
-from exactsel.kernels.linalg import predict
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, Answers, branching_column, node_columns
 from exactsel.kernels.refit import newton_refit
@@ -61,7 +59,7 @@ def _tell(told: Told, number: int, column: int, kind: int, bound: float, point: 
 def _has_room(told: Told) -> bool:
     """Whether there is room for all that one relaxation can bring, and for one more model."""
     room = told.notes.shape[0] - told.counts[0] > told.points.shape[1] + 4
-    return bool(room and told.points.shape[0] - told.counts[1] > 1)
+    return bool(room and told.points.shape[0] - told.counts[1] > 2)
 
 
 @njit
@@ -100,51 +98,6 @@ def _solved(problem: Any, columns: IntArray, start: FloatArray, level: float, to
 
 
 @njit
-def _tell_one_place(
-    problem: Any, state: StateArray, start: FloatArray, level: float, stop: BoolArray, answers: Answers, told: Told,
-    number: int,
-) -> int:  # fmt: skip
-    """Prove a region with one place left."""
-    data, d = problem.data, state.size
-    point = _relaxed(problem, state, start, level, stop, answers, told)
-    if point < 0:
-        return STOPPED
-    if answers.bound[0] >= level:
-        _tell(told, number, 0, CLOSED, answers.bound[0], point)
-        return TOLD
-    relaxed = told.points[point].copy()
-    columns, fixed = node_columns(state)
-    m = columns.size
-    z, q, v = np.empty(data.y.size), np.empty(m), np.empty(m)
-    predict(columns_of(data), np.arange(d), relaxed, z)
-    base = dual_at_point(problem.loss, columns_of(data), data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
-    left, ranked = fixed, np.empty(2)
-    kept_q, own = q.copy(), np.empty(fixed + 1)
-    support = np.empty(fixed + 1, dtype=np.int64)
-    support[:fixed], own[:fixed] = columns[:fixed], q[:fixed]
-    for j in range(fixed, m if fixed < problem.k else fixed):
-        own[fixed], support[fixed] = q[j], columns[j]
-        if node_bound(base, own, fixed + 1, 0, problem.lam, ranked) >= level:
-            kept_q[left] = q[j]
-            left += 1
-            continue
-        if stop[0]:
-            return STOPPED
-        if not _has_room(told):
-            return TOO_LITTLE_ROOM
-        bound, model = _solved(problem, support, relaxed, level, told)
-        _tell(told, number, columns[j], LEFT_OUT, bound, model)
-    if left > fixed:
-        _tell(told, number, 0, CLOSED, node_bound(base, kept_q[:left], fixed, 1, problem.lam, ranked), point)
-        return TOLD
-    if not _has_room(told):
-        return TOO_LITTLE_ROOM
-    bound, model = _solved(problem, columns[:fixed], relaxed, level, told)
-    _tell(told, number, 0, CLOSED, bound, model)
-    return TOLD
-
-
-@njit
 def _decide(state: StateArray, k: int, answers: Answers, level: float, told: Told, number: int, point: int) -> None:
     """Leave out and put in what the relaxation's dual vector allows, as kernels/subsearch.py."""
     inside = 0
@@ -158,6 +111,39 @@ def _decide(state: StateArray, k: int, answers: Answers, level: float, told: Tol
             state[j] = IN
             inside += 1
             _tell(told, number, j, PUT_IN, answers.bound_out[0, j], point)
+
+
+@njit
+def _tell_one_place(
+    problem: Any, state: StateArray, start: FloatArray, level: float, stop: BoolArray, answers: Answers, told: Told,
+    number: int,
+) -> int:  # fmt: skip
+    """Prove a region with one place left: the relaxation, and as long as that does not do, one column less."""
+    here, begin, k = state.copy(), start, problem.k
+    while True:
+        if not _has_room(told):
+            return TOO_LITTLE_ROOM
+        columns, fixed = node_columns(here)
+        if fixed >= k or columns.size <= k:
+            bound, point = _solved(problem, columns[:fixed] if fixed >= k else columns, begin, level, told)
+            _tell(told, number, 0, CLOSED, bound, point)
+            return TOLD
+        point = _relaxed(problem, here, begin, level, stop, answers, told)
+        if point < 0:
+            return STOPPED
+        if answers.bound[0] >= level:
+            _tell(told, number, 0, CLOSED, answers.bound[0], point)
+            return TOLD
+        begin = told.points[point]
+        _decide(here, k, answers, level, told, number, point)
+        columns, fixed = node_columns(here)
+        if fixed >= k or columns.size <= k:
+            continue
+        column = branching_column(here, answers, 0)
+        support = np.append(columns[:fixed], np.full(1, column))
+        bound, model = _solved(problem, support, begin, level, told)
+        _tell(told, number, column, LEFT_OUT, bound, model)
+        here[column] = OUT
 
 
 @choose_by_type("loss")
