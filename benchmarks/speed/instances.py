@@ -29,6 +29,9 @@ REAL = (
 )  # fmt: skip
 """Real data sets and sizes, where ``EXACTSEL_DATA`` names a folder that has them."""
 
+LABELLED = ("german.numer", "svmguide3", "australian", "mushrooms")
+"""Those of them that have two classes, for logistic loss."""
+
 Makers = Mapping[str, Callable[[], Instance]]
 
 
@@ -85,6 +88,10 @@ def full() -> Makers:
     folder = os.environ.get("EXACTSEL_DATA")
     for name, k in REAL if folder else ():
         made[f"{name}_k{k}_lam0"] = lambda name=name, k=k: standardised(Path(str(folder)) / f"{name}.npz", k)
+    for name, k, lam in product(LABELLED if folder else (), (5, 10), (1.0, 1e-3)):
+        made[f"{name}_logistic_k{k}_lam{lam:g}"] = lambda name=name, k=k, lam=lam: labelled(
+            Path(str(folder)) / f"{name}.npz", k, lam
+        )
     return made
 
 
@@ -95,6 +102,17 @@ def standardised(file: Path, k: int) -> Instance:
     A = A[:, np.ptp(A, axis=0) > 0.0]
     A, y = A - A.mean(axis=0), y - y.mean()
     return Instance(A / np.linalg.norm(A, axis=0), y / np.linalg.norm(y), k, 0.0, "quadratic")
+
+
+def labelled(file: Path, k: int, lam: float) -> Instance:
+    """A data set of two classes: columns centred and of length sqrt(n), constant columns left out."""
+    with np.load(file, allow_pickle=False) as data:
+        A, y = data["A"].astype(np.float64), data["y"].astype(np.float64)
+    A = A[:, np.ptp(A, axis=0) > 0.0]
+    A = A - A.mean(axis=0)
+    return Instance(
+        A * (np.sqrt(len(A)) / np.linalg.norm(A, axis=0)), np.where(y == y.max(), 1.0, -1.0), k, lam, "logistic"
+    )
 
 
 def quick() -> Makers:
