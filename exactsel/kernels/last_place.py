@@ -325,6 +325,7 @@ def close_places(
             if not proven >= needed or solved > MOST_SOLVED:
                 return Ending(False, -np.inf, value if value < best else np.inf, support, 1 + work // every)
         lowest = min(lowest, proven)
-    # More may be proven, but to tell how would take many more steps than the cut-off does.
-    bound = min(lowest - slack, value - tolerance)
+    # More may be proven, but to tell how would take many more steps. Half the tolerance is left for a better model, at
+    # which it is less, and for what a proof takes off.
+    bound = min(lowest - slack, value - 0.5 * tolerance)
     return Ending(True, bound, value if value < best else np.inf, support, 1 + work // every)

@@ -49,7 +49,8 @@ class Rows:
         self.stop = np.zeros(1, dtype=np.bool_) if stop is None else stop
         self.loss, self.y, self.weights = objective.loss, objective.y, objective.weights
         self.n = objective.n
-        norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
+        # A column of zeros is as long as its ridge: nothing may depend on the units of the data.
+        norms = np.where(objective.norms > 0.0, objective.norms, np.sqrt(objective.lam) or 1.0)
         scale: FloatArray = np.ldexp(1.0, -np.round(np.log2(norms)).astype(np.int64))
         ridge = objective.lam * scale * scale
         self._AT, self._scales = objective.AT, scale

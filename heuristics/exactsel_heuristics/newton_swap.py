@@ -103,6 +103,11 @@ def _second_order_model(problem: Problem, rows: Rows, at: FloatArray) -> Problem
     """The problem on the second-order model of P at coefficients (m,) of the scaled columns, an intercept last.
 
     It is x'Hx/2 - h'x; least squares on d rows have this objective, up to a constant, with A'A = H - lam I and A'y = h.
+
+    Raises
+    ------
+    Unusable
+        Where no row bends.
     """
     _, slopes, bends = rows.at(rows.predictions(at))
     H = rows.gram(bends)
@@ -110,10 +115,18 @@ def _second_order_model(problem: Problem, rows: Rows, at: FloatArray) -> Problem
     H, h = H / np.outer(rows.scale, rows.scale), h / rows.scale
     d = problem.d
     if problem.intercept:
+        if not H[d, d] > 0.0:
+            raise Unusable
         H, h = H[:d, :d] - np.outer(H[:d, d], H[d, :d]) / H[d, d], h[:d] - H[:d, d] * (h[d] / H[d, d])
     values, vectors = np.linalg.eigh(H - problem.lam * np.eye(d))
-    roots = np.sqrt(np.maximum(values, values[-1] * 1e-12))
+    if not values[-1] > 0.0:
+        raise Unusable  # no row bends: the ridge alone would choose
+    with np.errstate(all="ignore"):
+        roots = np.sqrt(np.maximum(values, values[-1] * 1e-12))
+        A, y = (vectors * roots) @ vectors.T, vectors @ ((vectors.T @ h) / roots)
+    if not (np.all(np.isfinite(A)) and np.all(np.isfinite(y))):
+        raise Unusable
     return Problem(
-        (vectors * roots) @ vectors.T, vectors @ ((vectors.T @ h) / roots), problem.k, lam=problem.lam,
+        A, y, problem.k, lam=problem.lam,
         must_have=problem.must_have, must_not=problem.must_not,
     )  # fmt: skip

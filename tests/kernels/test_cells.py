@@ -77,10 +77,10 @@ def test_the_same_model(seed, levelled):
     np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-6)
     # Many supports at once, and their bounds, which are those of all rows whatever the fits say.
     supports = np.array([columns, np.append(columns[1:], -1)])
-    values, bounds = np.empty(2), np.empty(2)
+    values, bounds, models = np.empty(2), np.empty(2), np.zeros(supports.shape)
     newton_objectives(loss, stored, y, 0.4, supports, 0.0, values)
     assert values[0] == pytest.approx(value, rel=1e-11)
-    newton_bounds(loss, stored, y, norms, 0.4, supports, 0.0, np.inf, np.zeros(1, dtype=np.bool_), bounds)
+    newton_bounds(loss, stored, y, norms, 0.4, supports, 0.0, np.inf, np.zeros(1, dtype=np.bool_), bounds, models)
     assert np.all(bounds <= values * (1 + 1e-12))
     assert np.all(bounds >= values * (1 - 1e-9))
     b, q, v = np.empty(y.size), np.empty(columns.size), np.empty(columns.size)

@@ -17,7 +17,7 @@ from exactsel.solving.solver import Search
 from tests.fixtures.recorded import plain
 
 
-def hard(loss="logistic", n=100, d=40, k=6):
+def hard(loss="logistic", n=100, d=60, k=10):
     rng = np.random.default_rng(5)
     A = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))
     y = rng.standard_normal(n)
@@ -105,7 +105,7 @@ def test_the_search_is_that_of_nodes_made_at_once(loss, options, monkeypatch):
     for at_once in (False, True):
         if at_once:
             monkeypatch.setattr(commit, "LeftBelow", type("Nothing", (), {}))
-        search = Search(hard(loss), Settings(heuristics="none", node_limit=500, **options), signals=())
+        search = Search(hard(loss), Settings(heuristics="none", node_limit=300, **options), signals=())
         events = list(search)
         assert isinstance(events[-1], Finished)
         runs.append((search.state.tree_hash, search.state.open_bytes, [plain(n) for n in events[-1].open_nodes]))

@@ -26,6 +26,7 @@ from exactsel.losses.adjusted import adjusted
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import formula
+from exactsel_certificates.container import read_proof
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.reference import bounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective
@@ -96,9 +97,12 @@ def test_proofs(seed, loss, tmp_path):
     for other in others:
         path.write_bytes(data)
         assert not verify(other, path).verified
+        version, rows = read_proof(path).version, read_proof(path).n
+        if version == 5 and other.n != rows:
+            continue  # widths for another number of rows: no proof file at all
         forged = claiming(
             data, problem_hash=other.hash, intercept=other.intercept or None, weights=other.weights is not None or None,
-            n=other.n, version=2 if other.preparation is not None else 1,
+            n=other.n, version=version if version == 5 else 2 if other.preparation is not None else 1,
         )  # fmt: skip
         path.write_bytes(forged)
         assert verify(other, path).lower <= solve(other, signals=()).upper * (1 + 1e-12) + 1e-12

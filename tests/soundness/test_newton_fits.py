@@ -158,7 +158,7 @@ class TestWhatLeads:
 
     def test_the_tree_does_not_depend_on_threads(self, loss, intercept):
         problem = correlated(loss, 1e-4, k=6, intercept=intercept)
-        one, two = (solve(problem, threads=threads, signals=()) for threads in (1, 2))
+        one, two = (solve(problem, threads=threads, signals=(), details=True) for threads in (1, 2))
         assert one.tree_hash == two.tree_hash
         assert "begun at the Newton fit" in one.settings["method"]
         assert one.reached

@@ -123,7 +123,11 @@ def test_every_instance_of_the_set_has_a_distinct_name(speed, monkeypatch):
     names = list(speed.instances.full())
     assert len(names) == 28
     monkeypatch.setenv("EXACTSEL_DATA", "folder")
-    assert set(speed.instances.full()) == {*names, *(f"{name}_k{k}_lam0" for name, k in speed.instances.REAL)}
+    real = {f"{name}_k{k}_lam0" for name, k in speed.instances.REAL}
+    labelled = {
+        f"{name}_logistic_k{k}_lam{lam}" for name in speed.instances.LABELLED for k in (5, 10) for lam in ("1", "0.001")
+    }
+    assert set(speed.instances.full()) == {*names, *real, *labelled}
     assert {"diabetes64c_huber_lam0.001_k10", "okr_n500_p500_rho0.9_k10_lam10"} <= set(names)
 
 
