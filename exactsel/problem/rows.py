@@ -97,7 +97,7 @@ class Rows:
 
     def predictions(self, x: FloatArray) -> FloatArray:
         """Ax."""
-        z, coef = np.empty(self.n), x[: len(self._scales)] * self._scales
+        z, coef = np.zeros(self.n), x[: len(self._scales)] * self._scales
 
         def write(rows: slice) -> None:
             np.matmul(coef, self._AT[:, rows], out=z[rows])
@@ -107,7 +107,7 @@ class Rows:
 
     def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Value, slope and bend of every row, weights included."""
-        values, slopes, bends = np.empty(self.n), np.empty(self.n), np.empty(self.n)
+        values, slopes, bends = np.zeros(self.n), np.zeros(self.n), np.zeros(self.n)
 
         def write(rows: slice) -> None:
             rows_at(self.loss, z[rows], self.y[rows], values[rows], slopes[rows], bends[rows])
