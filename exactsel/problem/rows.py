@@ -1,8 +1,9 @@
 """The rows of a loss other than the quadratic one, for methods that need all columns at once: Newton's, minorants.
 
-Columns are multiplied by powers of two, so that their lengths are near one, and an intercept is one more column, of
-equal entries and without ridge. The data are passed over in blocks of rows; nothing of their size is kept. Several
-threads take different blocks, whose sums are added in the order of the rows: the result is that of one thread.
+Columns are multiplied by powers of two, so that their lengths are between one half and one, and an intercept is one
+more column, of equal entries and without ridge. The data are passed over in blocks of rows; nothing of their size is
+kept. Several threads take different blocks, whose sums are added in the order of the rows: the result is that of one
+thread.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Rows:
         self.n = objective.n
         # A column of zeros is as long as its ridge: nothing may depend on the units of the data.
         norms = np.where(objective.norms > 0.0, objective.norms, np.sqrt(objective.lam) or 1.0)
-        scale: FloatArray = np.ldexp(1.0, -np.round(np.log2(norms)).astype(np.int64))
+        scale: FloatArray = np.ldexp(1.0, -np.frexp(norms)[1])
         ridge = objective.lam * scale * scale
         self._AT, self._scales = objective.AT, scale
         self.one = 2.0 ** -np.round(0.5 * np.log2(self.n)) if objective.intercept else 0.0
