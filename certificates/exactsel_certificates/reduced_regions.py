@@ -13,7 +13,6 @@ from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.points import Points
 from exactsel_certificates.regions import COUNTED_FOR_ONE, RegressionRegions
-from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.walk import BY_COUNTING, Leaves
 
 MOST_SUSPECTS = 20_000
@@ -32,8 +31,8 @@ class AllRegions:
         if proof.minorant_point.size and instance.loss != "quadratic" and not instance.groups:
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
         if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
-            plain = self._as_they_are.plain
-            self._ways = [ReducedRegions(instance, proof, plain, SHARE * exact_limit, e) for e in DISTANCES]
+            whole = self._as_they_are
+            self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
 
     @property
     def exact_regions(self) -> int:
@@ -56,9 +55,10 @@ class ReducedRegions:
     """Bounds of the same regions without the columns that others make up for (near.py)."""
 
     def __init__(
-        self, instance: Instance, proof: Proof, plain: RigorousBounds, exact_limit: float, farthest: float
+        self, instance: Instance, proof: Proof, whole: RegressionRegions, exact_limit: float, farthest: float
     ) -> None:
-        self._near = NearColumns(instance, plain, np.array(proof.curvature, dtype=np.float64), farthest)
+        self._whole = whole
+        self._near = NearColumns(instance, whole.plain, np.array(proof.curvature, dtype=np.float64), farthest)
         self._instance = replace(instance, must_have=(), must_not=())
         self._level, self._points, self._exact_limit = proof.lower, Points(proof), exact_limit
         level = float(np.nextafter(proof.lower + self._near.price, np.inf))
@@ -84,7 +84,8 @@ class ReducedRegions:
                     found = regions.bounds(Leaves(states[rows], leaves.witness[rows]))
                     result[rows] = np.where(found >= regions.target, self._level, 0.0)
         for row in np.flatnonzero((result < self._level) & (leaves.witness == BY_COUNTING)).tolist():
-            result[row] = self._level if self._counted(states[row], int(fewer[row])) else 0.0
+            alone = bool(np.all(states[row] == leaves.states[row]))
+            result[row] = self._level if self._counted(states[row], int(fewer[row]), alone) else 0.0
         return result
 
     @property
@@ -101,13 +102,20 @@ class ReducedRegions:
             self._known[fewer, curved] = RegressionRegions(about, proof, self._exact_limit, curvature)
         return self._known[fewer, curved]
 
-    def _counted(self, state: NDArray[np.uint8], fewer: int) -> bool:
-        """Whether counting closes a region where sets that hold a column the others make up for go without it."""
-        counts, sets = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]]()
+    def _counted(self, state: NDArray[np.uint8], fewer: int, alone: bool) -> bool:
+        """Whether counting closes a region where sets that hold a column the others make up for go without it.
+
+        Where no column of the region was left out, a set that holds none such stands ``alone``: nothing was neglected.
+        """
+        counts, sets, shown = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
         k = self._instance.k - fewer
         for columns in counts.suspects(state, k) if counts.usable and counts.may_count(state, k) else ():
             kept = self._near.independent(columns)
-            if len(kept) == len(columns) or len(sets) == MOST_SUSPECTS:
+            if len(kept) < len(columns):
+                sets.append(np.isin(np.arange(len(state)), kept))
+            elif not (alone and self._whole.value(columns) >= self._level):
                 return False
-            sets.append(np.isin(np.arange(len(state)), kept))
-        return len(sets) > 0 and bool(np.all(counts.on_all(np.array(sets))))
+            shown += 1
+            if shown > MOST_SUSPECTS:
+                return False
+        return shown > 0 and (not sets or bool(np.all(counts.on_all(np.array(sets)))))

@@ -107,12 +107,12 @@ class RegressionRegions:
                 continue
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
-                result[row] = min(result[row], self._value(columns))
+                result[row] = min(result[row], self.value(columns))
                 if result[row] <= 0.0:
                     break  # below which no objective is
         return result
 
-    def _value(self, columns: list[int]) -> float:
+    def value(self, columns: list[int]) -> float:
         """The smallest objective of a model in scope on some columns, rounded downwards; 0 where work runs out."""
         key = tuple(columns)
         if key not in self._values:
@@ -121,8 +121,8 @@ class RegressionRegions:
                 self.exact_regions += 1
                 polisher = self._polisher()
                 value = float_below(polisher.least_squares(columns))
-                # Of bounded models of groups nothing is said here.
-                speaks = self.bounded and not self.instance.groups
+                # Of bounded models of groups nothing is said here, nor of copies, which share a larger coefficient.
+                speaks = self.bounded and not self.instance.groups and not self.semidefinite.has_copies(columns)
                 if speaks and value < self.target and self._affords(len(columns) * len(columns)):
                     within = polisher.exact.for_bounded_models(columns, [], polisher.within_bounds(columns))
                     value = max(value, float_below(within))

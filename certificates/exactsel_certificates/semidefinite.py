@@ -119,6 +119,11 @@ class Semidefinite:
             for i in np.flatnonzero(~alone).tolist():
                 self.alike[i] = numbers.setdefault(direction(bounds.A[:, self.order[i]]), i)
 
+    def has_copies(self, columns: list[int]) -> bool:
+        """Whether another column has the direction of one of these, and so is counted as that one."""
+        own = self.alike[np.isin(self.order, columns)]
+        return bool(np.count_nonzero(np.isin(self.alike, own[own >= 0])) > len(columns))
+
     def room(self, m: int, more: float = 0.0) -> float:
         """mu for sets of m columns whose entries are off by ``more`` besides."""
         return 1.01 * m * (self.error + more + gamma(2 * m + 8)) + 4 * U

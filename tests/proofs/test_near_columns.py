@@ -14,7 +14,7 @@ import pytest
 from bounded_models import best_bounded, nearly_independent, supports
 from counted import first_says
 from hand_written import CLOSE, COUNTED, SPLIT_IN, USE, written
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from standalone_says import said
 from tiny_problems import Case, optimum
@@ -53,6 +53,7 @@ def second_says(problem, data):
     return check(data, problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", 0.0, 1.0)
 
 
+@example(2946)  # its claim leaves less room than a near column costs
 @given(SEEDS)
 @settings(max_examples=120)
 def test_honest_proofs_pass_and_raised_claims_do_not(tmp_path_factory, seed):
@@ -131,6 +132,16 @@ def test_curvature_of_a_region_does_not_serve_a_wider_one():
     assert not near.convex(np.ones(6, dtype=np.uint8), nothing)
     assert not near.convex(all_but_one, np.eye(6)[5])
     assert not NearColumns(instance, RigorousBounds(instance), 100.0 * D).convex(all_but_one, nothing)
+
+
+@pytest.mark.parametrize("claim", [1e-6, 0.01, 0.05])
+def test_copies_share_a_coefficient_that_is_too_large_for_one_of_them(claim):
+    """One column of each direction would do with coefficients of 1.5 R ||y||, which two of each have in halves."""
+    A = [[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1 / 1.5e6, 1 / 1.5e6]]
+    case = Case(A, [0.0, 1.0], 4, "quadratic", 0.0)
+    file = written(case, [COUNTED], {}, 0.0, 1e300, scope="bounded models")
+    assert said(case, file, lower=claim, upper=0.5) != ""
+    assert not first_says(case, file, lower=claim, upper=0.5).verified
 
 
 @pytest.mark.parametrize("tree", [[SPLIT_IN, COUNTED, COUNTED], [SPLIT_IN, 8 + USE, CLOSE, CLOSE]])
