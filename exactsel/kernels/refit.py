@@ -28,6 +28,25 @@ SHORTEST = 1e-4
 MAJORISER_STEPS = 5
 """Majoriser steps before Newton is tried again."""
 
+SINGULAR = 1e-12
+"""Part of its diagonal that is added to a singular Newton system."""
+
+
+@njit
+def _factorised(loss: Any, AT: Columns, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray) -> bool:
+    """Write the Cholesky factor of the Newton system; of one a little more curved where it is singular.
+
+    Copies of a column whose ridge is lost in rounding make it so. What is added only shortens steps, and gradients are
+    recomputed from the data.
+    """
+    weighted_gram(loss, AT, columns, weights, lam, H)
+    if cholesky(H):
+        return True
+    weighted_gram(loss, AT, columns, weights, lam, H)
+    for i in range(columns.size):
+        H[i, i] *= 1.0 + SINGULAR
+    return bool(cholesky(H))
+
 
 @njit
 def newton_refit(
@@ -62,8 +81,7 @@ def newton_refit(
             loss_majorizer(loss, z, y, weights)
         else:
             loss_curvature(loss, z, y, weights)
-        weighted_gram(loss, AT, columns, weights, lam, H)
-        if not cholesky(H):
+        if not _factorised(loss, AT, columns, weights, lam, H):
             return value, np.inf
         step = gradient.copy()
         cholesky_solve(H, step)
