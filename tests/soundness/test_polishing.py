@@ -12,6 +12,7 @@ from fractions_of_doubles import dot, exact_objective, exact_optimum, gauss
 from honest_cases import KINDS, honest_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instances_for_tests import random_case
 
 from exactsel import Problem, solve, verify
 from exactsel.errors import UnsupportedError
@@ -67,6 +68,15 @@ def test_those_that_were_rejected(kind, seed, tmp_path):
     problem, options = honest_case(kind, seed)
     solve(problem, proof=tmp_path / "run.exsel", signals=(), **options)
     assert (verdict := verify(problem, tmp_path / "run.exsel")).verified, verdict.reason
+
+
+@pytest.mark.parametrize(("seed", "rel_eps"), [(134, 1e-8), (186, 1e-9), (240, 1e-9)])
+def test_small_tolerances_leave_room_for_what_a_proof_claims_less(seed, rel_eps, tmp_path):
+    """Regions were closed at the tolerance itself, and the proof's claim came out beyond it."""
+    problem = random_case(700_000 + seed, d=8).problem()
+    result = solve(problem, proof=tmp_path / "run.exsel", signals=(), threads=1, rel_eps=rel_eps)
+    assert result.reached
+    assert result.gap <= rel_eps * result.upper
 
 
 def test_copies_whose_ridge_is_lost_in_rounding(tmp_path):
