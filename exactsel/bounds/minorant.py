@@ -103,10 +103,12 @@ class Minorant(NamedTuple):
     """(m,) ... and those of the fit on all columns."""
 
 
-def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> Touching:
-    """q that touches P at predictions z, on a box that holds z."""
+def touching(
+    rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float, curvature: FloatArray | None = None
+) -> Touching:
+    """q that touches P at predictions z, on a box that holds z; with ``curvature`` (n,) where that is given."""
     values, slopes, _ = rows.at(z)
-    w = rows.curvatures(low, high, z)
+    w = rows.curvatures(low, high, z) if curvature is None else curvature
     H = rows.gram(w)
     linear = w * z - slopes
     h = rows.products(linear)
@@ -210,6 +212,11 @@ def _minorant(
     z = np.clip(z + touches * (best_z - z), low, high)
     point = fit + touches * (start - fit)
     return as_minorant(rows, touching(rows, z, low, high, upper), low, high, upper, point, fit)
+
+
+def least_curvature(rows: Rows, low: FloatArray, high: FloatArray) -> FloatArray:
+    """(n,) What every row has at least anywhere on its interval, if l'' is least at an end (logistic loss)."""
+    return np.asarray(np.minimum(rows.at(low)[2], rows.at(high)[2]) * (1.0 - 1e-9))
 
 
 def largest_in(q: Touching) -> FloatArray:

@@ -20,7 +20,8 @@ def raise_bounds(
 
     Rows of ``sets`` are padded with -1; columns from ``first`` on (an intercept) are in every model. Where the bound is
     raised a row of ``models`` receives the coefficients with the least q, times ``scale`` (m,), in the order of the
-    set's columns. A set on which there is no factorisation keeps what it has, like all that are left at a stop.
+    set's columns, those of columns in every model at its end. A set on which there is no factorisation keeps what it
+    has, like all that are left at a stop.
     """
     others = q.h.size - first
     for i in prange(sets.shape[0]):
@@ -47,3 +48,5 @@ def raise_bounds(
                     bounds[i] = bound
                     for a in range(chosen):
                         models[i, a] = x[a] * scale[columns[a]]
+                    for a in range(chosen, count):
+                        models[i, sets.shape[1] + a - chosen] = x[a] * scale[columns[a]]

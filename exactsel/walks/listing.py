@@ -213,7 +213,9 @@ class _Region:
         return replace(outcome[0], points=points), False
 
     def _shortened(self, below: Minorant, sets: IntArray, upper: float, any_better: bool = False) -> Shortened | None:
-        return shortened(self.problem, below, sets, upper, self.fit_work, self.row_work, self.options, any_better)
+        return shortened(
+            self.problem, below, sets, upper, self.fit_work, self.row_work, FIT_WORK, self.options, any_better
+        )
 
     def better(self, upper: float, coef: FloatArray) -> Fit | None:
         """A better model than that which is known, from the sets with the least q; None where they have none."""

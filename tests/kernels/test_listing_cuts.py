@@ -53,7 +53,7 @@ def test_bounds_of_sets_are_those_of_exact_arithmetic_and_never_above(seed):
     scale = np.ldexp(1.0, rng.integers(-3, 4, size=q.h.size))
     level, upper = float(rng.normal()), float(10 * rng.normal())
     before = np.where(rng.random(12) < 0.5, -np.inf, 5 * rng.normal(size=12))
-    bounds, models = before.copy(), np.full(sets.shape, np.nan)
+    bounds, models = before.copy(), np.full((12, sets.shape[1] + q.h.size - first), np.nan)
     raise_bounds(q, scale, level, upper, sets, first, NEVER, bounds, models)
     raised = 0
     for row, old, new, model in zip(sets, before, bounds, models, strict=True):
@@ -65,8 +65,9 @@ def test_bounds_of_sets_are_those_of_exact_arithmetic_and_never_above(seed):
             raised += 1
             assert Fraction(new) <= exact
             assert new >= float(exact) - 1e-7 * (1.0 + abs(float(exact)))
-            best = np.linalg.solve(q.H[np.ix_(columns, columns)], q.h[columns])[: chosen.size] * scale[chosen]
-            assert np.allclose(model[: chosen.size], best, rtol=1e-3, atol=1e-3 * (1 + np.abs(best).max(initial=0.0)))
+            best = np.linalg.solve(q.H[np.ix_(columns, columns)], q.h[columns]) * scale[columns]
+            there = np.append(model[: chosen.size], model[sets.shape[1] :])
+            assert np.allclose(there, best, rtol=1e-3, atol=1e-3 * (1 + np.abs(best).max(initial=0.0)))
         else:
             assert np.isnan(model).all()
             assert old >= float(exact) - 1e-7 * (1.0 + abs(float(exact)))
@@ -76,7 +77,7 @@ def test_bounds_of_sets_are_those_of_exact_arithmetic_and_never_above(seed):
 def test_nothing_is_raised_once_told_to_stop_nor_where_there_is_no_factorisation():
     _, q, first, sets = random_case(3)
     for stop, matrix in ((np.ones(1, dtype=np.bool_), q.H), (NEVER, -q.H), (NEVER, np.full(q.H.shape, np.nan))):
-        bounds, models = np.full(12, -np.inf), np.zeros(sets.shape)
+        bounds, models = np.full(12, -np.inf), np.zeros((12, sets.shape[1] + 1))
         raise_bounds(q._replace(H=matrix), np.ones(q.h.size), 0.0, 1.0, sets, first, stop, bounds, models)
         empty = (first == q.h.size) & (sets < 0).all(axis=1)
         assert np.all(np.isinf(bounds) | (empty & ~stop[0]))
