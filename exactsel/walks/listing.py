@@ -213,8 +213,9 @@ class _Region:
         return replace(outcome[0], points=points), False
 
     def _shortened(self, below: Minorant, sets: IntArray, upper: float, any_better: bool = False) -> Shortened | None:
+        most_work = self.affordable * self.fit_work
         return shortened(
-            self.problem, below, sets, upper, self.fit_work, self.row_work, FIT_WORK, self.options, any_better
+            self.problem, below, sets, upper, self.fit_work, self.row_work, most_work, self.options, any_better
         )
 
     def better(self, upper: float, coef: FloatArray) -> Fit | None:
@@ -226,7 +227,7 @@ class _Region:
         left = None if sets is None else self._shortened(below, sets, upper, any_better=True)
         if left is None or left.best is not None:
             return None if left is None else left.best
-        rows = slice(0, self.affordable)
+        rows = slice(0, SHORTEST)
         outcome = fitted(self.problem, left.sets[rows], left.models[rows], left.upper, 0, self.options)
         return None if outcome is None else outcome[0].fit
 

@@ -43,6 +43,9 @@ PATIENCE = 2
 MANY, AGAIN = 0.85, 4
 """Where the mean leaves more than this part of the list, so many rounds follow at fits."""
 
+CUT_SHARE = 0.25
+"""Part of the work of all fits that may be made that cuts take at most."""
+
 ROUND_WORK, SET_WORK, CUBES = 4e5, 500.0, 10.0
 """Multiplications a round is worth beside those of its sums over rows, a set beside those of its factorisation, and
 the matrices of a round, times m^3."""
@@ -91,7 +94,7 @@ def shortened(
     try:
         with loss_session(problem.loss), quiet, Rows(problem.objective, options.stop, options.threads) as rows:
             work_left = CLOSING * fit_work if closable(rows) else fit_work
-            low, high = _cut(rows, cuts, below, row_work, fit_work, work_left, any_better)
+            low, high = _cut(rows, cuts, below, row_work, fit_work, work_left, CUT_SHARE * most_work, any_better)
             if closable(rows) and len(cuts.sets) * work_left <= most_work and not (any_better and cuts.best):
                 cuts.close(rows, low, high)
     except (Unusable, LinAlgError):
@@ -101,16 +104,21 @@ def shortened(
 
 
 def _cut(
-    rows: Rows, cuts: _Cuts, below: Minorant, row_work: float, fit_work: float, work_left: float, any_better: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Rounds of cuts, while they save more than they cost: a set that is left costs ``work_left``. The last box."""
-    problem, saved, at_fits, m = cuts.problem, [np.inf], 0, rows.m
+    rows: Rows, cuts: _Cuts, below: Minorant, row_work: float, fit_work: float, work_left: float, most_work: float,
+    any_better: bool,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Rounds of cuts, while they save more than they cost, and take no more than ``most_work`` in all: the last box.
+
+    A set that is left costs ``work_left``.
+    """
+    problem, saved, at_fits, m, spent = cuts.problem, [np.inf], 0, rows.m, 0.0
     round_work = ROUND_WORK + rows.n * (ROW_SHARE * row_work + m * m) + CUBES * m**3
     low, high = below.low, below.high
     while sum(saved[-PATIENCE:]) > 0.0 and not (rows.stop[0] or (any_better and cuts.best)):
         before = len(cuts.sets)
         work = round_work + before * (SET_WORK + (problem.k + 1) ** 3) + (fit_work if at_fits else 0.0)
-        if before * work_left <= PATIENCE * work:
+        spent += work
+        if before * work_left <= PATIENCE * work or spent > most_work:
             break
         row, coef = cuts.rough_fit() if at_fits else (-1, cuts.mean())
         model = rows.model(coef, problem.objective)
