@@ -103,10 +103,12 @@ class Minorant(NamedTuple):
     """(m,) ... and those of the fit on all columns."""
 
 
-def touching(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> Touching:
-    """q that touches P at predictions z, on a box that holds z."""
+def touching(
+    rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float, curvature: FloatArray | None = None
+) -> Touching:
+    """q that touches P at predictions z, on a box that holds z; with ``curvature`` (n,) where that is given."""
     values, slopes, _ = rows.at(z)
-    w = rows.curvatures(low, high, z)
+    w = rows.curvatures(low, high, z) if curvature is None else curvature
     H = rows.gram(w)
     linear = w * z - slopes
     h = rows.products(linear)
@@ -177,23 +179,27 @@ def minorant(
     least: float = 0.0,
     stop: BoolArray | None = None,
     threads: int = 1,
+    touches: float = TOUCHES,
 ) -> Minorant | None:
     """The quadratic minorant of P on {P <= upper}; None where there is none, or none that is likely to help.
 
-    ``best`` (d,) are coefficients of a good model: q touches P on the way to it from the fit on all columns. Where P at
-    the fit is below ``least`` times ``upper`` it is not tried, and nothing comes of it once ``stop`` is up.
+    ``best`` (d,) are coefficients of a good model: q touches P on the way to it from the fit on all columns, after
+    ``touches`` of it. Where P at the fit is below ``least`` times ``upper`` it is not tried, and nothing comes of it
+    once ``stop`` is up.
     """
     if not curvature_known(objective.loss) or not objective.lam > 0.0 or not upper > 0.0:
         return None
     try:
         quiet = np.errstate(over="ignore", invalid="ignore")
         with loss_session(objective.loss), quiet, Rows(objective, stop, threads) as rows:
-            return _minorant(rows, objective, upper, best, least)
+            return _minorant(rows, objective, upper, best, least, touches)
     except (Unusable, LinAlgError):
         return None
 
 
-def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, least: float) -> Minorant:
+def _minorant(
+    rows: Rows, objective: Objective, upper: float, best: FloatArray, least: float, touches: float
+) -> Minorant:
     start = rows.model(best, objective)
     fit, value = known_fit(objective, rows)
     if value < least * upper:
@@ -203,9 +209,14 @@ def _minorant(rows: Rows, objective: Objective, upper: float, best: FloatArray, 
     for _ in range(CUTS):
         for share in (0.0, 0.5):
             low, high = _cut(rows, np.clip(z + share * (best_z - z), low, high), low, high, upper)
-    z = np.clip(z + TOUCHES * (best_z - z), low, high)
-    point = fit + TOUCHES * (start - fit)
+    z = np.clip(z + touches * (best_z - z), low, high)
+    point = fit + touches * (start - fit)
     return as_minorant(rows, touching(rows, z, low, high, upper), low, high, upper, point, fit)
+
+
+def least_curvature(rows: Rows, low: FloatArray, high: FloatArray) -> FloatArray:
+    """(n,) What every row has at least anywhere on its interval, if l'' is least at an end (logistic loss)."""
+    return np.asarray(np.minimum(rows.at(low)[2], rows.at(high)[2]) * (1.0 - 1e-9))
 
 
 def largest_in(q: Touching) -> FloatArray:

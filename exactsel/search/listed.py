@@ -6,6 +6,7 @@ searches that nobody wants to replay.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -32,6 +33,8 @@ def root_listed(lister: Lister | None, nodes: Sequence[Node], work: RoundWork) -
     if listed is None:
         return {}
     work.offer(listed.fit)
+    if not math.isfinite(listed.bound):
+        return {}
     visit = Visit(listed.bound, True, listed.nodes)
     region = Region(root.state, listed.bound, listed.points or InfimumPoint(), None, True, (visit,), closed="listed")
     return {root.id: NodeKept(root, region)}

@@ -22,7 +22,7 @@ from numpy.linalg import LinAlgError
 from exactsel._jit import loss_session, parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import Minorant, minorant
-from exactsel.bounds.shown_minorant import shown_minorant
+from exactsel.bounds.shown_minorant import Shown, shown_minorant
 from exactsel.bounds.witness import ListedPoints, ModelPoint
 from exactsel.kernels.listing import COMPLETE, list_sets
 from exactsel.kernels.listing_record import FULL, WORDS, decisions
@@ -35,6 +35,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.walks.listing_cuts import Shortened, fit_to_the_end, shortened
 
 LARGEST = 250
 """With more columns than this the memory of a listing, and its nodes, grow too large."""
@@ -50,6 +51,18 @@ LONGEST, SHORTEST = 4000, 64
 
 FIT_WORK = 6e8
 """... so many multiplications together (a fifth of a second: where that is not enough the search is often shorter)."""
+
+MOST_LISTED = 10_000
+"""Sets that may be listed where more minorants shorten the list."""
+
+ATTEMPTS = 3
+"""Times that better models are looked for where a list is too long."""
+
+HALFWAY = 0.5
+"""Where the q touches P by which better models are looked for, on the way from the fit to the best known, ..."""
+
+FEW_LISTED, HALVINGS = 4000, 6
+"""... and how many sets it may list, at levels that are halved in, so often."""
 
 QUICK = 1e-8
 """Times the problem's gradient scale: where a quick fit ends at the latest, and ..."""
@@ -69,11 +82,11 @@ class Listed:
     """What a complete listing brought."""
 
     bound: float
-    """No model of the region is below this."""
+    """No model of the region is below this; -infinity where all that came of it is a better model."""
     fit: Fit | None
     """The best model met, None if none is better than the incumbent."""
     sets: IntArray
-    """(count, k at most) the sets that were fitted, padded with -1."""
+    """(count, k at most) the sets that were listed, padded with -1."""
     nodes: int
     """Regions the listing looked at."""
     points: ListedPoints | None = None
@@ -116,26 +129,124 @@ def by_listing(
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
-    least, row_work = (NEAR_HUBER, ROW_WORK_HUBER) if isinstance(problem.loss, Huber) else (NEAR, ROW_WORK)
-    below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
-    witness = None
-    if below is not None and shown:
-        witness = shown_minorant(problem.objective, below, upper, options.stop, options.threads)
-        below = None if witness is None else witness.below
-    if below is None or options.stop[0]:
+    region = _Region(problem, state, places, options)
+    listed, too_long = region.tried(upper, coef, shown, region.least)
+    best: Fit | None = None
+    for _ in range(ATTEMPTS):
+        if not too_long or options.stop[0]:
+            break
+        better = region.better(upper, coef)
+        if better is None:
+            break
+        best, upper, coef = better, better.value, better.coef
+        listed, too_long = region.tried(upper, coef, shown, 0.0)
+    if options.stop[0] or (listed is None and best is None):
         return None
-    fit_work = FIT_STEPS * problem.n * (row_work + problem.k**2)
-    longest = int(min(LONGEST, max(SHORTEST, FIT_WORK / fit_work)))
-    sets, words, nodes = listed_sets(below, state, places, options.stop, longest, MOST_WORDS if shown else 0)
-    if sets is None:
-        return None
-    outcome = fitted(problem, sets, _starts(below, sets, problem.d), upper, nodes, options)
-    if outcome is None:
-        return None
-    listed, models = outcome
-    if witness is None:
-        return listed
-    return replace(listed, points=ListedPoints(words, models, witness.touching, witness.widths))
+    if listed is None:
+        return Listed(-math.inf, best, np.empty((0, 0), dtype=np.int64), 0)
+    return replace(listed, fit=listed.fit or best)
+
+
+@dataclass(frozen=True)
+class _Region:
+    """A region to be listed, and how."""
+
+    problem: Problem
+    state: StateArray
+    places: int
+    options: BoundOptions
+
+    @property
+    def least(self) -> float:
+        """The part of U that P at the fit must come to."""
+        return NEAR_HUBER if isinstance(self.problem.loss, Huber) else NEAR
+
+    @property
+    def row_work(self) -> float:
+        """What the loss of a row is worth."""
+        return ROW_WORK_HUBER if isinstance(self.problem.loss, Huber) else ROW_WORK
+
+    @property
+    def fit_work(self) -> float:
+        """Multiplications of a fit."""
+        return FIT_STEPS * self.problem.n * (self.row_work + self.problem.k**2)
+
+    @property
+    def affordable(self) -> int:
+        """How many sets may be fitted."""
+        return int(min(LONGEST, max(SHORTEST, FIT_WORK / self.fit_work)))
+
+    def tried(self, upper: float, coef: FloatArray, shown: bool, least: float) -> tuple[Listed | None, bool]:
+        """What a listing brings, if it can be made, and whether it is too long."""
+        problem, options = self.problem, self.options
+        below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
+        if below is None:
+            return None, False
+        if shown:
+            witness = shown_minorant(problem.objective, below, upper, options.stop, options.threads)
+            return (None, False) if witness is None else self._shown(witness, upper)
+        longest = MOST_LISTED if self.affordable > 0 else 0
+        sets, _, nodes = listed_sets(below, self.state, self.places, options.stop, longest)
+        if sets is None:
+            return None, True
+        left = self._shortened(below, sets, upper)
+        if left is None or len(left.sets) > self.affordable:
+            return None, False
+        outcome = fitted(problem, left.sets, left.models, left.upper, nodes, options)
+        if outcome is None:
+            return None, False
+        listed = outcome[0]
+        return Listed(min(listed.bound, left.bound), listed.fit or left.best, sets, nodes), False
+
+    def _shown(self, witness: Shown, upper: float) -> tuple[Listed | None, bool]:
+        """The same with what proves it: all sets that this minorant leaves are fitted."""
+        sets, words, nodes = listed_sets(
+            witness.below, self.state, self.places, self.options.stop, self.affordable, MOST_WORDS
+        )
+        if sets is None:
+            return None, True
+        starts = _starts(witness.below, sets, self.problem.d)
+        outcome = fitted(self.problem, sets, starts, upper, nodes, self.options)
+        if outcome is None:
+            return None, False
+        points = ListedPoints(words, outcome[1], witness.touching, witness.widths)
+        return replace(outcome[0], points=points), False
+
+    def _shortened(self, below: Minorant, sets: IntArray, upper: float, any_better: bool = False) -> Shortened | None:
+        most_work = self.affordable * self.fit_work
+        return shortened(
+            self.problem, below, sets, upper, self.fit_work, self.row_work, most_work, self.options, any_better
+        )
+
+    def better(self, upper: float, coef: FloatArray) -> Fit | None:
+        """A better model than that which is known, from the sets with the least q; None where they have none."""
+        below = minorant(self.problem.objective, upper, coef, 0.0, self.options.stop, self.options.threads, HALFWAY)
+        if below is None:
+            return None
+        sets = self._few(below)
+        left = None if sets is None else self._shortened(below, sets, upper, any_better=True)
+        if left is None or left.best is not None:
+            return None if left is None else left.best
+        rows = slice(0, SHORTEST)
+        outcome = fitted(self.problem, left.sets[rows], left.models[rows], left.upper, 0, self.options)
+        return None if outcome is None else outcome[0].fit
+
+    def _few(self, below: Minorant) -> IntArray | None:
+        """The sets on which a minorant comes to a lower level than its own, where that is few but not too few."""
+        q = below.quadratic
+        least, known = -0.5 * float(q.h @ np.linalg.solve(q.H, q.h)), None
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            share = 0.5 * (low + high)
+            lower = below._replace(level=least + share * (below.level - least))
+            sets, _, _ = listed_sets(lower, self.state, self.places, self.options.stop, FEW_LISTED)
+            if sets is None:
+                high = share
+                continue
+            low, known = share, sets
+            if len(sets) > FEW_LISTED // 4:
+                break
+        return known
 
 
 def listed_sets(
@@ -174,7 +285,6 @@ def fitted(
 
     First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
     """
-    objective = problem.objective
     bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
     with loss_session(problem.loss), parallel_section(options.threads):
         newton_bounds(
@@ -187,10 +297,7 @@ def fitted(
         if options.stop[0]:
             return None
         chosen = sets[i][sets[i] >= 0]
-        fit = problem.fit(chosen)
-        region: StateArray = np.full(problem.d, OUT, dtype=np.int8)
-        region[chosen] = IN
-        better = objective.dual_bound(fit.coef, region, chosen.size)
+        fit, better = fit_to_the_end(problem, chosen)
         if not bounds[i] >= better:
             bounds[i], points[i] = better, ModelPoint.from_dense(fit.coef)
         if fit.value < (upper if best is None else best.value):
