@@ -26,8 +26,8 @@ from exactsel.types import FloatArray, IntArray
 from exactsel.walks.cell_classes import Classes, classes_of, filled, level_of, sets_within, supports_of
 from exactsel.walks.listing import Listed, fitted
 
-MOST_ROWS, MOST_COLUMNS = 1 << 22, 400
-"""Rows, by weight, and columns there may be."""
+MOST_ROWS, MOST_COLUMNS, MOST_ENTRIES = 1 << 22, 400, 5e7
+"""Rows, by weight, columns and entries there may be."""
 
 MOST_BYTES = 1e8
 """Memory one thread may take."""
@@ -40,6 +40,9 @@ WAIT = 1.0
 
 LOOK = 100
 """Iterations' worth that the search has spent when it is looked at what a count would take."""
+
+AT_ONCE = 5e8
+"""Multiplications after which it is asked whether to stop (some tenths of a second)."""
 
 SECONDS, CORES = 4e-10, 4
 """A multiplication takes so long: nothing is begun that could not end within the time limit on so many cores."""
@@ -76,6 +79,7 @@ class CellCounter:
         if (
             objective is None or problem.family != "regression" or not problem.units.free_columns or problem.d == 0
             or not isinstance(objective.loss, Logistic) or problem.d > MOST_COLUMNS or not objective.lam > 0.0
+            or problem.n * problem.d > MOST_ENTRIES
         ):  # fmt: skip
             return False
         weights = np.ones(objective.n) if objective.weights is None else objective.weights
@@ -191,7 +195,13 @@ def _improved(
     supports = [one for one in chosen if one is not None]
     value, best = math.inf, tuple[int, ...]()
     while supports and not options.stop[0]:
-        values = problem.objectives(np.array([[*classes.fixed, *one] for one in supports]), options.threads)
+        table = np.array([[*classes.fixed, *one] for one in supports])
+        values = np.full(len(table), np.inf)
+        share = 1 + int(AT_ONCE / (FIT_ROWS * problem.n))
+        for begin in range(0, len(table), share):
+            if not options.stop[0]:
+                part = slice(begin, begin + share)
+                values[part] = problem.objectives(table[part], options.threads)
         i = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
         if not values[i] < value:
             break
