@@ -330,7 +330,7 @@ def count_sets(
         room, into = cell_room(n, m, cells << size), Found(found[chunk], sums[chunk])
         known, within, spent, prefix = 0, level, 0.0, np.empty(places - 2, dtype=np.int64)
         for i in range(parents.shape[1]):
-            if parents[chunk, i] < 0:
+            if stop[0] or parents[chunk, i] < 0:
                 break
             write_set(parents[chunk, i], ways, prefix[:size])
             above = prefix[size - 1] if size > 0 else -1

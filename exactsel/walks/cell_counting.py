@@ -121,7 +121,8 @@ class CellCounter:
         in_time = seconds is None or work * SECONDS <= CORES * seconds
         cells = self._classes.cells << max(0, size - 3)
         fits = 24.0 * cells * len(self._classes.members) ** 2 <= MOST_BYTES
-        few = math.comb(len(self._classes.members), max(0, size - 3)) <= MOST_PARENTS
+        parents = math.comb(len(self._classes.members), max(0, size - 3))
+        few = parents <= MOST_PARENTS and work <= 4.0 * AT_ONCE * parents
         return work if work <= WORK and in_time and fits and few else math.inf
 
     @cached_property
@@ -227,7 +228,12 @@ def sets_left(
     parents = math.comb(columns, above)
     ways = np.array([[math.comb(i, a) for a in range(above + 1)] for i in range(columns + 1)], dtype=np.int64)
     order = np.random.default_rng(0).permutation(parents)
-    share, members = -(-parents // (CHUNKS * CALLS)) * CHUNKS, np.array([len(one) for one in classes.members])
+    # Threads see the flag between calls.
+    quick = max(1, int(AT_ONCE * parents / count_work(classes, size)))
+    share, members = (
+        min(quick, -(-parents // (CHUNKS * CALLS)) * CHUNKS),
+        np.array([len(one) for one in classes.members]),
+    )
     left, sums, supports, counted = np.empty((0, size), dtype=np.int64), np.empty(0), 0, 0
     for begin in range(0, parents, share):
         asked = order[begin : begin + share]
