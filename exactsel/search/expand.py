@@ -16,7 +16,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.search.below import SubtreeKernels, walked
 from exactsel.search.branching import Branching
 from exactsel.search.counted import Counting
-from exactsel.search.listed import root_listed
+from exactsel.search.listed import all_counted, root_listed
 from exactsel.search.node import Node
 from exactsel.search.refits import Refits
 from exactsel.search.regions import (
@@ -36,6 +36,7 @@ from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
 from exactsel.search.visit import Interrupted, Visited, Visitor
 from exactsel.types import FloatArray
+from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
 from exactsel.walks.listing import Lister
@@ -61,6 +62,7 @@ class Expander:
         subsearcher: Subsearcher | None = None,
         counter: CountingWalker | None = None,
         lister: Lister | None = None,
+        cells: CellCounter | None = None,
     ) -> None:
         self.problem = problem
         self.tree = tree
@@ -71,6 +73,7 @@ class Expander:
         self.subsearcher = subsearcher
         self.counter = counter
         self.lister = lister
+        self.cells = cells
         self._visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
         self._kernels = SubtreeKernels(problem, tolerance, self.cutoff, walker, subsearcher)
         self._counting = Counting(problem, tolerance, self.cutoff, counter)
@@ -103,7 +106,7 @@ class Expander:
         if self.tree.eager:
             return work.done([self._expand_eagerly(node, work) for node in nodes])
         outcomes: dict[int, Outcome] = {}
-        outcomes.update(root_listed(self.lister, nodes, work))
+        outcomes.update(root_listed(self.lister, nodes, work) or all_counted(self.cells, nodes, work, effort))
         nodes, asked = [node for node in nodes if node.id not in outcomes], nodes
         outcomes.update(self._counting.at_once(nodes, work))
         uncounted = [node for node in nodes if node.id not in outcomes]

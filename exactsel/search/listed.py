@@ -1,5 +1,7 @@
 """Leave the root to the lister, before it is bounded: the whole problem by listing, where that works.
 
+Or leave the whole problem to the counter of cells, once the search has spent as much as that takes.
+
 What it closes comes with a proof where the lister was asked for one. It cannot be told event by event, so it is for
 searches that nobody wants to replay.
 """
@@ -9,11 +11,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.search.node import ROOT_ID, Node
-from exactsel.search.regions import NodeKept, Region, RoundWork, Visit
+from exactsel.search.regions import NodeKept, Region, RoundWork, Visit, as_region
 from exactsel.search.visit import Interrupted
+from exactsel.walks.cell_counting import CellCounter
+from exactsel.walks.effort import Effort
 from exactsel.walks.listing import Lister
 
 
@@ -38,3 +43,32 @@ def root_listed(lister: Lister | None, nodes: Sequence[Node], work: RoundWork) -
     visit = Visit(listed.bound, True, listed.nodes)
     region = Region(root.state, listed.bound, listed.points or InfimumPoint(), None, True, (visit,), closed="listed")
     return {root.id: NodeKept(root, region)}
+
+
+def all_counted(
+    counter: CellCounter | None, nodes: Sequence[Node], work: RoundWork, effort: Effort
+) -> dict[int, NodeKept]:
+    """The outcome of every node where the whole problem has been counted, by id; nothing where it has not.
+
+    :class:`Interrupted` when told to stop midway.
+    """
+    if counter is None:
+        return {}
+    began = time.perf_counter()
+    listed = counter.explore(work.upper, effort.iterations)
+    work.seconds.subtrees += time.perf_counter() - began
+    if counter.stopped:
+        raise Interrupted
+    if listed is None:
+        return {}
+    work.offer(listed.fit)
+    if not math.isfinite(listed.bound):
+        return {}
+    return {node.id: NodeKept(node, _closed(as_region(node), listed.bound)) for node in nodes}
+
+
+def _closed(region: Region, bound: float) -> Region:
+    """A region of a problem that nothing is below ``bound`` in."""
+    if bound > region.bound:
+        region = replace(region, bound=bound, proof=InfimumPoint())
+    return replace(region, closed="listed")

@@ -22,6 +22,7 @@ from exactsel.search.branching import Branching
 from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
+from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.grouped import GroupWalker
@@ -161,10 +162,16 @@ class Methods:
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
-        limited = self.settings.node_limit is not None or self.settings.batch is not None
-        if limited or not self._default_search or not listable(problem):
-            return None
-        return Lister(problem, coef, options, shown)
+        return Lister(problem, coef, options, shown) if self._unlimited and listable(problem) else None
+
+    def cells(self, problem: Any, options: BoundOptions) -> CellCounter | None:
+        """For the default search with logistic loss: sets of columns of two values, counted by their cells."""
+        return CellCounter(problem, options) if self._unlimited and CellCounter.serves(problem) else None
+
+    @property
+    def _unlimited(self) -> bool:
+        """Whether this is the default search, and nobody counts its nodes."""
+        return self._default_search and self.settings.node_limit is None and self.settings.batch is None
 
     @property
     def _default_search(self) -> bool:
@@ -181,7 +188,7 @@ class Methods:
 
     def words(
         self, prepared: PreparedBound | None, *, walks: bool, searches: bool, counts: bool = False,
-        lists: bool = False,
+        lists: bool = False, cells: bool = False,
     ) -> str:  # fmt: skip
         """What the search is made of, for people."""
         company = company_of(self.bound.name)
@@ -193,6 +200,7 @@ class Methods:
         parts += ["sets of columns counted, all of them if there is time"] if counts else []
         parts += ["subtrees searched inside the kernel"] if searches else []
         parts += ["or all sets of columns listed that a quadratic minorant leaves, if these are few"] if lists else []
+        parts += ["or all sets of columns counted by the cells they divide the rows into"] if cells else []
         return "; ".join(parts)
 
 

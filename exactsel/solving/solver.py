@@ -180,6 +180,7 @@ class Search:
                 methods.subsearcher(self.problem, self._bound, options, brief=self._brief),
                 methods.counter(self.problem, options),
                 self._lister(options),
+                self._methods.cells(self.problem, options) if self._listing and not self._shown else None,
             )  # fmt: skip
         return self._expander
 
@@ -258,6 +259,7 @@ class Search:
                 searches=expander is not None and expander.subsearcher is not None,
                 counts=expander is not None and expander.counter is not None,
                 lists=expander is not None and expander.lister is not None,
+                cells=expander is not None and expander.cells is not None,
             ),
         }
 
