@@ -185,6 +185,8 @@ def _descend(loss: Any, y: FloatArray, lam: float, cutoff: float, fit: SmallFit)
             return False
         bends = _bends(fit)
         if u > k:
+            if not bends > 0.0:
+                return False
             step[k] = np.sum(fit.b)
             short += step[k] * step[k] / (2.0 * bends)
         if short <= SHARE * (value - cutoff):
@@ -215,10 +217,12 @@ def _find_level(loss: Any, y: FloatArray, lam: float, fit: SmallFit) -> bool:
     values = np.empty(y.size)
     for _ in range(LEVEL_STEPS):
         _value(loss, y, lam, fit, values)
-        slope = np.sum(fit.b)
+        slope, bends = np.sum(fit.b), _bends(fit)
         if abs(slope) <= LEVELLED * np.sum(np.abs(fit.b)):
             return True
-        fit.x[fit.columns.size] -= slope / _bends(fit)
+        if not bends > 0.0:
+            return False
+        fit.x[fit.columns.size] -= slope / bends
     return False
 
 

@@ -178,11 +178,14 @@ def hard(loss, n=100, d=40, k=6):
     rng = np.random.default_rng(5)
     A = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))
     y = rng.standard_normal(n)
+    if loss == "intercept":
+        weights = rng.choice([0.5, 1.0, 2.0], n)
+        return Problem.prepared(A, np.sign(y + 0.5), k, loss="logistic", lam=2.0, weights=weights, intercept=True)
     return Problem(A, np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y, k, loss=loss, lam=2.0)
 
 
 class TestInTheSearch:
-    @pytest.fixture(params=["huber", "logistic"])
+    @pytest.fixture(params=["huber", "logistic", "intercept"])
     def problem(self, request):
         return hard(request.param)
 
