@@ -25,6 +25,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from exactsel.interrupts import aside, half_written
+from exactsel.turns import turn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,6 +105,7 @@ if ENABLED:
     from numba.core import cgutils
     from numba.core import config as _config
     from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.extending import intrinsic, overload
 
     _CACHE = _writable_cache()
@@ -185,10 +187,34 @@ if ENABLED:
         _config.CACHE_DIR = _cache_of(Path(py_function.__code__.co_filename).resolve().parent) or previous
         try:
             dispatcher._cache = _Cache(py_function)
+            _compiled_in_turn(dispatcher)
         except (OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
             pass
         finally:
             _config.CACHE_DIR = previous
+
+    _compiling: set[int] = set()
+
+    def _compiled_in_turn(dispatcher: Any) -> None:
+        """Let one process compile a kernel while others that need it wait for its file, as when tests run in parallel.
+
+        The compiler's own lock comes first, so that threads of one process cannot wait for each other. A kernel asks
+        for those it calls while it has its turn; as none calls its caller but itself, there is no circle.
+        """
+        compile_it, file = dispatcher.compile, Path(f"{dispatcher._cache._cache_file._index_path}.lock")
+
+        def in_turn(signature: Any) -> Any:
+            with global_compiler_lock:
+                if id(dispatcher) in _compiling or tuple(signature) in dispatcher.overloads:
+                    return compile_it(signature)
+                _compiling.add(id(dispatcher))
+                try:
+                    with turn(file):
+                        return compile_it(signature)
+                finally:
+                    _compiling.discard(id(dispatcher))
+
+        dispatcher.compile = in_turn
 
     def _compiled_aside(dispatcher: Any) -> None:
         """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler.

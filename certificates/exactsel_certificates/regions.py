@@ -21,7 +21,16 @@ from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.points import Points, left_first
 from exactsel_certificates.polishing import Polisher
-from exactsel_certificates.rigorous import TINY, RigorousBounds, Rows, States, gamma, leaves_convex, runs_to_its_end
+from exactsel_certificates.rigorous import (
+    TINY,
+    RigorousBounds,
+    Rows,
+    States,
+    gamma,
+    leaves_convex,
+    model_objective,
+    runs_to_its_end,
+)  # fmt: skip
 from exactsel_certificates.semidefinite import Semidefinite
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
@@ -242,10 +251,9 @@ class RegressionRegions:
 
         def within(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             columns = self._columns(used[row])
-            affordable = self._affords(len(columns) * len(columns))
-            return (
-                exact.for_bounded_models(S, C, self._polisher().within_bounds(columns)) if affordable else Fraction(0)
-            )
+            if not self._affords(len(columns) * len(columns)):
+                return Fraction(0)
+            return exact.for_bounded_models(S, C, self._polisher().within_bounds(columns))
 
         def refined(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             # Which of nearly dependent columns count as dependent is a guess: the better one is taken.
@@ -318,8 +326,12 @@ class RegressionRegions:
         start: Callable[[int], Sequence[Fraction]],
     ) -> FloatArray:  # fmt: skip
         """Improve what is a little below the target by points better than those of the file."""
-        near = (result < self.target) & (result >= NEAR * self.target)
-        for row in np.flatnonzero(near).tolist():
+        for row in np.flatnonzero(result < self.target).tolist():
+            # Where all columns are given, the digits of a point may hide everything, and its own cost tells.
+            given = not np.any(states[row] == FREE) or np.sum(states[row] == IN) >= self.k
+            hidden = given and model_objective(self.instance, np.array(start(row), dtype=np.float64)) >= self.target
+            if not (hidden or result[row] >= NEAR * self.target):
+                continue
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
             size = len(self.instance.columns_of([*S, *C]))
             for curvature in curvatures:

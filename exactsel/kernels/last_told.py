@@ -18,7 +18,7 @@ from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.levels import LOGISTIC
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, Answers, branching_column, node_columns
-from exactsel.kernels.refit import newton_refit
+from exactsel.kernels.refit import SINGULAR, newton_refit
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 TOLD, TOO_LITTLE_ROOM, STOPPED = 0, 1, 2
@@ -91,7 +91,8 @@ def _solved(problem: Any, columns: IntArray, start: FloatArray, level: float, to
     """The bound of the models on ``columns`` alone, and the number of the model that proves it."""
     data = problem.data
     x, z, q, v = start[columns], np.empty(data.y.size), np.empty(columns.size), np.empty(columns.size)
-    newton_refit(problem.loss, columns_of(data), data.y, problem.lam, columns, 0.0, x, z, level + 1e-12 * abs(level))
+    hopeless = level + 1e-12 * abs(level)
+    newton_refit(problem.loss, columns_of(data), data.y, problem.lam, columns, 0.0, x, z, hopeless, SINGULAR)
     base = dual_at_point(problem.loss, columns_of(data), data.y, data.norms, columns, z, np.empty(data.y.size), q, v)
     bound = node_bound(base, q, columns.size, 0, problem.lam, np.empty(1))
     return bound, _add_point(told, columns, x)

@@ -28,11 +28,31 @@ SHORTEST = 1e-4
 MAJORISER_STEPS = 5
 """Majoriser steps before Newton is tried again."""
 
+SINGULAR = 1e-12
+"""Part of its diagonal to add to a singular Newton system, such as that of two copies whose ridge is lost in rounding.
+It shortens steps; gradients are recomputed from the data."""
+
+
+@njit
+def _factorised(
+    loss: Any, AT: Columns, columns: IntArray, weights: FloatArray, lam: float, H: FloatArray, added: float
+) -> bool:
+    """Write the Cholesky factor of the Newton system; where it is singular, of one with so much more curvature."""
+    weighted_gram(loss, AT, columns, weights, lam, H)
+    if cholesky(H):
+        return True
+    if not added > 0.0:
+        return False
+    weighted_gram(loss, AT, columns, weights, lam, H)
+    for i in range(columns.size):
+        H[i, i] *= 1.0 + added
+    return bool(cholesky(H))
+
 
 @njit
 def newton_refit(
     loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray,
-    tolerance: float, x: FloatArray, z: FloatArray, hopeless: float = np.inf,
+    tolerance: float, x: FloatArray, z: FloatArray, hopeless: float = np.inf, added: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
     """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return
     (plus the intercept where there is one).
@@ -42,7 +62,9 @@ def newton_refit(
 
     Stops once the gradient norm is at most ``tolerance``, or nothing more can be gained in floating point, or the
     minimum is certainly not below ``hopeless`` (the ridge makes it at least value - norm^2 / 2 lam).
-    Returns (objective, gradient norm); the gradient norm is inf when a Newton system was singular.
+    Returns (objective, gradient norm); the gradient norm is inf when a Newton system was singular. With ``added``
+    (such as :data:`SINGULAR`) such systems get more curvature, that part of their diagonal: the gradient then comes
+    down in all directions but those in which columns depend on each other.
     """
     m = columns.size
     gradient, trial_x, trial_z = np.empty(m), np.empty(m), np.empty(y.size)
@@ -62,8 +84,7 @@ def newton_refit(
             loss_majorizer(loss, z, y, weights)
         else:
             loss_curvature(loss, z, y, weights)
-        weighted_gram(loss, AT, columns, weights, lam, H)
-        if not cholesky(H):
+        if not _factorised(loss, AT, columns, weights, lam, H, added):
             return value, np.inf
         step = gradient.copy()
         cholesky_solve(H, step)

@@ -21,7 +21,13 @@ RELATIVE_FROM = 1e-12
 """Part of the empty model's objective below which an objective is no measure of a gap any more."""
 
 KEPT = 1.0 - 2.0**-10
-"""Part of a tolerance that the search itself works to."""
+"""Part of a tolerance that the search itself works to, ..."""
+
+SPARED, NULL_SPARED = 1.1e-10, 1.1e-13
+"""... what it leaves of small ones, times |upper| and the empty model's objective: a proof claims that much less ..."""
+
+MOST_SPARED = 0.5
+"""... unless that is more than this part of them."""
 
 
 def resolution(upper: float, null: float) -> float:
@@ -67,6 +73,8 @@ class Tolerance:
     """Objective of the empty model."""
     finest: float = 1.0
     """Part of the resolution of objectives that is aimed at."""
+    spares: bool = False
+    """Whether what a proof claims less is left of it."""
 
     def __post_init__(self) -> None:
         for name in ("eps", "rel_eps"):
@@ -80,11 +88,15 @@ class Tolerance:
     @property
     def for_search(self) -> Tolerance:
         """Slightly less, so that what is said of the data as given, where rounding is taken off, is within this one."""
-        return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps, finest=KEPT * self.finest)
+        return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps, finest=KEPT * self.finest, spares=True)
 
     def absolute(self, upper: float) -> float:
         """The absolute tolerance at an incumbent of objective ``upper``."""
         if not math.isfinite(upper):
             return self.eps
-        relative = self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper))
-        return max(self.eps, relative, self.finest * resolution(upper, self.null))
+        wanted = max(self.eps, self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper)))
+        if self.spares:
+            claimed_less = SPARED * abs(upper) + NULL_SPARED * self.null
+            # What was asked for is a little more than ``wanted``, which is enough where it is large.
+            wanted -= min(MOST_SPARED * wanted, max(0.0, claimed_less - wanted * (1.0 - KEPT)))
+        return max(wanted, self.finest * resolution(upper, self.null))

@@ -164,7 +164,8 @@ class Result(Readable, Gap):
 
     def claiming(self, lower: float) -> Result:
         """The same result with another lower bound, and what follows from it."""
-        return replace(self, lower=lower, claim=claim_of(self.upper, lower, self.tolerance))
+        claim = claim_of(self.upper, lower, self.tolerance)
+        return replace(self, lower=lower, claim=claim, termination=termination_of(self.termination.value, claim))
 
     @property
     def time(self) -> float:

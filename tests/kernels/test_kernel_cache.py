@@ -8,12 +8,14 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from exactsel import _jit
+from exactsel import _jit, turns
 from exactsel.cli.main import main
+from exactsel.turns import turn
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
 
@@ -247,7 +249,7 @@ if os.name != "nt":
     def unknown(uid):
         raise KeyError(uid)
     pwd.getpwuid = unknown
-from exactsel import _jit
+from exactsel import _jit, turns
 @_jit.njit
 def twice(x):
     return 2 * x
@@ -279,3 +281,40 @@ def test_only_an_interrupt_is_called_one(capsys, monkeypatch, error):
     assert (ended.value.code, out) == (70, "")
     assert err.startswith(f"Internal error: {type(error).__name__}: {error}.")
     assert "interrupted" not in err
+
+
+# --- turns ---
+
+
+def lock_of(dispatcher) -> Path:
+    return Path(f"{dispatcher._cache._cache_file._index_path}.lock")
+
+
+@needs_posix
+def test_who_comes_second_waits_and_finds_what_the_first_has_compiled(kernel, tmp_path):
+    assert kernel()(3) == 6
+    files = {file: file.read_bytes() for file in cached(tmp_path, "nb?")}
+    for file in files:
+        file.unlink()
+    second, found = kernel(), []
+    with turn(lock_of(second)):
+        waiting = threading.Thread(target=lambda: found.append(second(3)))
+        waiting.start()
+        waiting.join(5 * turns.PAUSE)
+        assert waiting.is_alive()
+        for file, content in files.items():
+            file.write_bytes(content)
+    waiting.join(60)
+    assert (found, hits(second)) == ([6], 1)
+
+
+def test_nobody_waits_for_ever(kernel, monkeypatch):
+    monkeypatch.setattr(turns, "LONGEST", 2 * turns.PAUSE)
+    dispatcher = kernel()
+    with turn(lock_of(dispatcher)):
+        assert dispatcher(3) == 6
+
+
+def test_without_a_place_for_a_lock_there_is_none(tmp_path):
+    with turn(tmp_path / "no such folder" / "file.lock"), turn(tmp_path / "no such folder" / "file.lock"):
+        assert not list(tmp_path.iterdir())

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from awkward import awkward, best_sets, on_the_level, secant
 from listed_proofs import changed, first_says, listed_proof, second_says, with_claim
+from make_listed_proofs import FOLDER as KEPT
+from make_listed_proofs import KINDS
 from samples import sample
 
+import exactsel
 from exactsel import Problem
+from exactsel.errors import InputError
 from exactsel.losses import Huber, Logistic
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.container import CLOSE, COUNTED, MINORANT, USE, MalformedError
@@ -22,7 +27,7 @@ from exactsel_certificates.minorant import minorant
 from exactsel_certificates.minorant_regions import BelowMinorant, MinorantRegions
 from exactsel_certificates.points import Points
 from exactsel_certificates.row_curvature import curvatures, values_and_slopes
-from exactsel_certificates.standalone import Beyond, Malformed, counting
+from exactsel_certificates.standalone import Beyond, Malformed, check, counting
 from exactsel_certificates.standalone import minorant as second
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
@@ -33,6 +38,50 @@ def plain_of(problem):
     """The problem whose regions are bounded."""
     about = instance_of(problem)
     return about.plain if isinstance(about, GivenInstance) else about
+
+
+# --- the files kept ---
+
+
+def kept(kind):
+    return sorted((KEPT / kind).glob("*.exsel"))
+
+
+def second_on(file):
+    """The word of the second checker on a file about the problem they are all about."""
+    about = instance_of(exactsel.load(KEPT / "instance.npz"))
+    return check(file.read_bytes(), about.A.tolist(), about.y.tolist(), about.k, about.loss, about.lam, 1.0)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("file", kept("valid"), ids=lambda file: file.stem)
+def test_valid_files_verify(file):
+    assert exactsel.verify(exactsel.load(KEPT / "instance.npz"), file).verified
+    assert second_on(file) == ""
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("file", kept("must_fail"), ids=lambda file: file.stem)
+def test_files_that_must_fail_are_rejected(file):
+    assert not exactsel.verify(exactsel.load(KEPT / "instance.npz"), file).verified
+    assert second_on(file) != ""
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("file", kept("malformed"), ids=lambda file: file.stem)
+def test_malformed_files_are_refused(file):
+    with pytest.raises(InputError, match="is no proof"):
+        exactsel.verify(exactsel.load(KEPT / "instance.npz"), file)
+    with pytest.raises(Malformed):
+        second_on(file)
+
+
+def test_every_file_has_its_reason():
+    text = (KEPT / "README.md").read_text(encoding="utf-8")
+    for kind in KINDS:
+        part = text.split(f"## {kind}\n")[1].split("##")[0]
+        assert sorted(re.findall(r"\* `(.*?)`: \S", part)) == [file.stem for file in kept(kind)]
+        assert len(kept(kind)) > 1
 
 
 # --- rows ---

@@ -132,6 +132,12 @@ def test_tolerance_is_the_larger_of_absolute_and_relative():
     assert Tolerance(0.25, 0.1).absolute(math.inf) == 0.25
 
 
+def test_a_search_leaves_what_its_proof_claims_less():
+    assert Tolerance(0.0, 1e-3).for_search.absolute(1.0) == pytest.approx(1e-3 * (1 - 2.0**-10), rel=1e-12)
+    assert Tolerance(0.0, 1e-9).for_search.absolute(1.0) == pytest.approx(8.9e-10, rel=1e-9)
+    assert Tolerance(0.0, 1e-10).for_search.absolute(1.0) == pytest.approx(0.5e-10, rel=1e-2)
+
+
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["eps", "rel_eps"])
 def test_a_tolerance_must_be_a_number_that_is_not_negative(name, value):

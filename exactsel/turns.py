@@ -1,0 +1,54 @@
+"""Take turns with other processes: who comes second finds what the first one made."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+LONGEST = 120.0
+"""Seconds after which a process goes ahead without its turn: nobody hangs because another does."""
+
+PAUSE = 0.02
+"""Seconds between two looks."""
+
+
+@contextmanager
+def turn(file: Path) -> Iterator[None]:
+    """Hold the lock ``file``, which is there as long as somebody does; without one where the system has none to give.
+
+    It is for work that is done twice at worst. A process that holds it already must not ask again.
+    """
+    descriptor = _locked(file)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            # Whoever waits for the file that is removed gets it, beside whoever makes it anew: work is done twice.
+            with suppress(OSError):
+                os.unlink(file)
+            os.close(descriptor)
+
+
+def _locked(file: Path) -> int | None:
+    """An open file that is locked, which closing it ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    with suppress(OSError):
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        ends = time.monotonic() + LONGEST
+        while time.monotonic() < ends:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(PAUSE)
+            except OSError:
+                break
+            else:
+                return descriptor
+        os.close(descriptor)
+    return None
