@@ -5,6 +5,11 @@ the numbers it is made of, A'(b + Wt) on S is off by a vector rho with |rho_a| <
 (the residual of B d = -g) + (the doubt about g_j) + 4 eps size_j Z, and (2) changes by rho'd - ||rho||^2 / 2 lam -
 rho'(gradient on S) / lam + (gradient on S)'d_S; d'Bd / 2 itself is off by eps Z^2, and as z is Ax rounded only, by
 eps Z (sum of length_a |x_a|) more.
+
+With an intercept tau is added to t, |tau| <= (sigma + eps Z) / root(1'W1), sigma what is left of 1'b. A'(b + Wt) is off
+by that times a W-length more: sigma stands in the gradient on S and in the doubts, and eps is twice as large for the
+other part. The norms of the cubic and the quartic term of tau 1 are at most |tau| (1'W1)^(1/3) and ^(1/4), and no
+probability goes further than |tau| of what is allowed.
 """
 
 from __future__ import annotations
@@ -14,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.last_fit import Candidates, SmallFit
+from exactsel.kernels.last_candidate import Candidates
+from exactsel.kernels.last_fit import LENGTH, TOTAL, WRONG, SmallFit
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
@@ -30,19 +36,33 @@ class Margins(NamedTuple):
     """Goes with Z^2."""
     rows: float
     """Whatever the set."""
+    tau: float
+    """What tau is at most (0 without an intercept) ..."""
+    stray: float
+    """... and goes with Z in it."""
+    third: float
+    """The norm of the cubic term of a tau of 1 ..."""
+    fourth: float
+    """... and of the quartic one."""
 
 
 @njit
 def margins_of(fit: SmallFit, n: int, lam: float) -> Margins:
     """The margins beside a fit on n rows."""
-    k = fit.columns.size
-    eps = 2.0 * (n + 8 * k + 64) * UNIT
+    k, wrong, whole = fit.columns.size, fit.level[WRONG], fit.level[LENGTH]
+    eps = (2.0 if whole == 0.0 else 4.0) * (n + 8 * k + 64) * UNIT
     length, slope, trace = 0.0, 0.0, 0.0
-    for a in range(k):
+    for a in range(fit.x.size):
         length += fit.lengths[a] * abs(fit.x[a])
+    for a in range(k):
         slope += fit.lengths[a] * fit.gradient[a]
         trace += fit.lengths[a] * fit.lengths[a]
-    return Margins(eps, lam, eps * (length + slope / lam), eps * (8.0 + eps * trace / (2.0 * lam)), 512.0 * n * UNIT)
+    rows = 512.0 * fit.level[TOTAL] * UNIT + wrong * (wrong * (1.0 + trace / lam) + slope / lam + eps * length)
+    return Margins(
+        eps, lam, eps * (length + slope / lam + 2.0 * wrong), eps * (8.0 + eps * trace / (2.0 * lam)), rows,
+        wrong / whole if whole > 0.0 else 0.0, eps / whole if whole > 0.0 else 0.0, whole ** (2.0 / 3.0),
+        np.sqrt(whole),
+    )  # fmt: skip
 
 
 @njit(inline=True)
@@ -65,11 +85,14 @@ def cost_of_one(found: Candidates, margins: Margins, i: int) -> tuple[float, flo
     step = -slope / bend
     size = abs(step)
     length = size * found.sizes[i]
+    tau = margins.tau + margins.stray * length
     rest = abs(slope + bend * step) + found.doubts[i] + 4.0 * margins.eps * found.sizes[i] * length
-    reach = size * (found.reach_up[i] if step > 0.0 else found.reach_down[i])
-    fourth = size * found.fourth_sizes[i]
+    reach = size * (found.reach_up[i] if step > 0.0 else found.reach_down[i]) + tau
+    fourth = size * found.fourth_sizes[i] + tau * margins.fourth
     third = step * step * step * found.thirds[i]
-    doubtful = 64.0 * margins.eps * (size * found.third_sizes[i]) ** 3
+    shift = tau * margins.third
+    norm = size * found.third_sizes[i] + shift
+    doubtful = 64.0 * margins.eps * norm**3 + shift * norm * norm
     cost = _cost(
         margins, size, 0.0, 0.5 * bend * step * step, third / 6.0 + doubtful, reach, fourth * fourth, length, rest,
         0.0,
@@ -94,10 +117,11 @@ def costs_of_pairs(found: Candidates, margins: Margins, products: FloatArray, i:
         rest = abs(slope + mine * d + both * e) + found.doubts[i] + wide * size
         left = abs(other + both * d + bend * e) + found.doubts[j] + wide * found.sizes[j]
         half = 0.5 * (d * (mine * d + 2.0 * both * e) + bend * e * e)
-        third = along * found.third_sizes[i] + across * found.third_sizes[j]
-        fourth = along * found.fourth_sizes[i] + across * found.fourth_sizes[j]
+        tau = margins.tau + margins.stray * length
+        third = along * found.third_sizes[i] + across * found.third_sizes[j] + tau * margins.third
+        fourth = along * found.fourth_sizes[i] + across * found.fourth_sizes[j] + tau * margins.fourth
         reach = max(d * found.reach_up[i], -d * found.reach_down[i])
-        reach += max(e * found.reach_up[j], -e * found.reach_down[j])
+        reach += max(e * found.reach_up[j], -e * found.reach_down[j]) + tau
         costs[j] = _cost(
             margins, along, across, half, third * third * third / 6.0, reach, fourth * fourth, length,
             rest, left,

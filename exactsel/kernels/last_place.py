@@ -10,7 +10,8 @@ is left of the gradient on S and for rounding, so that formula (2) comes to
 
 No sum over rows is needed: the cubic and quartic terms obey the triangle inequality of their norms. What is not
 closed by that is looked at row by row, with t cut off where a probability would leave [0, 1] and formula (2) taken of
-what it has become, and at last solved as a model. ``tests/kernels/test_last_place.py`` has the slow twin.
+what it has become (kernels/last_rows.py), and at last solved as a model. ``tests/kernels/test_last_place.py`` has the
+slow twin.
 """
 
 from __future__ import annotations
@@ -20,19 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
-from exactsel.kernels.columns import all_whole, columns_of
+from exactsel.kernels.columns import Columns, columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.last_candidate import Candidates, add_candidate, empty_candidates
 from exactsel.kernels.last_cost import Margins, cost_of_one, costs_of_pairs, margins_of, steps_of_pair
-from exactsel.kernels.last_fit import (
-    Candidates,
-    SmallFit,
-    add_candidate,
-    empty_candidates,
-    empty_fit,
-    fit_small,
-)
+from exactsel.kernels.last_fit import HEAVY, TOTAL, WRONG, SmallFit, empty_fit, fit_small
+from exactsel.kernels.last_rows import bound_at_step
 from exactsel.kernels.linalg import correlate, dot
 from exactsel.kernels.refit import newton_refit
+from exactsel.kernels.rows import is_levelled
+from exactsel.losses.adjusted import AdjustedLogistic
 from exactsel.losses.logistic import Logistic
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
@@ -47,9 +45,6 @@ would be half as fast) ..."""
 
 MOST_SOLVED = 64
 """... and models that may be solved; where there are more, the region is bounded as others are."""
-
-WITHIN = 1.0 - 1e-6
-"""How much of the way to 0 or 1 a probability may go."""
 
 SLACK = 4.0
 """A region claims this many roundings of a sum over rows less than was proven, so that other ways to add up, such as a
@@ -69,55 +64,6 @@ class Ending(NamedTuple):
     """Iterations of the relaxation, on all columns, that would take as many multiplications."""
 
 
-@njit(sums=True, inline=True)
-def _step_rows(
-    y: FloatArray, fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, b: FloatArray
-) -> tuple[float, float]:
-    """Write b + Wt, cut off at the ends of its domain, for t = (d first + e second) / roots; both columns are scaled.
-
-    Returns by how much -L* rises at least, and the size of what was added up.
-    """
-    total, size = 0.0, 0.0
-    for i in range(y.size):
-        z, now = fit.z[i], fit.b[i]
-        pi = -y[i] * now
-        change = -y[i] * fit.roots[i] * (d * first[i] + e * second[i])
-        change = min(max(change, -pi * WITHIN), (1.0 - pi) * WITHIN)
-        s, t = change * fit.of_pi[i], -change * fit.of_rest[i]
-        low, high = max(-s, 0.0), max(-t, 0.0)
-        divergence = s * (0.5 - s * (1.0 / 6.0) + s * s * (1.0 / 12.0 + low * (0.05 + 0.2 * low)))
-        divergence -= t * (0.5 - t * (1.0 / 6.0) + t * t * (1.0 / 12.0 + high * (0.05 + 0.2 * high)))
-        divergence *= change
-        move = -y[i] * change
-        b[i] = now + move
-        total -= z * move + divergence
-        size += abs(z) * (abs(move) + abs(now)) + divergence
-    return total, size
-
-
-@njit(inline=True)
-def bound_of_set(
-    AT: FloatArray, y: FloatArray, norms: FloatArray, lam: float, fit: SmallFit, base: float, found: Candidates,
-    i: int, j: int, d: float, e: float, columns: IntArray, b: FloatArray,
-) -> float:  # fmt: skip
-    """Formula (2) for the model on ``columns``, S and candidates i and j (-1: none) at the steps d and e.
-
-    ``base`` is a lower estimate of -L* at the fit; ``b`` (n,) is to work in.
-    """
-    n = y.size
-    other = found.scaled[max(j, 0)]
-    total, size = _step_rows(y, fit, found.scaled[i], other, d, e if j >= 0 else 0.0, b)
-    q = np.empty(columns.size)
-    correlate(AT, columns, b, q)
-    rounding = (n + 32) * UNIT * 1.01 * np.sqrt(float(n))  # no slope of logistic loss is larger than 1
-    lost = 0.0
-    for c in range(columns.size):
-        upper = abs(q[c]) + rounding * norms[columns[c]]
-        lost += upper * upper
-    wrong = (n + 64) * UNIT * size + 512.0 * n * UNIT
-    return float(base + total - wrong - lost * (1.0 + 64 * UNIT) / (2.0 * lam))
-
-
 @njit(inline=True)
 def _columns_of(fit: SmallFit, found: Candidates, i: int, j: int) -> IntArray:
     k = fit.columns.size
@@ -129,20 +75,33 @@ def _columns_of(fit: SmallFit, found: Candidates, i: int, j: int) -> IntArray:
     return columns
 
 
+@njit(inline=True)
+def _model_of(fit: SmallFit, found: Candidates, i: int, j: int, d: float, e: float) -> FloatArray:
+    """The coefficients the steps d and e of candidates i and j (-1: none) lead to."""
+    k = fit.columns.size
+    x = np.zeros(k + (1 if j < 0 else 2))
+    for a in range(k):
+        x[a] = fit.x[a] - d * found.moves[i, a] - (e * found.moves[j, a] if j >= 0 else 0.0)
+    x[k] = d
+    if j >= 0:
+        x[k + 1] = e
+    return x
+
+
 @njit
 def _gather(
-    problem: Any, fit: SmallFit, bound: float, needed: float, pool: IntArray, places: int, found: Candidates,
-    stop: BoolArray,
+    AT: Columns, norms: FloatArray, lam: float, fit: SmallFit, bound: float, needed: float, pool: IntArray,
+    places: int, found: Candidates, stop: BoolArray,
 ) -> tuple[int, float]:  # fmt: skip
     """Fill the candidates the fit's own dual vector does not close; how many, and the least bound of the others.
 
     -1: told to stop.
     """
-    AT, norms, lam = problem.data.whole, problem.data.norms, problem.lam
     m, size_of_b = pool.size, np.sqrt(dot(fit.b, fit.b))
-    slopes, room = np.empty(m), np.empty((3, fit.z.size))
+    slopes, room = np.empty(m), np.empty((4, fit.z.size))
     correlate(AT, pool, fit.b, slopes)
-    most, rounding = 0.0, 2.0 * (fit.z.size + 64) * UNIT * size_of_b
+    most = 0.0
+    rounding = 2.0 * (fit.z.size + 64) * UNIT * size_of_b + fit.level[WRONG] * fit.level[HEAVY]
     for j in range(m):
         most = max(most, abs(slopes[j]) + rounding * norms[pool[j]])
     count, lowest = 0, bound
@@ -232,25 +191,10 @@ def _compare(
 
 
 @njit
-def _solve_set(
-    problem: Any, fit: SmallFit, found: Candidates, i: int, j: int, d: float, e: float, columns: IntArray,
-    accuracy: float, hopeless: float,
-) -> tuple[float, float]:  # fmt: skip
-    """The bound and the value of the model on a set, from the step on."""
+def _solve_set(problem: Any, columns: IntArray, x: FloatArray, accuracy: float, hopeless: float) -> tuple[float, float]:
+    """The bound and the value of the model on a set, from x on."""
     loss, data, y, lam = problem.loss, problem.data, problem.data.y, problem.lam
-    k = fit.columns.size
-    x, z, q, v, b = (
-        np.zeros(columns.size),
-        np.empty(y.size),
-        np.empty(columns.size),
-        np.empty(columns.size),
-        fit.b * 0.0,
-    )
-    for a in range(k):
-        x[a] = fit.x[a] - d * found.moves[i, a] - (e * found.moves[j, a] if j >= 0 else 0.0)
-    x[k] = d
-    if j >= 0:
-        x[k + 1] = e
+    z, b, q, v = np.empty(y.size), np.empty(y.size), np.empty(columns.size), np.empty(columns.size)
     value, norm = newton_refit(loss, columns_of(data), y, lam, columns, accuracy, x, z, hopeless)
     base = dual_at_point(loss, columns_of(data), y, data.norms, columns, z, b, q, v)
     bound = node_bound(base, q, columns.size, 0, lam, np.empty(1))
@@ -264,8 +208,7 @@ def close_last_places(
 ) -> Ending:  # fmt: skip
     """Try to close the region (``inside``, ``pool``) with one or two ``places`` left, ``tolerance`` below ``best``.
 
-    ``start`` (d,) is a model to begin at. Only logistic loss without weights or an intercept is served, and only
-    where every column is stored whole.
+    ``start`` (d,) is a model to begin at. Only logistic loss is served.
     """
     return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
 
@@ -275,29 +218,42 @@ def _close_logistic(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
     tolerance: float, accuracy: float, stop: BoolArray,
 ) -> Ending:  # fmt: skip
-    if not all_whole(columns_of(problem.data)):
-        return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
-    ending = close_places(problem, inside, pool, places, start, best, tolerance, accuracy, stop)
+    rows = np.ones(problem.data.y.size)
+    ending = close_places(problem, loss, rows, inside, pool, places, start, best, tolerance, accuracy, stop)
+    return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
+
+
+@close_last_places.register(AdjustedLogistic)
+def _close_adjusted(
+    loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
+    tolerance: float, accuracy: float, stop: BoolArray,
+) -> Ending:  # fmt: skip
+    flat = AdjustedLogistic(loss.weights, False)  # type: ignore[call-arg]
+    ending = close_places(problem, flat, loss.weights, inside, pool, places, start, best, tolerance, accuracy, stop)
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 
 
 @njit
 def close_places(
-    problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float, tolerance: float,
-    accuracy: float, stop: BoolArray,
+    problem: Any, flat: Any, rows: FloatArray, inside: IntArray, pool: IntArray, places: int, start: FloatArray,
+    best: float, tolerance: float, accuracy: float, stop: BoolArray,
 ) -> Ending:  # fmt: skip
-    """As :func:`close_last_places`, for logistic loss."""
-    AT, y, norms, lam = problem.data.whole, problem.data.y, problem.data.norms, problem.lam
+    """As :func:`close_last_places`, for logistic loss; ``flat`` is the loss without its intercept, ``rows`` weights."""
+    AT, y, norms, lam = columns_of(problem.data), problem.data.y, problem.data.norms, problem.lam
     n, k, m = y.size, inside.size, pool.size
-    every, work, nothing = n * AT.shape[0], 8 * n * (k * k + 16), np.full(k + 2, -1, dtype=np.int64)
-    fit = empty_fit(inside, start[inside], n)
-    bound, base = fit_small(problem.loss, AT, y, norms, lam, best - tolerance, fit)
-    slack = SLACK * (n + 64) * UNIT * (abs(bound) + n)
+    every, work, nothing = (
+        n * AT.whole.shape[0] + AT.rows.size,
+        8 * n * (k * k + 16),
+        np.full(k + 2, -1, dtype=np.int64),
+    )
+    fit = empty_fit(inside, start[inside], rows, is_levelled(problem.loss))
+    bound, base = fit_small(flat, AT, y, norms, lam, best - tolerance, fit)
+    slack = SLACK * ((3 if fit.x.size > k else 1) * n + 64) * UNIT * (abs(bound) + fit.level[TOTAL])
     needed = best - tolerance + slack
     if not bound >= needed or stop[0]:
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
-    found, margins = empty_candidates(m, n, k), margins_of(fit, n, lam)
-    count, lowest = _gather(problem, fit, bound, needed, pool, places, found, stop)
+    found, margins = empty_candidates(m, n, k, fit.x.size), margins_of(fit, n, lam)
+    count, lowest = _gather(AT, norms, lam, fit, bound, needed, pool, places, found, stop)
     work += n * (m + max(count, 0) * (2 * k + 10))
     waiting, steps = np.empty((MOST_LEFT * m, 2), dtype=np.int64), np.empty((MOST_LEFT * m, 2))
     kept, least = _compare(fit, margins, bound, needed, found, count, places, waiting, steps, stop)
@@ -311,12 +267,13 @@ def close_places(
             return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
         i, j, d, e = waiting[at, 0], waiting[at, 1], steps[at, 0], steps[at, 1]
         columns = _columns_of(fit, found, i, j)
-        proven = bound_of_set(AT, y, norms, lam, fit, base, found, i, j, d, e, columns, b)
+        proven = bound_at_step(problem.loss, AT, y, norms, lam, fit, base, found, i, j, d, e, columns, b)
         work += n * (k + 16)
         if not proven >= needed:
             solved += 1
             work += 4 * n * (k + 2) * (k + 8)
-            proven, reached = _solve_set(problem, fit, found, i, j, d, e, columns, accuracy, needed + slack)
+            begin = _model_of(fit, found, i, j, d, e)
+            proven, reached = _solve_set(problem, columns, begin, accuracy, needed + slack)
             if reached < value:
                 value = reached
                 support[:] = -1

@@ -15,10 +15,10 @@ from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.apg import Perspective, Rules, relax_node
 from exactsel.kernels.columns import columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.levels import LOGISTIC
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED, Answers, branching_column, node_columns
 from exactsel.kernels.refit import SINGULAR, newton_refit
-from exactsel.losses.logistic import Logistic
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 TOLD, TOO_LITTLE_ROOM, STOPPED = 0, 1, 2
@@ -159,7 +159,7 @@ def tell_region(
     return STOPPED
 
 
-@tell_region.register(Logistic)
+@tell_region.register(*LOGISTIC)
 def _tell_logistic(
     loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, state: StateArray, start: FloatArray,
     level: float, stop: BoolArray, answers: Answers, told: Told,

@@ -79,4 +79,5 @@ def _packed(
     where[sparse, FIRST] = np.append(0, where[sparse, END])[:-1]
     where[sparse | (where[:, EQUAL] == 1), VALUES] = np.cumsum([part.size for part in values])[:-1]
     whole = np.ascontiguousarray(AT[~sparse]) if sparse.any() else AT
+    whole.flags.writeable = False  # as AT: another type, with which every kernel would be compiled again
     return whole, where, np.concatenate(rows), np.concatenate(values)
