@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from exactsel.bounds.witness import InfimumPoint
@@ -19,7 +19,7 @@ from exactsel.search.regions import NodeKept, Region, RoundWork, Visit, as_regio
 from exactsel.search.visit import Interrupted
 from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.effort import Effort
-from exactsel.walks.listing import Lister
+from exactsel.walks.listing import Listed, Lister
 
 
 def root_listed(lister: Lister | None, nodes: Sequence[Node], work: RoundWork) -> dict[int, NodeKept]:
@@ -30,15 +30,8 @@ def root_listed(lister: Lister | None, nodes: Sequence[Node], work: RoundWork) -
     root = next((node for node in nodes if node.id == ROOT_ID and not node.tight), None)
     if lister is None or root is None:
         return {}
-    began = time.perf_counter()
-    listed = lister.explore(root.state, work.upper)
-    work.seconds.subtrees += time.perf_counter() - began
-    if lister.stopped:
-        raise Interrupted
+    listed = _told(lister, lambda: lister.explore(root.state, work.upper), work)
     if listed is None:
-        return {}
-    work.offer(listed.fit)
-    if not math.isfinite(listed.bound):
         return {}
     visit = Visit(listed.bound, True, listed.nodes)
     region = Region(root.state, listed.bound, listed.points or InfimumPoint(), None, True, (visit,), closed="listed")
@@ -54,17 +47,23 @@ def all_counted(
     """
     if counter is None:
         return {}
-    began = time.perf_counter()
-    listed = counter.explore(work.upper, effort.iterations)
-    work.seconds.subtrees += time.perf_counter() - began
-    if counter.stopped:
-        raise Interrupted
+    listed = _told(counter, lambda: counter.explore(work.upper, effort.iterations), work)
     if listed is None:
         return {}
-    work.offer(listed.fit)
-    if not math.isfinite(listed.bound):
-        return {}
     return {node.id: NodeKept(node, _closed(as_region(node), listed.bound)) for node in nodes}
+
+
+def _told(by: Lister | CellCounter, explore: Callable[[], Listed | None], work: RoundWork) -> Listed | None:
+    """What the lister or the counter says, None where it bounds nothing; a model it has met is offered."""
+    began = time.perf_counter()
+    listed = explore()
+    work.seconds.subtrees += time.perf_counter() - began
+    if by.stopped:
+        raise Interrupted
+    if listed is None:
+        return None
+    work.offer(listed.fit)
+    return listed if math.isfinite(listed.bound) else None
 
 
 def _closed(region: Region, bound: float) -> Region:

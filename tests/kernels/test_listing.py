@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from quadratics import exact_minimum, random_quadratic
 
 from exactsel.kernels.listing import COMPLETE, FREE, IN, STOPPED, TOO_LONG, TOO_MUCH_WORK, Quadratic, list_sets, lowest
 from exactsel.kernels.listing_record import FULL, WORDS, decisions
@@ -15,37 +16,6 @@ from exactsel.kernels.subtree_record import COUNTED
 
 NEVER = np.zeros(1, dtype=np.bool_)
 NOTHING = decisions(0, 8)
-
-
-def exact_minimum(H, h, columns):
-    """min of x'Hx/2 - h'x on some columns: -h' H^-1 h / 2, by elimination in fractions."""
-    rows = [[Fraction(H[i, j]) for j in columns] + [Fraction(h[i])] for i in columns]
-    total = Fraction(0)
-    for p, row in enumerate(rows):
-        total -= row[-1] ** 2 / row[p] / 2
-        for other in rows[p + 1 :]:
-            factor = other[p] / row[p]
-            for c in range(p, len(row)):
-                other[c] -= factor * row[c]
-    return total
-
-
-def random_quadratic(seed):
-    """A positive definite q with columns that are alike, of whole numbers now and then (ties)."""
-    rng = np.random.default_rng([11, seed])
-    m = int(rng.integers(2, 8))
-    A = rng.normal(size=(m + 2, m))
-    if rng.random() < 0.5:
-        A = np.round(2 * A)
-    if rng.random() < 0.4:
-        A[:, 0] = A[:, 1] + 1e-4 * rng.normal(size=m + 2)
-    ridge = 10.0 ** rng.uniform(-6, 1)
-    H = A.T @ A + ridge * np.eye(m)
-    H = 0.5 * (H + H.T)
-    h = A.T @ rng.normal(size=m + 2)
-    lengths = np.sqrt(np.diagonal(H)) * (1 + 1e-15)
-    convexity = 0.99 * np.linalg.eigvalsh(H / np.outer(lengths, lengths))[0]
-    return rng, Quadratic(H, h, lengths, float(convexity))
 
 
 def check_sets(seed):

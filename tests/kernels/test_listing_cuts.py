@@ -5,40 +5,17 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from quadratics import exact_minimum, random_quadratic
 
-from exactsel.kernels.listing import Quadratic
 from exactsel.kernels.listing_cuts import raise_bounds
 
 NEVER = np.zeros(1, dtype=np.bool_)
 
 
-def exact_minimum(H, h, columns):
-    """min of x'Hx/2 - h'x on some columns: -h' H^-1 h / 2, by elimination in fractions."""
-    rows = [[Fraction(H[i, j]) for j in columns] + [Fraction(h[i])] for i in columns]
-    total = Fraction(0)
-    for p, row in enumerate(rows):
-        total -= row[-1] ** 2 / row[p] / 2
-        for other in rows[p + 1 :]:
-            factor = other[p] / row[p]
-            for c in range(p, len(row)):
-                other[c] -= factor * row[c]
-    return total
-
-
 def random_case(seed):
-    """A positive definite q with columns that are alike now and then, an intercept or none, and sets of columns."""
-    rng = np.random.default_rng([5, seed])
-    m = int(rng.integers(2, 8))
-    A = rng.normal(size=(m + 2, m))
-    if rng.random() < 0.5:
-        A = np.round(2 * A)
-    if rng.random() < 0.4:
-        A[:, 0] = A[:, 1] + 1e-4 * rng.normal(size=m + 2)
-    H = A.T @ A + 10.0 ** rng.uniform(-6, 1) * np.eye(m)
-    H = 0.5 * (H + H.T)
-    lengths = np.sqrt(np.diagonal(H)) * (1 + 1e-15)
-    convexity = 0.99 * np.linalg.eigvalsh(H / np.outer(lengths, lengths))[0]
-    q = Quadratic(H, A.T @ rng.normal(size=m + 2), lengths, float(convexity))
+    """A positive definite q, how many of its columns are no intercept, and sets of those."""
+    rng, q = random_quadratic(seed, stream=5)
+    m = len(q.h)
     first = m - int(rng.random() < 0.5)
     sets = np.full((12, max(1, first)), -1, dtype=np.int64)
     for row in sets:
