@@ -7,6 +7,8 @@ R ||y||^2 e. No model has more than k such columns. That a_j is so near is shown
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,11 +65,11 @@ class NearColumns:
             self._convex.append(key)
         return True
 
-    def independent(self, columns: list[int]) -> list[int]:
-        """The columns without those that the ones before make up for."""
-        kept: list[int] = []
+    def independent(self, columns: list[int], stay: Sequence[int] = ()) -> list[int]:
+        """The columns without those that the ones before, and those that ``stay``, make up for."""
+        kept = [*stay]
         for j in columns:
-            if not self._within(kept, [j])[0]:
+            if j not in stay and not self._within(kept, [j])[0]:
                 kept.append(j)
         return kept
 

@@ -13,7 +13,7 @@ from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.points import Points
 from exactsel_certificates.regions import COUNTED_FOR_ONE, RegressionRegions
-from exactsel_certificates.walk import BY_COUNTING, Leaves
+from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
 
 MOST_SUSPECTS = 20_000
 """Sets of a region looked at for columns that others of the set make up for."""
@@ -84,8 +84,8 @@ class ReducedRegions:
                     found = regions.bounds(Leaves(states[rows], leaves.witness[rows]))
                     result[rows] = np.where(found >= regions.target, self._level, 0.0)
         for row in np.flatnonzero((result < self._level) & (leaves.witness == BY_COUNTING)).tolist():
-            alone = bool(np.all(states[row] == leaves.states[row]))
-            result[row] = self._level if self._counted(states[row], int(fewer[row]), alone) else 0.0
+            counted = self._counted(states[row], int(fewer[row]), leaves.states[row])
+            result[row] = self._level if counted else 0.0
         return result
 
     @property
@@ -102,19 +102,24 @@ class ReducedRegions:
             self._known[fewer, curved] = RegressionRegions(about, proof, self._exact_limit, curvature)
         return self._known[fewer, curved]
 
-    def _counted(self, state: NDArray[np.uint8], fewer: int, alone: bool) -> bool:
+    def _counted(self, state: NDArray[np.uint8], fewer: int, given: NDArray[np.uint8]) -> bool:
         """Whether counting closes a region where sets that hold a column the others make up for go without it.
 
-        Where no column of the region was left out, a set that holds none such stands ``alone``: nothing was neglected.
+        ``given`` is the region with the columns that were left out. Where there are some, those of S may have taken
+        over their coefficients, which are then not bounded any more: none of S is left out of a set after that.
+        A set that holds no such column, and leaves no place for one, stands for itself: it need not pay for any.
         """
         counts, sets, shown = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
-        k = self._instance.k - fewer
+        k, inside, alone = self._instance.k - fewer, np.flatnonzero(given == IN), bool(np.all(state == given))
         for columns in counts.suspects(state, k) if counts.usable and counts.may_count(state, k) else ():
-            kept = self._near.independent(columns)
+            stay = () if alone else [j for j in columns if state[j] == IN]
+            kept = self._near.independent(columns, stay)
             if len(kept) < len(columns):
                 sets.append(np.isin(np.arange(len(state)), kept))
-            elif not (alone and self._whole.value(columns) >= self._level):
-                return False
+            else:
+                itself = sorted({*columns, *inside.tolist()})
+                if not ((alone or len(columns) == k) and self._whole.value(itself) >= self._level):
+                    return False
             shown += 1
             if shown > MOST_SUSPECTS:
                 return False

@@ -15,7 +15,8 @@ Where that falls short of the target, projections are exact (exact_selections.py
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -100,7 +101,7 @@ class SelectionBounds:
         places = self.k - len(inside)
         if len(candidates) <= places:
             inside, candidates, places = [*inside, *candidates], [], 0
-        kept, skipped, hidden = self._independent(self._distinct(inside))
+        kept, skipped, hidden = self._independent(self._distinct(inside), Counter(self.names[j] for j in inside))
         span = self._span_of(kept)
         if span.angle > DISTINCT:
             return 0.0
@@ -129,23 +130,27 @@ class SelectionBounds:
                 first.setdefault(self.names[j], j)
         return list(first.values())
 
-    def _independent(self, columns: list[int]) -> tuple[list[int], int, float]:
-        """Columns that are no near combinations of those before, how many are, and what these may hide."""
+    def _independent(self, columns: list[int], times: Mapping[bytes, int]) -> tuple[list[int], int, float]:
+        """Columns that are no near combinations of those before, how many are, and what these may hide.
+
+        ``times`` says how many columns have the direction of each: copies share a larger coefficient.
+        """
         kept: list[int] = []
         basis = np.zeros((self.n, 0))
-        skipped, left_over = 0, 0.0
+        skipped, copies, left_over = 0, 0, 0.0
         for j in columns:
             rest = _residual(basis, self.A[:, j : j + 1] / self.norms[j])
             left = float(np.linalg.norm(rest))
             if left <= NEGLIGIBLE or len(kept) == self.n:
-                skipped, left_over = skipped + 1, left_over + left
+                many = times[self.names[j]]
+                skipped, copies, left_over = skipped + 1, copies + many, left_over + many * left
                 continue
             kept.append(j)
             basis = np.concatenate([basis, _residual(basis, rest / left)], axis=1)
             basis[:, -1] /= np.linalg.norm(basis[:, -1])
         # The exact share left differs from the computed one by no more than the turning of the span times the length.
         turned = self._span_of(kept).angle + gamma(self.n + 8)
-        return kept, skipped, RECONSTRUCTION * (left_over + skipped * turned) * self.size * 1.001
+        return kept, skipped, RECONSTRUCTION * (left_over + copies * turned) * self.size * 1.001
 
     def _span_of(self, columns: list[int]) -> Span:
         units = self.A[:, columns] / self.norms[columns]

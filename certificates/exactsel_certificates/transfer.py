@@ -142,7 +142,7 @@ class Transfer:
         error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
         for size in self._sizes(upper, error, rest):
             yield size * error + made.target_error, size * rest + made.target_rest
-        if bounded:
+        if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge
             shares, rests = self._shares
             yield shares + made.target_error, rests + made.target_rest
 

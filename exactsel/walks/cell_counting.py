@@ -253,7 +253,9 @@ def sets_left(
         left, sums = np.concatenate([left, new]), np.concatenate([sums, their_sums[there]])
         counted += asked.size
         supports += int(np.prod(members[new], axis=1).sum()) if size == places else len(new)
-        if np.any(levels < level) or supports > most * min(1.0, 0.05 + 4.0 * counted / parents):
+        # Sets were left out where the level came down; or half of them stayed, should that many be just at the level.
+        left_out = np.any(levels < level) or np.any(2 * counts >= ROOM)
+        if left_out or supports > most * min(1.0, 0.05 + 4.0 * counted / parents):
             raise _TooMany(left[np.argsort(sums, kind="stable")[:MOST_PROMISING]])
     return left
 

@@ -22,7 +22,10 @@ from tiny_problems import Case, optimum
 import exactsel
 from exactsel.problem import spans
 from exactsel.problem.spans import Spans
+from exactsel_certificates.checking import verify
+from exactsel_certificates.container import parse_proof
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.near import FARTHEST, NearColumns
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone import check
@@ -142,6 +145,47 @@ def test_copies_share_a_coefficient_that_is_too_large_for_one_of_them(claim):
     file = written(case, [COUNTED], {}, 0.0, 1e300, scope="bounded models")
     assert said(case, file, lower=claim, upper=0.5) != ""
     assert not first_says(case, file, lower=claim, upper=0.5).verified
+
+
+@pytest.mark.parametrize("claim", [0.1, 0.4, 0.49])
+@pytest.mark.parametrize("tree", [[COUNTED], [8 * 3 + SPLIT_IN, COUNTED, COUNTED]])
+def test_what_took_over_coefficients_is_not_left_out_itself(claim, tree):
+    """e2 is near to three columns of S, one of which is then near to others of them, with a coefficient of 10^14."""
+    columns = [[0.0, 1.0, -0.09], [1.0, 0.0, 0.9e-14], [1.0, 1e-13, 0.0], [0.0, 1.0, 0.0]]
+    A = [list(row) for row in zip(*columns, strict=True)]
+    case = Case(A, [0.0, 0.0, 1.0], 4, "quadratic", 0.0, must_have=[0, 1, 2])
+    file = written(case, tree, {}, 0.0, 1e300, scope="bounded models")
+    assert said(case, file, lower=claim, upper=0.5) != ""
+    assert not first_says(case, file, lower=claim, upper=0.5).verified
+
+
+@pytest.mark.parametrize("m", [6, 10])
+def test_many_near_columns_are_paid_for_once_each(m):
+    """What m columns of C hand to one of S would be lost with it, and m times the price exceeded by 4e-8 to 8e-8."""
+    eta, k = 7.5e-15, 2 * m + 2
+    columns = [[0.0, 2.0 * i + 1.0, 0.0] for i in range(m)] + [[1.0, 0.25, 0.0], [1.0, 0.0, eta]]
+    columns += [[0.0, 1.0, -4.0 * eta]] * m
+    A = [list(row) for row in zip(*columns, strict=True)]
+    case = Case(A, [0.0, 0.0, 1.0], k, "quadratic", 0.0, must_have=[*range(m, k)])
+    file = written(case, [COUNTED], {}, 0.0, 1e300, scope="bounded models")
+    claim = 0.5 - 1.0001e-8 * k - 1e-11
+    assert said(case, file, lower=claim, upper=0.5) != ""
+    assert not first_says(case, file, lower=claim, upper=0.5).verified
+
+
+@pytest.mark.parametrize("rel", [1e-11, 1e-14])
+def test_a_scope_says_nothing_of_weighted_huber_loss(rel):
+    """Lengths of weighted columns against one of an unweighted target: too little was taken off for centring."""
+    A = [[1.0, 1.0], [0.0, 2.0**-56], [0.0, 0.0]]
+    case = Case(A, [0.0, 1.0, -1.0], 2, "huber", 1e-5, 1e10, weights=[1e20] * 3, level=True)
+    file = written(case, [8 * 3 + USE, CLOSE], {}, 0.0, 1e300, points=[{}], scope="bounded models")
+    claim = 1e20 * (1.0 - rel)  # a bounded model costs 1e20 (1 - 2.28e-11)
+    given = GivenInstance(
+        np.array(case.A), np.array(case.y), 2, "huber", 1e-5, 1e10, weights=np.array(case.weights), intercept=True
+    )
+    header = file.header | {"lower": claim.hex(), "upper": (1.001e20).hex()}
+    assert not verify(parse_proof(file._replace(header=header).data()), given).verified
+    assert said(case, file, lower=claim, upper=1.001e20) != ""
 
 
 @pytest.mark.parametrize("tree", [[SPLIT_IN, COUNTED, COUNTED], [SPLIT_IN, 8 + USE, CLOSE, CLOSE]])

@@ -23,7 +23,7 @@ from exactsel_certificates.exact_selections import ExactSelections
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.polishing import Polisher, shortened, solved
 from exactsel_certificates.rigorous import RigorousBounds, leaves_convex, model_objective
-from exactsel_certificates.selections import RECONSTRUCTION
+from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,6 +132,18 @@ def test_exact_selections_bound_every_selection_of_a_region(seed):
         assert found >= float(truth) * (1.0 - 1e-15)
     # What is said of bounded reconstructions only is at least what is said of all.
     assert exact.bound(inside, candidates, places, True) >= found
+
+
+def test_copies_of_a_near_column_share_what_it_hides():
+    """Two near columns, each with a copy: bounded reconstructions reach twice as far as with one of them."""
+    more, left, large = 14, 0.9e-9, 1e5
+    unit, e = 1e4 * left * large, np.eye(more + 2)
+    near = e[0] + left * e[1]
+    others = [large * e[0] + 2 * unit * e[1] + unit * e[2 + i] for i in range(more)]
+    A = np.column_stack([e[0], 2 * e[0], near, 2 * near, *others])
+    exact = ExactSelections(ColumnInstance(A, 4), RECONSTRUCTION).bound([0, 1, 2, 3], [], 0, True)
+    assert exact == pytest.approx(11.34, rel=1e-6)
+    assert SelectionBounds(ColumnInstance(A, 4), True).bound([0, 1, 2, 3], []) <= exact
 
 
 # --- quadratic loss ---

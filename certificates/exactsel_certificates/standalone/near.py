@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction as F
 from itertools import combinations
 from typing import Any
@@ -47,13 +47,20 @@ class NearColumns:
         return known and self.at(S, C, self.r.given(point(p, number)))
 
     def counted(self, S: set[int], C: set[int]) -> bool:
-        """Whether counting closes a region."""
+        """Whether counting closes a region.
+
+        Once columns were left out of it, those of S may have taken over their coefficients, which are then not bounded
+        any more: of single sets only columns of C are left out then.
+        """
         places = min(len(C), max(0, self.r.k - len(S)))
-        S, C = self._without(S, C)
+        kept, rest = self._without(S, C)
+        alone = kept == S and (rest == C or len(S) >= self.r.k)
+        S, C = kept, rest
         places = min(places, len(C))
         if not self.counts.Q or math.comb(len(C), places) > MOST_SETS:
             return False
-        return all(self._holds(self._independent([*S, *T])) for T in combinations(sorted(C), places))
+        sets = combinations(sorted(C), places)
+        return all(self._holds(self._independent([*S, *T], [*S, *T] if alone else T)) for T in sets)
 
     def at(self, S: set[int], C: set[int], x: dict[int, F] | None) -> bool:
         """Whether formula (3) closes a region, at a point for the data as given or, without one, at the fit."""
@@ -71,14 +78,14 @@ class NearColumns:
 
     def _without(self, S: set[int], C: set[int]) -> tuple[set[int], set[int]]:
         """A region without the columns that S makes up for; nothing is left of C where it has no places."""
-        kept = self._independent(S)
+        kept = self._independent(S, S)
         return {*kept}, {j for j in C if not self._near(kept, j)} if len(S) < self.r.k else set()
 
-    def _independent(self, columns: Iterable[int]) -> list[int]:
-        """Columns without those that the others make up for, each of them by itself."""
+    def _independent(self, columns: Collection[int], may_go: Collection[int]) -> list[int]:
+        """Columns without those of ``may_go`` that the others make up for, each of them by itself."""
         every = sorted(columns)
         kept, left_out = every[:], list[int]()
-        for j in every:
+        for j in sorted(may_go):
             others = [i for i in kept if i != j]
             if self._near(others, j):
                 kept, left_out = others, [*left_out, j]
