@@ -86,6 +86,8 @@ class CountRoom(NamedTuple):
     """(d,) a set of columns."""
     distances: FloatArray
     """(d,) of columns from the span of others, in their lengths, for bounded models."""
+    stands_in: BoolArray
+    """(d,) columns of C that others were left out for, for bounded models."""
     long: FloatArray
     """(6, d)"""
     triples: TripleRoom
@@ -99,7 +101,7 @@ def count_room(d: int) -> CountRoom:
         np.empty((size, size)), np.empty((size, size)), np.empty((size, size)), np.empty(size), np.empty(size),
         np.empty(size), np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_),
         np.full((MOST_SUSPECTS, MOST_PLACES), -1, dtype=np.int64), np.empty(size, dtype=np.int64),
-        np.zeros(size), np.zeros((6, size)), triple_room(size),
+        np.zeros(size), np.zeros(size, dtype=np.bool_), np.zeros((6, size)), triple_room(size),
     )  # fmt: skip
 
 

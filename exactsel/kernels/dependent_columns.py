@@ -105,10 +105,11 @@ def _eliminated(data: WalkData, order: IntArray, size: int, column: int, L: Floa
 def independent(data: WalkData, inside: int, m: int, room: CountRoom) -> tuple[int, int, int]:
     """Keep of ``room.order`` what brings something new: how many of the first ``inside``, and how many in all.
 
-    Of S, columns dependent on those before; of the others, columns dependent on S, or on S and one before. The third
-    number is how many distances were written to ``room.distances``.
+    Of S, columns dependent on those before; of the others, columns dependent on S, or on S and one before, which
+    ``room.stands_in`` receives. The third number is how many distances were written to ``room.distances``.
     """
     order, L, V, w, dropped = room.order, room.rows, room.V, room.w, 0
+    room.stands_in[:] = False
     kept = 0
     for q in range(inside):
         column = order[q]
@@ -147,6 +148,7 @@ def independent(data: WalkData, inside: int, m: int, room: CountRoom) -> tuple[i
                     e = min(e, distance(data, order, kept + 1, column, room))
                     order[kept] = before
                     if e <= FARTHEST:
+                        room.stands_in[order[l]] = True
                         break
         if e <= FARTHEST:
             room.distances[dropped] = e

@@ -120,17 +120,22 @@ def _suspects_left(
     data: WalkData, columns: IntArray, fixed: int, places: int, found: int, level: float, cost: float, walk: Walk,
     row: int, rooms: tuple[CountRoom, BoundedRoom],
 ) -> int:  # fmt: skip
-    """Take the suspects off the list whose columns are all there are places for and reach the level plus the cost."""
+    """Take the suspects off the list whose columns are all there are places for and reach the level plus the cost.
+
+    That is shown of bounded models. A column that others were left out for has their coefficients besides its own,
+    which are not bounded: sets with such a column stay suspect.
+    """
     room, left, lowest = rooms[0], 0, np.inf
     for s in range(found):
-        size = fixed
+        size, for_itself = fixed, True
         room.chosen[:fixed] = columns[:fixed]
         for i in range(MOST_PLACES):
             if room.suspects[s, i] >= 0:
                 room.chosen[size] = room.suspects[s, i]
+                for_itself &= not (cost > 0.0 and room.stands_in[room.chosen[size]])
                 size += 1
         bound = -np.inf
-        if size - fixed == places:
+        if size - fixed == places and for_itself:
             bound = _support_bound(data, room.chosen, size, level + cost, walk, row, rooms[1])
         if bound - cost >= level:
             lowest = min(lowest, bound - cost)

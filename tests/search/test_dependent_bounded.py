@@ -114,13 +114,17 @@ def check_walk(seed, most=8):
     rng, problem = np.random.default_rng(seed), dependent_problem(seed, most=most, most_k=7)
     if not only_bounded_models(problem):
         return False
-    walker = SubtreeWalker(problem, None, BoundOptions())
     state = np.full(problem.d, FREE, dtype=np.int8) if rng.random() < 0.5 else random_state(rng, problem)
     truth = {support: best_bounded(problem, support) for support in supports(state, problem.k)}
     best = float(min(truth.values()))
     upper = [np.inf, best, best * (1.0 + 1e-9), best * 1.1 + 1e-3][rng.integers(4)]
     tolerance = float(rng.choice([1e-11, 1e-9, 1e-6, 1e-2])) * max(min(upper, best), 1e-6 * problem.gram.constant)
-    walk = walker.explore(state[None], upper, tolerance, int(rng.choice([1, 4, 10_000])))[0]
+    return holds_for_all(problem, state, truth, upper, tolerance, int(rng.choice([1, 4, 10_000])))
+
+
+def holds_for_all(problem, state, truth, upper, tolerance, budget):
+    """Compare one walk with the best bounded models; whether anything was closed."""
+    walk = SubtreeWalker(problem, None, BoundOptions()).explore(state[None], upper, tolerance, budget)[0]
     if walk is None:
         return False
     for support, value in truth.items():
@@ -130,11 +134,40 @@ def check_walk(seed, most=8):
             for piece in walk.open_states
         )
         if not left_open:
-            assert Fraction(walk.dropped) <= value, (seed, support)
+            assert Fraction(walk.dropped) <= value, support
     for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
         if bound > -np.inf:
             assert Fraction(bound) <= min(truth[support] for support in supports(piece, problem.k) if support in truth)
     return walk.dropped < np.inf
+
+
+@given(SEEDS)
+@settings(max_examples=200)
+def test_a_column_that_stands_for_another_needs_larger_coefficients(seed):
+    problem, state, upper = longer_way_round(seed)
+    truth = {support: best_bounded(problem, support) for support in supports(state, problem.k)}
+    holds_for_all(problem, state, truth, upper, 1e-6 * upper, 10_000)
+
+
+def longer_way_round(seed):
+    """Columns u, v, w with w in the span of the first two, and one near w: with v for w it takes more than R ||y||.
+
+    The region that holds u, with three places, and an objective that only models with w go below.
+    """
+    rng = np.random.default_rng(seed)
+    along, across = [(4.0, 3.0), (12.0, 5.0), (15.0, 8.0), (24.0, 7.0), (35.0, 12.0)][rng.integers(5)]
+    d = int(rng.integers(5, 8))
+    columns, y = np.eye(d), np.zeros(d)
+    columns[1, :2] = along, across
+    columns[2, 1:3] = 1.0, 0.0
+    columns[3, 1:4] = 1.0, 2.0 ** -rng.uniform(18.0, 20.0), 0.0
+    order = rng.permutation(d)
+    y[0], y[2] = rng.integers(-3, 4), 10.0 * rng.choice([1.0, 1e-3])
+    problem = Problem(columns[order].T, y, 3, lam=0.0)
+    u, v, near = (int(np.flatnonzero(order == j)[0]) for j in (0, 1, 3))
+    state = np.full(d, FREE, dtype=np.int8)
+    state[u] = IN
+    return problem, state, float(best_bounded(problem, sorted((u, v, near)))) * rng.uniform(0.1, 0.999)
 
 
 @given(SEEDS)
