@@ -254,12 +254,14 @@ def close_places(
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
     found, margins = empty_candidates(m, n, k, fit.x.size), margins_of(fit, n, lam)
     count, lowest = _gather(AT, norms, lam, fit, bound, needed, pool, places, found, stop)
-    work += n * (m + max(count, 0) * (2 * k + 10))
+    if count < 0:
+        return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
+    work += n * (m + count * (2 * k + 10))
     waiting, steps = np.empty((MOST_LEFT * m, 2), dtype=np.int64), np.empty((MOST_LEFT * m, 2))
     kept, least = _compare(fit, margins, bound, needed, found, count, places, waiting, steps, stop)
     work += n * count * count * (places - 1) // 2
     lowest = min(lowest, least)
-    if count < 0 or kept < 0:
+    if kept < 0:
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
     value, support, solved, b = best, nothing.copy(), 0, np.empty(n)
     for at in range(kept):

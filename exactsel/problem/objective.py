@@ -65,6 +65,15 @@ class Objective:
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy, as another process is sent one: its data cannot be changed either, nor are they of another
+        type, with which every kernel would be compiled again.
+        """
+        self.__dict__.update(state)
+        self.AT.flags.writeable = self.y.flags.writeable = False
+        if "raw" in state:
+            self.raw.whole.flags.writeable = self.raw.y.flags.writeable = False
+
     @classmethod
     def of(
         cls, AT: FloatArray, y: FloatArray, *, loss: str | Loss, lam: float | None, delta: float | None = None

@@ -99,7 +99,8 @@ def shortened(
                 cuts.close(rows, low, high)
     except (Unusable, LinAlgError):
         pass
-    models = cuts.models[:, : sets.shape[1]]
+    # In one piece: kernels would be compiled again for what is not.
+    models = np.ascontiguousarray(cuts.models[:, : sets.shape[1]])
     return None if options.stop[0] else Shortened(cuts.sets, models, cuts.upper, cuts.best, cuts.bound)
 
 

@@ -16,6 +16,7 @@ from samples import sample
 from exactsel import Problem
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
+from exactsel.kernels import last_place
 from exactsel.kernels.apg import Perspective
 from exactsel.kernels.last_candidate import add_candidate, empty_candidates
 from exactsel.kernels.last_cost import cost_of_one, costs_of_pairs, margins_of, steps_of_pair
@@ -244,6 +245,20 @@ def ended(problem, state, best, tolerance, start=None, stop=STOP):
         perspective.loss, Perspective(*perspective), inside, pool, problem.k - inside.size, start, best, tolerance,
         1e-8 * problem.gradient_scale, stop,
     )  # fmt: skip
+
+
+def test_a_stop_while_candidates_are_looked_at(monkeypatch):
+    monkeypatch.setattr(last_place, "_gather", lambda *arguments: (-1, np.inf))
+    kernel = getattr(last_place.close_places, "py_func", last_place.close_places)
+    rng = np.random.default_rng(0)
+    problem = Problem(rng.standard_normal((30, 8)), rng.choice([-1.0, 1.0], 30), 2, loss="logistic", lam=0.1)
+    perspective, none = perspective_of(problem), np.array([], dtype=np.int64)
+    ending = kernel(
+        Perspective(*perspective), perspective.loss, np.ones(30), none, np.arange(8), 2, np.zeros(8),
+        0.5 * problem.null_objective, 1e-6, 1e-8, STOP.copy(),
+    )  # fmt: skip
+    assert not ending.closed
+    assert ending.bound == -np.inf
 
 
 def check_region(seed):

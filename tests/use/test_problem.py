@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -370,3 +371,15 @@ def mentions_of(name: str) -> list[Path]:
             if name.encode() in path.read_bytes():
                 found.append(path)
     return found
+
+
+@pytest.mark.parametrize("filled", [1.0, 0.05])
+def test_a_copy_sent_to_another_process_is_of_the_same_types_and_cannot_be_changed(filled):
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((300, 6)) * (rng.random((300, 6)) < [filled] * 3 + [1.0] * 3)
+    problem = Problem(A, rng.choice([-1.0, 1.0], 300), 2, loss="logistic", lam=1.0)
+    arrays = [problem.AT, problem.y, *problem.objective.raw]
+    sent = pickle.loads(pickle.dumps(problem))
+    for before, after in zip(arrays, [sent.AT, sent.y, *sent.objective.raw], strict=True):
+        np.testing.assert_array_equal(before, after)
+        assert before.flags.writeable == after.flags.writeable
