@@ -23,6 +23,9 @@ FARTHEST = 1e-14
 DISTANCES = (3e-15, FARTHEST)
 """... the fewer of them, the less is to be proven besides."""
 
+SOLVED = 2
+"""Times a combination is solved for, of what is left: once leaves too much where columns are nearly dependent."""
+
 Columns = NDArray[np.intp]
 
 
@@ -89,7 +92,9 @@ class NearColumns:
             return np.asarray(zero)
         with np.errstate(all="ignore"):
             try:
-                t = np.linalg.lstsq(A[:, S] / norms[S], A[:, columns], rcond=None)[0] / norms[S][:, None]
+                t, unit = np.zeros((len(S), len(columns))), A[:, S] / norms[S]
+                for _ in range(SOLVED):
+                    t += np.linalg.lstsq(unit, A[:, columns] - A[:, S] @ t, rcond=None)[0] / norms[S][:, None]
             except np.linalg.LinAlgError:
                 return np.asarray(zero)
             # Nothing is expected of t; of the sums only that every entry has |S| + 1 terms.

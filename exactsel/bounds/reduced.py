@@ -50,7 +50,7 @@ class PreparedReduced(PreparedBound):
         for row, state in enumerate(states):
             columns, fixed = node_columns(state)
             convex = is_convex(columns, fixed, self._problem.k)
-            reduced = self._spans.reduce(columns[:fixed], columns[fixed:])
+            reduced = self._spans.reduce(columns[:fixed], columns[fixed:], self._problem.k)
             kept = np.concatenate([reduced.inside, reduced.candidates])
             if not convex and self._spans.independent(kept):
                 smaller[row] = OUT

@@ -93,16 +93,19 @@ class Spans:
         """
         return 1.001 * BOUNDED_MODEL_RADIUS * FARTHEST * k * 2.0 * self._constant
 
-    def reduce(self, inside: IntArray, candidates: IntArray) -> Reduced:
-        """Leave out what S makes up for, and what of S the columns before it do."""
+    def reduce(self, inside: IntArray, candidates: IntArray, k: int) -> Reduced:
+        """Leave out what S makes up for, and what of S the columns before it do.
+
+        So that it is seen to be left out of regions below this one too, whose S has up to k columns.
+        """
         kept: list[int] = []
         for column in inside.tolist():
-            if not self._redundant(column, kept):
+            if not self._redundant(column, kept, k):
                 kept.append(column)
         S = np.array(kept, dtype=np.int64)
         drop = np.zeros(candidates.size, dtype=np.bool_)
         for at in np.flatnonzero(self._left(S, candidates) <= NEARLY).tolist():
-            drop[at] = self._redundant(int(candidates[at]), kept)
+            drop[at] = self._redundant(int(candidates[at]), kept, k)
         return Reduced(S, candidates[~drop])
 
     def independent(self, columns: IntArray) -> bool:
@@ -183,23 +186,36 @@ class Spans:
         part = np.linalg.qr(self._unit[:, S])[0].T @ self._unit[:, candidates]
         return np.asarray(np.diagonal(self._G)[candidates] - np.sum(part * part, axis=0))
 
-    def _redundant(self, column: int, others: list[int]) -> bool:
+    def _redundant(self, column: int, others: list[int], k: int) -> bool:
         """Whether a column is so near to the span of others that the price covers it, as one of zeros always is."""
-        if not self._AT[column].any():
+        own = self._AT[column]
+        if not own.any():
             return True
         if not others:
             return False
+        G, lengths = self._G[np.ix_(others, others)], self._norms[others] / self._norms[column]
         try:
             t = np.linalg.lstsq(self._unit[:, others], self._unit[:, column], rcond=None)[0]
+            rest = self._unit[:, column] - self._unit[:, others] @ t
+            if rest @ rest > NEARLY:
+                return False
+            # Where others are nearly dependent, the first solution leaves many times more than rounding does.
+            rest = own - (t / lengths) @ self._AT[others]
+            better = (
+                t
+                + np.linalg.lstsq(
+                    G, (self._AT[others] @ rest) / (self._norms[others] * self._norms[column]), rcond=None
+                )[0]
+            )
         except np.linalg.LinAlgError:
             return False
-        rest = self._unit[:, column] - self._unit[:, others] @ t
-        if rest @ rest > NEARLY:
-            return False
-        terms = (t * (self._norms[column] / self._norms[others]))[:, None] * self._AT[others]
-        own = self._AT[column]
+        return any(self._neglected(column, others, weights / lengths, k) for weights in (t, better))
+
+    def _neglected(self, column: int, others: list[int], t: FloatArray, k: int) -> bool:
+        """Whether a column is near enough to a combination of others, and a checker is certain to see that."""
+        terms, own = t[:, None] * self._AT[others], self._AT[column]
         size = np.abs(own) + np.abs(terms).sum(axis=0)
-        residual = np.abs(own - terms.sum(axis=0)) + 1.01 * gamma(len(others) + 4) * size
+        residual = np.abs(own - terms.sum(axis=0)) + 1.01 * gamma(max(k, len(others)) + 4) * size
         return bool(1.001 * np.linalg.norm(residual) <= CERTAINLY * FARTHEST * self._norms[column])
 
 

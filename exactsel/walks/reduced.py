@@ -46,7 +46,7 @@ class ReducedWalker:
         self, state: StateArray, upper: float, tolerance: float, budget: int, work: float
     ) -> list[WalkResult | None] | None:
         inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-        reduced = self._spans.reduce(inside, candidates)
+        reduced = self._spans.reduce(inside, candidates, self.k)
         price = self._spans.price(self.k)
         kept = np.concatenate([reduced.inside, reduced.candidates])
         if reduced.inside.size < inside.size or price > 0.25 * tolerance or not self._spans.independent(kept):

@@ -31,6 +31,7 @@ from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone import check
 from exactsel_certificates.standalone import near as standalone_near
 from exactsel_certificates.standalone.regression import Regression
+from exactsel_certificates.walk import IN
 
 SEEDS = st.integers(0, 10**7)
 
@@ -54,6 +55,28 @@ def with_lower(data, lower):
 
 def second_says(problem, data):
     return check(data, problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", 0.0, 1.0)
+
+
+@example(863)  # columns 3 and 4 make up for 2, and 6 is nearly dependent on them
+@given(SEEDS)
+@settings(max_examples=300)
+def test_what_a_region_goes_without_every_region_below_it_goes_without(seed):
+    rng, problem = np.random.default_rng(seed), nearly_independent(seed, most=9, most_k=5)
+    known = Spans.of(problem)
+    if known is None:
+        return
+    instance = Instance(problem.A, problem.y, problem.k, "quadratic", 0.0)
+    near = NearColumns(instance, RigorousBounds(instance), np.zeros(0))
+    order = rng.permutation(problem.d)
+    size = int(rng.integers(1, problem.k + 1))
+    S, candidates = np.sort(order[:size]), np.sort(order[size:])
+    gone = np.setdiff1d(candidates, known.reduce(S, candidates, problem.k).candidates)
+    state = np.ones((1, problem.d), dtype=np.uint8)
+    state[0, S] = IN
+    more = np.setdiff1d(candidates, gone)[: problem.k - size]
+    for below in (S, np.append(S, more)):
+        state[0, below] = IN
+        assert not near.without(state)[0][0, gone].any()
 
 
 @example(2946)  # its claim leaves less room than a near column costs

@@ -47,7 +47,7 @@ def test_no_model_is_lost_by_leaving_columns_out(seed):
     if spans is None:
         return
     state = random_state(rng, problem)
-    reduced = spans.reduce(np.flatnonzero(state == IN), np.flatnonzero(state == FREE))
+    reduced = spans.reduce(np.flatnonzero(state == IN), np.flatnonzero(state == FREE), problem.k)
     smaller = np.full(problem.d, OUT, dtype=np.int8)
     smaller[reduced.inside], smaller[reduced.candidates] = IN, FREE
     # What is left is about all models of these columns, of any size.
@@ -171,7 +171,7 @@ def test_a_column_of_zeros_takes_part_in_nothing(seed):
     y = A @ rng.standard_normal(16) + 3.0 * rng.standard_normal(40)
     problem = Problem(A, y, 3, lam=0.0)
     spans = of(problem)
-    assert 7 not in spans.reduce(np.zeros(0, dtype=np.int64), np.arange(16)).candidates
+    assert 7 not in spans.reduce(np.zeros(0, dtype=np.int64), np.arange(16), 3).candidates
     without = solve(Problem(np.delete(A, 7, axis=1), y, 3, lam=0.0), threads=1)
     for subtrees in (True, False):
         found = solve(problem, threads=1, heuristics=(), subtrees=subtrees)
