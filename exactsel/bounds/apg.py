@@ -132,7 +132,7 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     gram = problem.gram
     # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
     norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
-    data = GramData(M, gram.b / root, gram.constant, gram.rows + 8, norms)
+    data = GramData(M, gram.b / root, gram.constant, gram.rows + 8, norms, gram.AT[:0])
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import choose_by_type
+from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.columns import Columns, columns_of
 from exactsel.kernels.dual import dual_at_point, dual_from_gram
-from exactsel.kernels.linalg import dot, predict, symmetric_times_sparse
+from exactsel.kernels.linalg import combine_rows, correlate, dot, predict, symmetric_times_sparse
 from exactsel.kernels.node import CUT, ILL_CONDITIONED, SOLVED
 from exactsel.kernels.refit import gram_refit, newton_refit
 from exactsel.kernels.rows import total_value
@@ -26,6 +26,9 @@ LONG_STEP = 4.0
 largest curvature of the loss, and are halved when they overshoot. That cannot make a bound wrong, since any point gives
 one (measured: half the iterations for logistic loss)."""
 
+GATHERED = 4
+"""Multiplications along memory that take as long as fetching one number from elsewhere."""
+
 
 class GramData(NamedTuple):
     """What the quadratic loss needs of the data: G = A'A, b = A'y, ||y||^2/2, rows, column norms."""
@@ -35,6 +38,8 @@ class GramData(NamedTuple):
     constant: float
     rows: int
     norms: FloatArray
+    AT: FloatArray
+    """(d, n) A transposed where it is smaller than G and G is A'A as it stands; else (0, n)."""
 
 
 class RowsForm(NamedTuple):
@@ -56,17 +61,29 @@ class RowsForm(NamedTuple):
 
 
 class GramForm(NamedTuple):
-    """A node of quadratic loss: the node's own part of the Gram matrix."""
+    """A node of quadratic loss: the whole Gram matrix, and room for the node's own part of it."""
 
     columns: IntArray
     image_size: int
     first_step: float
     extrapolates: bool
     G: FloatArray
+    """(d, d) of all columns."""
+    AT: FloatArray
+    """As in :class:`GramData`."""
+    part: FloatArray
+    """(m, m) the node's part of G, once ``spent`` says that it was copied; no memory is touched before."""
+    spent: IntArray
+    """(1,) multiplications that the part would have saved so far; :data:`COPIED` once it is there."""
+    room: FloatArray
+    """(d,) for an image on all columns, or for predictions."""
     b: FloatArray
     constant: float
     rows: int
     norms: FloatArray
+
+
+COPIED = -1
 
 
 @choose_by_type("data")
@@ -81,13 +98,50 @@ def form_of(data: Any, columns: IntArray) -> Any:
 @form_of.register(GramData)
 def _gram_form(data: Any, columns: IntArray) -> Any:
     m = columns.size
-    G, b, norms = np.empty((m, m)), np.empty(m), np.empty(m)
+    b, norms = np.empty(m), np.empty(m)
     for i in range(m):
-        for j in range(m):
-            G[i, j] = data.G[columns[i], columns[j]]
         b[i] = data.b[columns[i]]
         norms[i] = data.norms[columns[i]]
-    return GramForm(columns, m, 1.0, True, G, b, data.constant, data.rows, norms)
+    part, spent, room = np.empty((m, m)), np.zeros(1, dtype=np.int64), np.empty(data.b.size)
+    return GramForm(
+        columns, m, 1.0, True, data.G, data.AT, part, spent, room, b, data.constant, data.rows, norms
+    )  # fmt: skip
+
+
+BY_DATA, BY_WHOLE, BY_PART = 0, 1, 2
+"""How an image is found: as A'(Ax); from the columns of G that x uses, all their length; from the node's part of G."""
+
+
+@njit
+def way_of_image(x: FloatArray, d: int, n: int, spent: IntArray) -> int:
+    """The way to the image of x that takes the least work, as counted in multiplications.
+
+    n is 0 where A is not at hand. The node's part of G is copied before more than a quarter of what copying costs has
+    gone into doing without it: few iterations, or few columns left out, never need it.
+    """
+    m, used = x.size, 0
+    for i in range(m):
+        if x[i] != 0.0:
+            used += 1
+    copied = spent[0] == COPIED
+    if n > 0 and n * (m + used) < used * (m if copied else d):
+        return BY_DATA
+    if copied:
+        return BY_PART
+    more = used * (d - m) + GATHERED * m
+    if spent[0] + more > m * m:
+        return BY_PART
+    spent[0] += more
+    return BY_WHOLE
+
+
+@njit
+def copy_part(G: FloatArray, columns: IntArray, part: FloatArray) -> None:
+    """part = G[columns][:, columns]."""
+    for i in range(columns.size):
+        row = G[columns[i]]
+        for j in range(columns.size):
+            part[i, j] = row[columns[j]]
 
 
 @choose_by_type("form")
@@ -98,7 +152,21 @@ def write_image(form: Any, x: FloatArray, image: FloatArray) -> None:
 
 @write_image.register(GramForm)
 def _gram_image(form: Any, x: FloatArray, image: FloatArray) -> None:
-    symmetric_times_sparse(form.G, x, image)
+    # Whatever way is taken is within what kernels/dual.py allows for; the last two give the same to the last bit.
+    way = way_of_image(x, form.G.shape[0], form.AT.shape[1] if form.AT.size > 0 else 0, form.spent)
+    if way == BY_DATA:
+        predictions = form.room[: form.AT.shape[1]]
+        predict(form.AT, form.columns, x, predictions)
+        correlate(form.AT, form.columns, predictions, image)
+    elif way == BY_WHOLE:
+        combine_rows(form.G, form.columns, x, form.room)
+        for i in range(image.size):
+            image[i] = form.room[form.columns[i]]
+    else:
+        if form.spent[0] != COPIED:
+            copy_part(form.G, form.columns, form.part)
+            form.spent[0] = COPIED
+        symmetric_times_sparse(form.part, x, image)
 
 
 @choose_by_type("form")
@@ -188,5 +256,5 @@ def _gram_minimise(
 ) -> int:
     if not gram_refit(data.G, data.b, data.constant, lam, form.columns, x) > -np.inf:
         return ILL_CONDITIONED
-    symmetric_times_sparse(form.G, x, image)
+    write_image(form, x, image)
     return SOLVED

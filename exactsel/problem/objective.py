@@ -73,6 +73,8 @@ class Objective:
         self.AT.flags.writeable = self.y.flags.writeable = False
         if "raw" in state:
             self.raw.whole.flags.writeable = self.raw.y.flags.writeable = False
+        if "gram" in state:
+            self.gram.AT.flags.writeable = False
 
     @classmethod
     def of(
@@ -181,10 +183,11 @@ class Objective:
 
     @cached_property
     def gram(self) -> GramData:
-        """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs."""
+        """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
         with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
             gram, b = self.AT @ self.AT.T, self.AT @ self.y
-        return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms)
+        data = self.AT if self.n < self.d else self.AT[:0]
+        return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms, data)
 
     @property
     def hessian(self) -> FloatArray:
