@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -61,8 +62,8 @@ ATTEMPTS = 3
 HALFWAY = 0.5
 """Where the q touches P by which better models are looked for, on the way from the fit to the best known, ..."""
 
-FEW_LISTED, HALVINGS = 4000, 6
-"""... and how many sets it may list, at levels that are halved in, so often."""
+FEW_LISTED, HALVINGS, FEW_WORK = 4000, 6, 5e8
+"""... how many sets it may list, at levels that are halved in, so often, and the multiplications of all that."""
 
 QUICK = 1e-8
 """Times the problem's gradient scale: where a quick fit ends at the latest, and ..."""
@@ -91,6 +92,29 @@ class Listed:
     """Regions the listing looked at."""
     points: ListedPoints | None = None
     """What proves it, where that was asked for."""
+
+
+class ListedSets(NamedTuple):
+    """What an enumeration came to."""
+
+    sets: IntArray | None
+    """(count, k at most), padded with -1."""
+    words: IntArray
+    """What was decided, if there was room for that."""
+    nodes: int
+    """Regions it looked at."""
+    work: float
+    """Multiplications, roughly."""
+
+
+def row_work_of(problem: Problem) -> float:
+    """What the loss of a row is worth, in multiplications."""
+    return ROW_WORK_HUBER if isinstance(problem.loss, Huber) else ROW_WORK
+
+
+def fit_work_of(problem: Problem) -> float:
+    """Multiplications of a fit of k columns."""
+    return FIT_STEPS * problem.n * (row_work_of(problem) + problem.k**2)
 
 
 def listable(problem: SubsetProblem) -> bool:
@@ -162,19 +186,9 @@ class _Region:
         return NEAR_HUBER if isinstance(self.problem.loss, Huber) else NEAR
 
     @property
-    def row_work(self) -> float:
-        """What the loss of a row is worth."""
-        return ROW_WORK_HUBER if isinstance(self.problem.loss, Huber) else ROW_WORK
-
-    @property
-    def fit_work(self) -> float:
-        """Multiplications of a fit."""
-        return FIT_STEPS * self.problem.n * (self.row_work + self.problem.k**2)
-
-    @property
     def affordable(self) -> int:
         """How many sets may be fitted."""
-        return int(min(LONGEST, max(SHORTEST, FIT_WORK / self.fit_work)))
+        return int(min(LONGEST, max(SHORTEST, FIT_WORK / fit_work_of(self.problem))))
 
     def tried(self, upper: float, coef: FloatArray, shown: bool, least: float) -> tuple[Listed | None, bool]:
         """What a listing brings, if it can be made, and whether it is too long."""
@@ -186,7 +200,7 @@ class _Region:
             witness = shown_minorant(problem.objective, below, upper, options.stop, options.threads)
             return (None, False) if witness is None else self._shown(witness, upper)
         longest = MOST_LISTED if self.affordable > 0 else 0
-        sets, _, nodes = listed_sets(below, self.state, self.places, options.stop, longest)
+        sets, _, nodes, _ = listed_sets(below, self.state, self.places, options.stop, longest)
         if sets is None:
             return None, True
         left = self._shortened(below, sets, upper)
@@ -200,7 +214,7 @@ class _Region:
 
     def _shown(self, witness: Shown, upper: float) -> tuple[Listed | None, bool]:
         """The same with what proves it: all sets that this minorant leaves are fitted."""
-        sets, words, nodes = listed_sets(
+        sets, words, nodes, _ = listed_sets(
             witness.below, self.state, self.places, self.options.stop, self.affordable, MOST_WORDS
         )
         if sets is None:
@@ -213,10 +227,11 @@ class _Region:
         return replace(outcome[0], points=points), False
 
     def _shortened(self, below: Minorant, sets: IntArray, upper: float, any_better: bool = False) -> Shortened | None:
-        most_work = self.affordable * self.fit_work
+        each = fit_work_of(self.problem)
         return shortened(
-            self.problem, below, sets, upper, self.fit_work, self.row_work, most_work, self.options, any_better
-        )
+            self.problem, below, sets, upper, each, row_work_of(self.problem), self.affordable * each, self.options,
+            any_better,
+        )  # fmt: skip
 
     def better(self, upper: float, coef: FloatArray) -> Fit | None:
         """A better model than that which is known, from the sets with the least q; None where they have none."""
@@ -235,27 +250,28 @@ class _Region:
         """The sets on which a minorant comes to a lower level than its own, where that is few but not too few."""
         q = below.quadratic
         least, known = -0.5 * float(q.h @ np.linalg.solve(q.H, q.h)), None
-        low, high = 0.0, 1.0
+        low, high, work = 0.0, 1.0, FEW_WORK
         for _ in range(HALVINGS):
             share = 0.5 * (low + high)
             lower = below._replace(level=least + share * (below.level - least))
-            sets, _, _ = listed_sets(lower, self.state, self.places, self.options.stop, FEW_LISTED)
-            if sets is None:
+            found = listed_sets(lower, self.state, self.places, self.options.stop, FEW_LISTED, work=work)
+            work -= found.work
+            if found.sets is None:
                 high = share
-                continue
-            low, known = share, sets
-            if len(sets) > FEW_LISTED // 4:
+            else:
+                low, known = share, found.sets
+            if work <= 0.0 or (found.sets is not None and len(found.sets) > FEW_LISTED // 4):
                 break
         return known
 
 
 def listed_sets(
     below: Minorant, state: StateArray, places: int, stop: BoolArray, longest: int, room: int = 0, work: float = WORK
-) -> tuple[IntArray | None, IntArray, int]:
-    """All sets of the region whose minorant comes to its level, padded with -1.
+) -> ListedSets:
+    """All sets of the region whose minorant comes to its level.
 
     None where they are more than ``longest``, or take too much work, or more than ``room`` words where that is not 0.
-    ``state`` (d,) is that of the columns. Also what was decided, if there is room for words, and the nodes it took.
+    ``state`` (d,) is that of the columns.
     """
     q, d = below.quadratic, len(state)
     used = np.append(np.flatnonzero(state != OUT), np.arange(d, len(q.h)))
@@ -266,14 +282,14 @@ def listed_sets(
     )  # fmt: skip
     found = np.full((longest, int(np.count_nonzero(inside == IN)) + places), -1, dtype=np.int64)
     made = decisions(room, len(part.h))
-    ended, count, nodes, _ = list_sets(part, inside, places, below.level, work, stop, found, made)
+    ended, count, nodes, spent = list_sets(part, inside, places, below.level, work, stop, found, made)
     words = made.words[: made.counts[WORDS]]
     if ended != COMPLETE or (room and made.counts[FULL]):
-        return None, words, nodes
+        return ListedSets(None, words, nodes, spent)
     about = words & 7 <= LEFT_OUT
     words[about] = 8 * used[words[about] >> 3] + (words[about] & 7)
     sets = np.where(found[:count] >= 0, used[found[:count]], -1)
-    return np.where(sets < d, sets, -1), words, nodes
+    return ListedSets(np.where(sets < d, sets, -1), words, nodes, spent)
 
 
 def fitted(

@@ -174,5 +174,5 @@ def test_cuts_that_are_told_to_stop_claim_nothing():
     stop = np.ones(1, dtype=np.bool_)
     sets, options = all_sets(problem), BoundOptions(1, stop=stop)
     assert shortened(problem, below, sets, best.value * 1.5, DEAR, 10.0, 1e15, options) is None
-    listed, _, _ = listed_sets(below, problem.root_state, problem.k, NEVER, 1000)
+    listed = listed_sets(below, problem.root_state, problem.k, NEVER, 1000).sets
     assert listed is not None

@@ -115,7 +115,7 @@ def check_listing(seed):
     below = minorant(problem.objective, best.value * 1.02, best.coef)
     if below is None:
         return False
-    sets, _, _ = listed_sets(below, problem.root_state, problem.k, np.zeros(1, dtype=np.bool_), 1000)
+    sets = listed_sets(below, problem.root_state, problem.k, np.zeros(1, dtype=np.bool_), 1000).sets
     assert sets is not None
     listed = [set(row[row >= 0].tolist()) for row in sets]
     for columns, fit in fits.items():
