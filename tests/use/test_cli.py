@@ -39,7 +39,7 @@ class TestHelp:
     def test_every_command(self, run, command):
         for flag in ("--help", "-h"):
             shown = run(command, flag)
-            assert shown.code == 0
+            assert shown.code == 0, shown.err
             assert shown.out.startswith(f"Usage: exactsel {command} ")
             assert shown.err == ""
 
@@ -189,7 +189,7 @@ class TestSolve:
     def test_every_choice_finds_the_optimum(self, run, option, values):
         for value in values:
             shown = run("solve", TWINS, option, *([] if value is None else [value]), "--json", "--quiet")
-            assert shown.code == 0
+            assert shown.code == 0, shown.err
             assert shown.json["upper"] == pytest.approx(0.872779491543, rel=1e-6)
 
     @pytest.mark.smoke
@@ -271,7 +271,7 @@ class TestCertify:
     def test_the_optimum_is_certified(self, run):
         for support in ("0,1", "signal, twin", "1,0", "0,twin_again"):
             shown = run("certify", TWINS, "--support", support, "--json")
-            assert shown.code == 0
+            assert shown.code == 0, shown.err
             assert PROMISED_KEYS | {"candidate"} <= {*shown.json}
             candidate = shown.json["candidate"]
             assert candidate["value"] == pytest.approx(0.872779491543, rel=1e-10)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import click
 import pytest
 
 from exactsel import InputError
+from exactsel.cli.main import cli
 from exactsel.cli.solve import command
 from exactsel.solving.settings import Settings, option_of, settings_of
 
@@ -60,7 +62,8 @@ class TestSaidOnce:
             assert options[name].help == setting.text
 
     def test_defaults_are_those_of_the_settings(self):
-        context = command.make_context("solve", ["instance.npz"])
+        # In the group's context, as always: a command keeps the help option it had first.
+        context = command.make_context("solve", ["instance.npz"], parent=click.Context(cli, **cli.context_settings))
         usual = Settings()
         for name in settings_of():
             assert context.params[name] == (None if name == "heuristics" else getattr(usual, name))
