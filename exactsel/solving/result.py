@@ -136,7 +136,10 @@ class Result(Readable, Gap):
     """family, n, d, k, loss, loss parameters, lam, hash, feature names, as far as the family has them."""
     settings: dict[str, Any]
     tree_hash: str
-    """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads."""
+    """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads.
+
+    A search that writes a proof, a trace or each step may go another way, since not all methods can be shown.
+    """
     scope: str = ""
     """A restriction of the lower bound, if there is one, in words."""
     proof: str | None = None
