@@ -274,6 +274,13 @@ if ENABLED:
 
         return intrinsic(change)
 
+    _wait = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+
+    @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+    def yield_thread() -> None:
+        """Let another thread run on this core."""
+        _wait()
+
     atomic_add = _atomic("add")
     atomic_swap = _atomic("xchg")
 
@@ -296,6 +303,9 @@ else:
     def available_threads() -> int:
         """One: plain Python runs on one thread."""
         return 1
+
+    def yield_thread() -> None:
+        """Do nothing: plain Python runs on one thread."""
 
     def atomic_add(cells: Any, index: int, value: int) -> int:
         """Add to an int64 cell and return what it held; plain Python runs on one thread."""

@@ -12,6 +12,9 @@ NEGLIGIBLE = 1e-9
 """A column of which less than this share is left, once the columns before it are projected out, adds no direction: what
 is left is too much rounding to be relied upon."""
 
+ENTRIES = 1_000_000
+"""Entries of the data whose residual is held at a time."""
+
 
 @dataclass(frozen=True)
 class Span:
@@ -70,5 +73,8 @@ def _condition(coordinates: list[FloatArray]) -> float:
 
 def unexplained(AT: FloatArray, chosen: IntArray) -> float:
     """||A - S S⁺ A||_F² for the columns ``chosen`` of A, given as AT (d, n); dependent columns are harmless."""
-    rest = span_of(AT[chosen]).residual(AT)
-    return float(np.einsum("ij,ij->", rest, rest))
+    span, total = span_of(AT[chosen]), 0.0
+    for first in range(0, len(AT), max(1, ENTRIES // AT.shape[1])):
+        rest = span.residual(AT[first : first + max(1, ENTRIES // AT.shape[1])])
+        total += float(np.einsum("ij,ij->", rest, rest))
+    return total

@@ -26,16 +26,24 @@ from exactsel.cli.talk import say
 )
 @setting_options(
     *STEERING,
+    "bound",
     defaults={"time_limit": 60.0},
     time_limit="Seconds per method and for the search.",
     eps="Absolute gap the exact search may stop at.",
     rel_eps="The same, relative to |upper|.",
-    seed="Seed of the methods' random choices.",
+    seed="Seed of the methods' random choices, the first with --seeds.",
     threads="Threads of the exact search; all cores by default.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Runs of each method that is random, with the seeds from --seed on.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
 @click.option("--html", "page_file", type=click.Path(), help="Also write a self-contained HTML page of the comparison.")
-def command(heuristics: str | None, as_json: bool, page_file: str | None, **arguments: Any) -> int:
+def command(heuristics: str | None, seeds: int, as_json: bool, page_file: str | None, **arguments: Any) -> int:
     """Run many methods and the exact search on INSTANCE and print them side by side.
 
     Exit code 0 means that the exact search proved its model, 1 that a gap is left; the methods' gaps are certified
@@ -48,9 +56,9 @@ def command(heuristics: str | None, as_json: bool, page_file: str | None, **argu
 
     check_target(page_file)
     problem = read_problem(arguments)
-    options = {name: arguments[name] for name in STEERING}
+    options = {name: arguments[name] for name in (*STEERING, "bound")}
     catch_signals()
-    comparison = compare(problem, heuristics, signals=SIGNALS, alone=page_file is not None, **options)
+    comparison = compare(problem, heuristics, seeds=seeds, signals=SIGNALS, alone=page_file is not None, **options)
     if page_file is not None:
         from exactsel.report.comparison_page import comparison_page
 

@@ -252,12 +252,13 @@ def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments of exactsel.solve from the search options among ``arguments``, checked."""
     from exactsel import registry
     from exactsel.start.models import resolve
+    from exactsel.start.portfolio import AUTO
 
     settings = {name: arguments[name] for name in settings_of()}
     if settings["heuristics"] is None:
         del settings["heuristics"]
     checked = Settings(**settings)
-    resolve(checked.heuristics)
+    resolve(() if checked.heuristics == AUTO else checked.heuristics)
     for name, setting in settings_of().items():
         if setting.plug_ins and settings[name] != "auto":
             registry.load(setting.plug_ins, settings[name])

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.algebra.projection import unexplained
 from exactsel.algebra.threads import one_thread
+from exactsel.algebra.triangle import triangle
 from exactsel.problem.checks import checked_k, checked_matrix
 from exactsel.problem.fit import Selection
 from exactsel.problem.frames import frame_matrix
@@ -113,8 +114,7 @@ class ColumnSubsetProblem:
         """A' rotated and cut to at most d entries a column, (d, min(n, d)): every projection is the same on it."""
         if self.n <= self.d:
             return self.AT
-        triangle = np.asarray(np.linalg.qr(self.A, mode="r"))
-        return np.ascontiguousarray(triangle.T)
+        return np.ascontiguousarray(triangle(self.A).T)
 
     @property
     def null_objective(self) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from exactsel._jit import available_threads, loss_session, parallel_section
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.threads import one_thread
+from exactsel.algebra.triangle import triangle
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.forms import GramData
@@ -206,8 +207,8 @@ class Objective:
         """A and y rotated and cut to at most d + 1 rows: every least-squares fit is the same on these."""
         if self.n <= self.d + 1:
             return self.A, self.y
-        triangle = np.asarray(np.linalg.qr(np.column_stack([self.A, self.y]), mode="r"))
-        return triangle[:, :-1], triangle[:, -1]
+        factor = triangle(self.A, self.y)
+        return factor[:, :-1], factor[:, -1]
 
     @cached_property
     def spectral_norm_squared(self) -> float:

@@ -33,6 +33,9 @@ BLOCK = 8192
 PART = 16 * BLOCK
 """Rows that are evaluated by one thread at a time."""
 
+AT_ONCE, COLUMNS = 2e9, 128
+"""Multiplications (a tenth of a second) up to which a block is multiplied in one go; columns at a time above that."""
+
 NEWTON_STEPS = 60
 
 CONVERGED = 1e-11
@@ -46,8 +49,15 @@ class Unusable(Exception):
 class Rows:
     """The rows of an objective, its columns scaled; a context where several threads are to work on them."""
 
-    def __init__(self, objective: Objective, stop: BoolArray | None = None, threads: int = 1) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        stop: BoolArray | None = None,
+        threads: int = 1,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> None:
         self.stop = np.zeros(1, dtype=np.bool_) if stop is None else stop
+        self._should_stop = should_stop
         self.loss, self.y, self.weights = objective.loss, objective.y, objective.weights
         self.n = objective.n
         # A column of zeros is as long as its ridge: nothing may depend on the units of the data.
@@ -128,10 +138,20 @@ class Rows:
         self._in_parts(write)
         return out if self.weights is None else out * self.weights * (1.0 - 4 * UNIT)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the flag is up, or whoever is asked says stop."""
+        return bool(self.stop[0]) or (self._should_stop is not None and self._should_stop())
+
+    def go_on(self) -> None:
+        """:class:`Unusable` once it is to stop."""
+        if self.stopped:
+            raise Unusable
+
     def gram(self, w: FloatArray) -> FloatArray:
         """B diag(w) B' + ridge, B the scaled columns."""
         H: FloatArray = np.diag(self.ridge)
-        for part in self._blocks(lambda block, rows: (block * w[rows]) @ block.T):
+        for part in self._blocks(lambda block, rows: self._products_of(block * w[rows], block)):
             H += part
         return np.asarray(0.5 * (H + H.T))
 
@@ -160,6 +180,16 @@ class Rows:
         parts = [slice(first, first + PART) for first in range(0, self.n, PART)]
         list(map(write, parts) if self._pool is None else self._pool.map(write, parts))
 
+    def _products_of(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Left times the transpose of right; of many columns some at a time, so that nobody waits long for a stop."""
+        if left.size * len(right) <= AT_ONCE:
+            return left @ right.T
+        products = np.empty((len(left), len(right)))
+        for first in range(0, len(left), COLUMNS):
+            self.go_on()
+            np.matmul(left[first : first + COLUMNS], right.T, out=products[first : first + COLUMNS])
+        return products
+
     def _firsts(self) -> range:
         return range(0, self.n, BLOCK)
 
@@ -167,8 +197,7 @@ class Rows:
         """What ``work`` makes of each block and the rows it is for, in order."""
 
         def done(first: int) -> Any:
-            if self.stop[0]:
-                raise Unusable
+            self.go_on()
             with np.errstate(over="ignore", invalid="ignore"):
                 return work(self.block(first), slice(first, first + BLOCK))
 
@@ -209,6 +238,7 @@ def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
         H = rows.gram(bends)
         # Rows without bend (Huber) may leave columns that nothing holds: a little curvature for those.
         H[np.diag_indices(len(H))] += 1e-10 * np.trace(H) / len(H)
+        rows.go_on()
         try:
             step = np.linalg.solve(H, gradient)
         except LinAlgError:

@@ -32,7 +32,23 @@ def comparison_table(comparison: Comparison) -> str:
         + (f"; for {result.scope}" if result.scope else ""),
         f"shared    {result.noun}s in common with the best model known (the last line's)",
     ]
+    lines += _spreads(comparison)
     demands = demands_text(result.problem)
     lines += [f"demands   {demands}"] if demands else []
     lines += [f"left out  {method}: {reason}" for method, reason in comparison.left_out]
     return "\n".join(lines)
+
+
+def _spreads(comparison: Comparison) -> list[str]:
+    """How the objectives of the random methods lie over the seeds, where there were several."""
+    several = [row for row in comparison.rows if row.values]
+    if not several:
+        return []
+    lines = ["", f"{'over seeds':<14} {'runs':>5} {'median':>16} {'smallest':>16} {'largest':>16}  gap of the median"]
+    for row in several:
+        least, middle, most = row.spread
+        gap = middle - comparison.result.lower
+        lines.append(
+            f"{row.method:<14} {len(row.values):>5} {middle:>16.10g} {least:>16.10g} {most:>16.10g}  {gap:.3g}"
+        )
+    return [*lines, "the lines above are about the best run of each, its own evaluations and time", ""]

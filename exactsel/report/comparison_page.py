@@ -28,6 +28,7 @@ def comparison_page(comparison: Comparison, *, command: str | None = None) -> st
         paragraph(answer_text(result), "lead good" if result.reached else "lead warn"),
         paragraph(_summary(comparison)),
         _methods(comparison),
+        _spreads(comparison),
         _supports(comparison),
         _curves(comparison),
     ]
@@ -92,6 +93,18 @@ def _methods(comparison: Comparison) -> str:
         "search; no model can be better than that."
     )
     return section("Methods", table("Best objective first", header, rows, best=[0]), paragraph(note, "quiet"))
+
+
+def _spreads(comparison: Comparison) -> str:
+    """How the objectives of the random methods lie over the seeds, where there were several."""
+    rows: list[list[Cell]] = []
+    for row in comparison.rows:
+        if row.values:
+            least, middle, most = row.spread
+            rows.append([row.method, len(row.values), middle, least, most, middle - comparison.result.lower])
+    header = ["method", "seeds", "median objective", "smallest", "largest", "certified gap of the median"]
+    note = paragraph("Elsewhere on this page a random method is shown by the best of its runs.", "quiet")
+    return section("Over seeds", table("Random methods, run once a seed", header, rows), note) if rows else ""
 
 
 def _supports(comparison: Comparison) -> str:

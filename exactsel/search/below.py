@@ -42,17 +42,21 @@ class SubtreeKernels:
         budget = effort.subsearch_budget(self.subsearcher.iteration_cost, len(wide)) if wide else 0
         if budget == 0:
             return {}
-        began = time.perf_counter()
-        searches = self.subsearcher.explore(
+        began, before = time.perf_counter(), work.upper
+        found = self.subsearcher.explore(
             np.stack([node.state for node in wide]), [node.warm for node in wide],
             np.array([node.bound for node in wide]), work.upper, self.tolerance.absolute(work.upper), budget,
             effort.horizon,
         )  # fmt: skip
-        if searches is None:
+        if found is None:
             raise Interrupted
-        for search in searches:
+        for search in found:
             work.offer(None if search.support is None else self.problem.fit(search.support))
         work.seconds.subtrees += time.perf_counter() - began
+        sound = [i for i, search in enumerate(found) if not self._closed_too_soon(search.dropped, before, work.upper)]
+        wide, searches = [wide[i] for i in sound], [found[i] for i in sound]
+        if not wide:
+            return {}
         left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
         return {
             node.id: NodeSearched(node, search, below, below.numbers)
@@ -69,7 +73,7 @@ class SubtreeKernels:
         rows = self._worth_walking(regions, self.cutoff(work.upper), effort, bounded)
         if self.walker is None or effort.walks is None or not rows:
             return {}
-        began = time.perf_counter()
+        began, before = time.perf_counter(), work.upper
         states = np.stack([regions[row].state for row in rows])
         most = effort.walks.work
         nodes = walk_budget(int(np.count_nonzero(states, axis=1).max()), most)
@@ -83,7 +87,18 @@ class SubtreeKernels:
         work.seconds.subtrees += time.perf_counter() - began
         for walk in walks:
             work.offer(None if walk is None or walk.support is None else self.problem.fit(walk.support))
-        return dict(zip(rows, walks, strict=True))
+        return {
+            row: None if walk is not None and self._closed_too_soon(walk.dropped, before, work.upper) else walk
+            for row, walk in zip(rows, walks, strict=True)
+        }
+
+    def _closed_too_soon(self, dropped: float, before: float, upper: float) -> bool:
+        """Whether a kernel closed a region that the tolerance leaves open, now that there is a better model.
+
+        A kernel has the absolute tolerance of the objective known when it began. Where that is relative and the kernel
+        finds a much better model, what it closed last may be closed by too much; then the region is left as it was.
+        """
+        return upper - self.tolerance.absolute(before) <= dropped < self.cutoff(upper)
 
     def _worth_walking(self, regions: Sequence[Region], cutoff: float, effort: Effort, bounded: bool) -> list[int]:
         walks, k = effort.walks, self.problem.k

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exactsel.kernels.node import IN
+from exactsel.problem.fit import Fit
 from exactsel.search.details import events_of
 from exactsel.search.events import (
     Bounded,
@@ -35,14 +36,26 @@ def commit_models(state: SearchState, finished: Round, expander: Expander) -> It
     """Take over better models, and discard the open nodes they overtake."""
     state.scope = finished.scope or state.scope
     state.seconds.add(finished.seconds)
+    if finished.rounded:
+        state.portions.hand_on([finished.rounded])
     for fit in finished.models:
-        if fit.value < state.value:
-            state.take_over(fit, "search")
-            state.record(b"incumbent", *fit.support, values=(fit.value,))
-            yield IncumbentFound(state.upper, fit.support, fit.coef, state.source)
+        yield from commit_model(state, fit, "search")
     if finished.models:
-        for node in state.prune(expander.cutoff(state.value)):
-            yield _discard(state, node.id, Region(node.state, node.bound, node.proof, closed="incumbent"))
+        yield from prune(state, expander)
+
+
+def commit_model(state: SearchState, fit: Fit, source: str) -> Iterator[Event]:
+    """Take over a model if it is better."""
+    if fit.value < state.value:
+        state.take_over(fit, source)
+        state.record(b"incumbent", *fit.support, values=(fit.value,))
+        yield IncumbentFound(state.upper, fit.support, fit.coef, state.source)
+
+
+def prune(state: SearchState, expander: Expander) -> Iterator[Event]:
+    """Discard the open nodes the incumbent overtakes."""
+    for node in state.prune(expander.cutoff(state.value)):
+        yield _discard(state, node.id, Region(node.state, node.bound, node.proof, closed="incumbent"))
 
 
 def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bool) -> Iterator[Event]:

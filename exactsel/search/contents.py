@@ -70,6 +70,7 @@ HELD: dict[str, Held] = {
     "KernelSearch.scale": Held(("float64",), ("wide",), "finite"),
     "KernelSearch.curvature": Held(("float64",), ("wide",), "finite", optional=True),
     "Round.models": Held(("Fit",)), "Round.outcomes": Held(OUTCOMES), "Round.seconds": Held(("Seconds",)),
+    "Round.rounded": UNITS, "Portions.supports": Held(("int64",), ("k",), "unit"),
     "Effort.walks": Held(("SubtreeRecord",), optional=True),
 }  # fmt: skip
 """By record and field."""

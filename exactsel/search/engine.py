@@ -9,6 +9,7 @@
         expand them: bound, fix columns, round and refit, split            (expand.py, a pure function)
         commit new incumbents                                              (commit.py)
         commit in node order: closed regions, children with the bound they inherit
+        give heuristics a portion of work where one is due, commit what they find (incumbents.py)
 
 The last step is Python and takes a while, so where many nodes are open the next round is begun before it (rounds.py).
 
@@ -27,9 +28,11 @@ from exactsel.search.commit import commit, commit_models
 from exactsel.search.events import Event, Finished, LowerBoundRaised, Started
 from exactsel.search.expand import Expander, Interrupted
 from exactsel.search.frontier import BestFirst, open_nodes
+from exactsel.search.incumbents import improve
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
+from exactsel.start.portions import Improver
 from exactsel.walks.effort import HORIZON, HORIZON_PART, Effort
 
 AHEAD = 4
@@ -49,7 +52,9 @@ class Limits:
     """Tell also what the kernels did one by one (the steps of searches below a node)."""
 
 
-def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> Iterator[Event]:
+def search(
+    state: SearchState, expander: Expander, limits: Limits, watch: Watch, improver: Improver | None = None
+) -> Iterator[Event]:
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
     state.begin(limits.memory_limit)
     yield Started(open_nodes(state.frontier))
@@ -69,6 +74,8 @@ def search(state: SearchState, expander: Expander, limits: Limits, watch: Watch)
             for outcome in finished.outcomes:
                 yield from commit(state, outcome, expander, limits.details)
                 state.in_flight = state.in_flight[1:]
+            if improver is not None:
+                yield from improve(state, expander, improver)
             if state.bound_has_risen():
                 yield LowerBoundRaised(state.lower)
     state.end()

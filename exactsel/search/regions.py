@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.witness import Proof
 from exactsel.kernels.node import FREE
@@ -14,7 +16,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node
-from exactsel.types import StateArray
+from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.relaxation import KernelSearch
 
@@ -138,6 +140,8 @@ class Round:
     scope: str = ""
     """A restriction, in words, under which some of its bounds hold."""
     seconds: Seconds = field(default_factory=Seconds, compare=False)
+    rounded: tuple[int, ...] | None = None
+    """The best support a relaxation was rounded to, for heuristics to begin from."""
 
 
 @dataclass(slots=True)
@@ -150,6 +154,13 @@ class RoundWork:
     """The models that brought it down, in the order in which they came."""
     scope: str = ""
     seconds: Seconds = field(default_factory=Seconds)
+    rounded: tuple[int, ...] | None = None
+    rounded_value: float = math.inf
+
+    def note_rounding(self, support: IntArray, value: float) -> None:
+        """Keep the best support (padded with -1) a relaxation was rounded to."""
+        if value < self.rounded_value:
+            self.rounded_value, self.rounded = value, tuple(np.sort(support[support >= 0]).tolist())
 
     def offer(self, fit: Fit | None) -> None:
         """Take a model if it is better than all before."""
@@ -159,7 +170,7 @@ class RoundWork:
 
     def done(self, outcomes: Iterable[Outcome]) -> Round:
         """The whole round."""
-        return Round(tuple(self.models), tuple(outcomes), self.scope, self.seconds)
+        return Round(tuple(self.models), tuple(outcomes), self.scope, self.seconds, self.rounded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ from exactsel.search.node import Node
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
 from exactsel.search.regions import Seconds
 from exactsel.search.state import SearchState, Stated
+from exactsel.start.portions import Portions
 from exactsel.walks.effort import Prospects, SubtreeRecord
 
 COUNTED = "dropped:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f"
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r"
 """Fields of a state that are saved as they are."""
 
 
@@ -45,6 +46,7 @@ class _SavedState:
     walks: SubtreeRecord
     prospects: Prospects
     seconds: Seconds
+    portions: Portions
     open_nodes: tuple[Node, ...]
     in_flight: tuple[Node, ...]
     relieving: bool
@@ -118,6 +120,7 @@ def _check_types(saved: _SavedState) -> None:
     require(all(isinstance(fit, Fit) for fit in models), "something else than a model as its best one")
     require(all(isinstance(text, str) for text in texts), "no text where there must be one")
     parts = ((saved.walks, SubtreeRecord), (saved.prospects, Prospects), (saved.seconds, Seconds))
+    require(isinstance(saved.portions, Portions), "parts of the wrong types")
     require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")
     nodes = (*saved.open_nodes, *saved.in_flight)
     require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open nodes")
@@ -128,6 +131,7 @@ def _check_numbers(saved: _SavedState) -> None:
     whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
     walks, prospects = saved.walks, saved.prospects
     whole += [
+        saved.portions.number,
         prospects.mark,
         prospects.open_at_mark,
         prospects.horizon_until,
@@ -135,7 +139,7 @@ def _check_numbers(saved: _SavedState) -> None:
         *walks.passed_over.values(),
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
-    compared = [saved.dropped, saved.told, prospects.horizon, walks.useful, walks.wasted]
+    compared = [saved.dropped, saved.told, prospects.horizon, saved.portions.due, walks.useful, walks.wasted]
     compared += [] if saved.stated is None else [saved.stated.upper]
     require(not any(map(math.isnan, compared)), "a bound or a count that is nan")
     require(math.isfinite(saved.unit) and saved.unit > 0.0, "an impossible unit")

@@ -15,6 +15,7 @@ from exactsel.search.frontier import BestFirst, Frontier, Waiting
 from exactsel.search.memory import NODE_OVERHEAD, MemoryGuard, node_bytes
 from exactsel.search.node import Node
 from exactsel.search.regions import Seconds
+from exactsel.start.portions import Portions
 from exactsel.walks.effort import Prospects, SubtreeRecord
 
 
@@ -53,6 +54,8 @@ class SearchState:
     """What walking whole subtrees has brought (see walks/effort.py)."""
     prospects: Prospects = field(default_factory=Prospects)
     """Whether the end is in sight (see walks/effort.py)."""
+    portions: Portions = field(default_factory=Portions)
+    """What heuristics beside the search have been given, and what they handed on."""
     statement: Statement | None = None
     """What may be said of the data as given; None where the numbers searched are what is spoken of."""
     in_flight: list[Node] = field(default_factory=list)

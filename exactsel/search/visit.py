@@ -103,6 +103,9 @@ class Visitor:
         promising = solved & ~(answers.bound >= self.cutoff(work.upper))
         supports = self.refits.admissible(answers)
         values = self.refits.quick(supports)
+        if not np.all(np.isnan(values)):
+            best = int(np.nanargmin(values))
+            work.note_rounding(supports[best], float(values[best]))
         for row in np.flatnonzero(promising | ~(values >= work.upper)).tolist():
             support = supports[row]
             if solved[row] and answers.status[row] != SOLVED:

@@ -11,7 +11,7 @@ from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.search.tolerance import Tolerance
-from exactsel.start.portfolio import DEFAULT_HEURISTICS
+from exactsel.start.portfolio import AUTO
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,12 @@ class Settings:
         default="best-first", metadata=_about(str, "Also depth-first, weighted.", plug_ins="frontiers")
     )
     heuristics: tuple[Any, ...] = field(
-        default=DEFAULT_HEURISTICS,
-        metadata=_about(str, "Starting heuristics, separated by commas; 'none' for none.", flag="heuristic"),
+        default=AUTO,
+        metadata=_about(
+            str,
+            "What looks for models before and beside the search, separated by commas; 'none' for none.",
+            flag="heuristic",
+        ),
     )
     batch: int | None = field(
         default=None, metadata=_about(int, "Nodes in one round; part of what defines the tree.", *_FROM_ONE)
@@ -102,7 +106,13 @@ class Settings:
                 continue
             value = _checked(entry.name, setting, value)
             object.__setattr__(self, entry.name, value)
-        object.__setattr__(self, "heuristics", _listed(self.heuristics))
+        heuristics = _listed(self.heuristics)
+        if "auto" in heuristics and len(heuristics) > 1:
+            raise InputError(
+                "'auto' stands for all heuristics that suit the problem, but it is given beside others; give it alone, "
+                f"or leave it out; set {option_of('heuristics')}."
+            )
+        object.__setattr__(self, "heuristics", heuristics)
 
     @property
     def tolerance(self) -> Tolerance:

@@ -39,7 +39,10 @@ from exactsel.solving.choose import make, methods_for
 from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
+from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
+from exactsel.start.portfolio import portfolio_for
+from exactsel.start.portions import Improver
 from exactsel.walks.listing import Lister
 
 HEURISTICS_SHARE = 0.5
@@ -97,7 +100,7 @@ class Search:
         self._brief = listing and not (details or shown)
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
-        resolve(self.settings.heuristics)
+        resolve(portfolio_for(problem, self.settings.heuristics)[0])
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
         self._given_state = state
@@ -148,7 +151,7 @@ class Search:
             )
             began = time.perf_counter()
             try:
-                for event in search(self.state, expander, limits, watch):
+                for event in search(self.state, expander, limits, watch, self._improver(watch)):
                     if isinstance(event, Finished):
                         self._termination = event.termination
                     if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
@@ -197,10 +200,19 @@ class Search:
         def should_stop() -> bool:
             return watch.stopped or clock.now() - began_clock > budget
 
-        models = starting_models(self.problem, settings.heuristics, state.incumbent, settings.seed, should_stop)
+        context = Context(settings.seed, should_stop=should_stop, threads=settings.threads)
+        models = starting_models(self.problem, settings.heuristics, state.incumbent, context)
         for fit, source in dispensable_steps(models):
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
+
+    def _improver(self, watch: Watch) -> Improver | None:
+        """What looks for models between the rounds."""
+        settings = self.settings
+        if not settings.heuristics:
+            return None
+        threads = settings.threads or available_threads()
+        return Improver(self.problem, settings.heuristics, settings.seed, threads, lambda: watch.stopped)
 
     def _take(self, fit: Fit, source: str) -> Iterator[Event]:
         if fit.value < self.state.value:

@@ -15,6 +15,7 @@ give it a ``name`` and a ``run`` method, and enter the class in the entry-point 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -50,11 +51,22 @@ class Context:
         A support to improve, for a local search; other heuristics ignore it.
     should_stop : callable
         Asked between steps; once it returns True the heuristic returns the best support it has.
+    supports : tuple of tuple of int
+        Further supports of at most k columns to begin from: what relaxations were rounded to, or what an earlier run
+        handed on. For methods that work in portions; others ignore them.
+    work : float
+        Multiplications, roughly, after which such a method ends; it counts them itself, so that the answer does not
+        depend on the machine. Without a limit (inf) it ends as its options say.
+    threads : int, optional
+        Threads to use; all there are when None. The answer does not depend on it.
     """
 
     seed: int = 0
     start: tuple[int, ...] | None = None
     should_stop: Callable[[], bool] = never
+    supports: tuple[tuple[int, ...], ...] = ()
+    work: float = math.inf
+    threads: int | None = None
 
     def rng(self) -> np.random.Generator:
         """A new random generator at :attr:`seed`; ask once per run and keep it."""
@@ -78,6 +90,8 @@ class Proposal:
         leave-one-out error).
     curve : tuple of (int, float)
         The anytime curve: (evaluations, best objective so far) at each improvement, for methods that keep one.
+    others : tuple of tuple of int
+        Further good supports, to go on from in a later run (:attr:`Context.supports`).
     """
 
     support: tuple[int, ...]
@@ -85,6 +99,7 @@ class Proposal:
     path: tuple[int, ...] = ()
     criterion: tuple[float, ...] = ()
     curve: tuple[tuple[int, float], ...] = ()
+    others: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(
@@ -95,6 +110,7 @@ class Proposal:
         path: Iterable[int] = (),
         criterion: Iterable[float] = (),
         curve: Iterable[tuple[int, float]] = (),
+        others: Iterable[Iterable[int]] = (),
     ) -> Proposal:
         """A proposal of ``columns``, given in any order."""
         return cls(
@@ -103,6 +119,7 @@ class Proposal:
             tuple(int(j) for j in path),
             tuple(float(value) for value in criterion),
             tuple((int(count), float(value)) for count, value in curve),
+            tuple(tuple(sorted({int(j) for j in support})) for support in others),
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.units import Constraint
 from exactsel.start.heuristic import Context, Heuristic
-from exactsel.start.portfolio import DEFAULT_HEURISTICS, first_is_enough, served_by_first
+from exactsel.start.portfolio import AUTO, first_is_enough, first_work, portfolio_for, served_by_first
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
@@ -23,22 +25,22 @@ def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
 
 
 def starting_models(
-    problem: SubsetProblem, heuristics: Sequence[Any], best: Fit, seed: int, should_stop: Callable[[], bool]
+    problem: SubsetProblem, heuristics: Sequence[Any], best: Fit, context: Context
 ) -> Iterator[tuple[Fit, str]]:
     """Run the heuristics in turn; yield each model better than ``best`` and all before, with its finder's name.
 
     Every proposal is refitted from the data. Local searches start from the best model so far. Heuristics of the
-    default portfolio that cannot serve the problem are passed over; one that was asked for by name is an error.
+    default portfolio (``"auto"``) that cannot serve the problem are passed over, and those that work in portions get
+    a small one; one that was asked for by name is run to its end, and is an error where it cannot serve.
     """
-    default = tuple(heuristics) == DEFAULT_HEURISTICS
-    first, *others = resolve(heuristics) if heuristics else (None,)
-    may_do = default and served_by_first(problem)
-    for heuristic in others if (default and not may_do) or first is None else (first, *others):
-        if should_stop() or (may_do and heuristic is not first and first_is_enough(problem, best.value)):
+    default = tuple(heuristics) == AUTO
+    work = first_work(problem) if default else math.inf
+    looks = default and served_by_first(problem)
+    for number, heuristic in enumerate(resolve(portfolio_for(problem, heuristics)[0])):
+        if context.should_stop() or (looks and number == 1 and first_is_enough(problem, best.value)):
             return
-        context = Context(seed=seed, start=best.support or None, should_stop=should_stop)
         try:
-            proposal = heuristic.run(problem, context)
+            proposal = heuristic.run(problem, replace(context, start=best.support or None, work=work))
         except UnsupportedError:
             if default:
                 continue

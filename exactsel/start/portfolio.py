@@ -1,8 +1,9 @@
-"""The heuristics a search begins with."""
+"""The heuristics a search begins with, and those that get portions of work while it goes on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.rows import Unusable, known_fit
@@ -10,8 +11,34 @@ from exactsel.problem.rows import Unusable, known_fit
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
 
-DEFAULT_HEURISTICS = ("newton-swap", "forward", "omp", "htp", "dual-iht", "swap", "greedy-css", "iterative-css")
-"""Those that cannot serve a problem's family are passed over."""
+AUTO = ("auto",)
+"""What stands for the portfolio that suits the problem."""
+
+
+class Portfolio(NamedTuple):
+    """Names of heuristics."""
+
+    begin: tuple[str, ...]
+    """In turn, before the first bound."""
+    between: tuple[str, ...]
+    """Between the rounds of a search that takes a while (:mod:`exactsel.start.portions`)."""
+
+
+CLOSED_FORM = Portfolio(("forward", "exchange"), ("exchange", "poss", "greedy-rls"))
+CONSTRAINED = Portfolio(("forward", "exchange", "omp", "htp", "dual-iht", "swap"), ("exchange", "poss", "greedy-rls"))
+"""Under a hierarchy what a heuristic proposes is made admissible afterwards, so that more of them have a chance."""
+OTHER_LOSSES = Portfolio(("newton-swap", "exchange", "omp"), ("exchange", "swap", "poss", "greedy-rls"))
+WIDE_LOSSES = Portfolio(("forward", "exchange", "omp", "swap"), OTHER_LOSSES.between)
+"""Over so many columns ``newton-swap`` takes longer than all the others."""
+SELECTIONS = Portfolio(("greedy-css", "exchange"), ("exchange", "pocss"))
+WIDE_SELECTIONS = Portfolio(("greedy-css", "iterative-css"), ("pocss",))
+GROUPS = Portfolio(("forward", "swap"), ())
+
+WIDE = 500
+"""More columns than this, and fewer than ROWS_PER_COLUMN rows for each, are many for a loss without a closed form."""
+
+MOST_SELECTED_FROM = 4000
+"""With more columns than this their Gram matrix is not formed in column subset selection."""
 
 MOST_COLUMNS = 250
 """With more columns than this nobody asks for the fit on all of them."""
@@ -24,11 +51,45 @@ MANY_ENTRIES, ROWS_PER_COLUMN = 5e6, 50
 """It also does where the data have so many entries, and so many rows for each column: each of the others would take
 longer than the search."""
 
+FIRST_WORK, PART_OF_GRAM = 5e6, 0.1
+"""Multiplications a heuristic that works in portions may take before the first bound (a few milliseconds), and this
+part of what forming the Gram matrix takes besides; ..."""
+
+MODELS_FIRST = 2.0
+"""... and that of forming so many Hessians for other losses than the quadratic one."""
+
+
+def portfolio_for(problem: SubsetProblem, heuristics: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Names or objects to begin with, and for between the rounds: those given, or what suits the problem."""
+    if tuple(heuristics) != AUTO:
+        return heuristics, heuristics
+    chosen = _suitable(problem)
+    return chosen.begin, chosen.between
+
+
+def _suitable(problem: SubsetProblem) -> Portfolio:
+    if problem.family == "css":
+        return SELECTIONS if problem.d <= MOST_SELECTED_FROM else WIDE_SELECTIONS
+    if problem.family != "regression" or problem.objective is None:
+        return GROUPS
+    if not problem.objective.is_quadratic:
+        wide = problem.d > WIDE and problem.objective.n < ROWS_PER_COLUMN * problem.d
+        return WIDE_LOSSES if wide else OTHER_LOSSES
+    return CLOSED_FORM if problem.units.constraint is None else CONSTRAINED
+
+
+def first_work(problem: SubsetProblem) -> float:
+    """Multiplications a heuristic that works in portions may take before the first bound."""
+    n, d = float(problem.n), float(problem.d)
+    work = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d)
+    if problem.objective is not None and not problem.objective.is_quadratic:
+        work += MODELS_FIRST * n * d**2
+    return work
+
 
 def served_by_first(problem: SubsetProblem) -> bool:
     """Whether the first heuristic is worth a look at what it found: for losses without a closed form."""
-    objective = problem.objective
-    return objective is not None and problem.family == "regression" and not objective.is_quadratic and objective.lam > 0
+    return _suitable(problem) is OTHER_LOSSES and cast("Problem", problem).lam > 0
 
 
 def first_is_enough(problem: SubsetProblem, best: float) -> bool:

@@ -6,10 +6,11 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from exactsel import registry
-from exactsel.errors import UnsupportedError, WrongFamilyError
+from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.plain import Json, finite
 from exactsel.problem.fit import Fit
@@ -22,7 +23,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support
-from exactsel.studies.heuristics import make
+from exactsel.studies.heuristics import KEPT_FOR_BOUND, make, with_bound_at_hand
 
 NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods left out unless asked for: their answer may differ from run to run."""
@@ -49,6 +50,16 @@ class Row(Gap):
     proposal: Proposal
     null: float = 0.0
     """Objective of the empty model."""
+    seeds: tuple[int, ...] = ()
+    """The seeds it was run with, where it is random and they were several; the row is about the best of these runs."""
+    values: tuple[float, ...] = ()
+    """The objective with each of them."""
+
+    @property
+    def spread(self) -> tuple[float, float, float]:
+        """The smallest, the median and the largest objective over the seeds."""
+        values = self.values or (self.value,)
+        return min(values), median(values), max(values)
 
     def measured(self) -> tuple[float, float, float]:
         """``value``, ``lower`` and ``null``, from which ``gap`` and ``rel_gap`` follow."""
@@ -74,7 +85,8 @@ class Comparison(Json):
                 "method": row.method, "upper": finite(row.value), "support": list(row.support),
                 "feature_names": None if names is None else [names[j] for j in row.support], "gap": finite(row.gap),
                 "rel_gap": finite(row.rel_gap), "excess": finite(row.excess), "shared": row.shared,
-                "evaluations": row.evaluations, "time": row.time,
+                "evaluations": row.evaluations, "time": row.time, "seeds": list(row.seeds),
+                "objectives": [finite(value) for value in row.values], **_spread_of(row),
                 "curve": [[count, finite(value)] for count, value in row.proposal.curve],
             }
             for row in self.rows
@@ -88,10 +100,12 @@ def compare(
     methods: str | Sequence[str | Heuristic] | None = None,
     *,
     seed: int = 0,
+    seeds: int = 1,
     time_limit: float | None = 60.0,
     eps: float = 0.0,
     rel_eps: float = 1e-6,
     threads: int | None = None,
+    bound: Any = "auto",
     alone: bool = False,
     signals: Sequence[int] = (signal.SIGINT,),
 ) -> Comparison:
@@ -104,12 +118,16 @@ def compare(
         Names separated by commas will do. By default every reproducible method that serves the problem.
     seed : int
         Seed of the methods' random choices.
+    seeds : int
+        Number of seeds, from ``seed`` on, with which methods that ask for one are run; the others are run once.
     time_limit : float, optional
-        Seconds for each method, and for the exact search.
+        Seconds for each run of a method, and for the search (or :mod:`exactsel.bounds.at_hand`, if it needs more).
     eps, rel_eps : float
         Gap at which the exact search may stop.
     threads : int, optional
         Threads of the exact search.
+    bound : str or object
+        Bound of the exact search, as for :class:`exactsel.Settings`.
     alone : bool
         Also run the search without a model to start from, so that its progress can be set beside the methods'.
     signals : sequence of int
@@ -126,72 +144,134 @@ def compare(
     UnsupportedError
         When a method asked for cannot serve the problem.
     """
-    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads)
+    if isinstance(seeds, bool) or seeds < 1:
+        raise InputError(f"seeds is {seeds}, but every method is run at least once; give 1 or more.")
+    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads, bound=bound)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
     with Watch(None, signals) as whole:
-        answers, left_out = _answers(problem, methods, settings, signals, whole)
-        fits = [fit for _, _, _, fit in answers]
-        # The best answer is a fair start: it takes nothing from the methods, and the bounds refer to one incumbent.
-        start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
-        result = Search(problem, settings, start=start, signals=signals).run()
+        answers, left_out = _answers(problem, methods, settings, seeds, signals, whole)
+        result = _searched(problem, settings, [answer.best.fit for answer in answers], signals)
         unaided = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
-    rows = _rows(problem, answers, result)
-    return Comparison(tuple(sorted(rows, key=lambda row: (row.value, row.method))), result, tuple(left_out), unaided)
+    rows = sorted((_row(problem, answer, result) for answer in answers), key=lambda row: (row.value, row.method))
+    return Comparison(tuple(rows), result, tuple(left_out), unaided)
 
 
-def _rows(
-    problem: SubsetProblem, answers: Sequence[tuple[Heuristic, Proposal, float, Fit]], result: Result
-) -> list[Row]:
-    """What each method's model costs for the data as given, beside the best."""
-    statement = statement_of(problem)
-    return [
-        Row(
-            heuristic.name, value, fit.support, result.lower, value - result.upper,
-            len({*fit.support} & {*result.support}), proposal.evaluations, seconds, proposal, problem.null_objective,
-        )
-        for heuristic, proposal, seconds, fit in answers
-        for value in [statement.upper(fit)]
-    ]  # fmt: skip
+def _searched(problem: SubsetProblem, settings: Settings, fits: Sequence[Fit], signals: Sequence[int]) -> Result:
+    """The exact search, from the best answer: a fair start, which takes nothing from the methods.
+
+    So the bounds refer to one incumbent.
+    """
+    start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
+    result, limit = Search(problem, settings, start=start, signals=signals).run(), settings.time_limit
+    if result.nodes == 0 and result.termination == "time_limit" and limit is not None:
+        return with_bound_at_hand(problem, result, KEPT_FOR_BOUND * limit, signals)
+    return result
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a method: what it said, in how many seconds, and the refit."""
+
+    seed: int
+    proposal: Proposal
+    seconds: float
+    fit: Fit
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A method's runs, one for each seed where it asks for seeds."""
+
+    heuristic: Heuristic
+    runs: tuple[_Run, ...]
+
+    @property
+    def best(self) -> _Run:
+        """The run of smallest objective, the first of equal ones."""
+        return min(self.runs, key=lambda run: run.fit.value)
+
+
+class _Noticing(Context):
+    """A context that knows whether it was asked for the seed."""
+
+    asked = False
+
+    def __getattribute__(self, name: str) -> Any:
+        """Any attribute, noticed if it is the seed."""
+        if name == "seed":
+            object.__setattr__(self, "asked", True)
+        return super().__getattribute__(name)
+
+
+def _row(problem: SubsetProblem, answer: _Answer, result: Result) -> Row:
+    """What a method's model costs for the data as given, beside the best."""
+    statement, run = statement_of(problem), answer.best
+    value, several = statement.upper(run.fit), len(answer.runs) > 1
+    shared = len({*run.fit.support} & {*result.support})
+    return Row(
+        answer.heuristic.name, value, run.fit.support, result.lower, value - result.upper, shared,
+        run.proposal.evaluations, run.seconds, run.proposal, problem.null_objective,
+        tuple(each.seed for each in answer.runs) if several else (),
+        tuple(value if each is run else statement.upper(each.fit) for each in answer.runs) if several else (),
+    )  # fmt: skip
+
+
+def _spread_of(row: Row) -> dict[str, Any]:
+    """The spread over the seeds as plain data; nothing where there was one run."""
+    if not row.values:
+        return {}
+    least, middle, most = row.spread
+    return {"min": finite(least), "median": finite(middle), "max": finite(most)}
 
 
 def _answers(
-    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, signals: Sequence[int],
-    whole: Watch,
-) -> tuple[list[tuple[Heuristic, Proposal, float, Fit]], list[tuple[str, str]]]:  # fmt: skip
-    """What each method says, in how many seconds, and its refit; and (method, reason) for those that say nothing."""
-    answers: list[tuple[Heuristic, Proposal, float, Fit]] = []
+    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int,
+    signals: Sequence[int], whole: Watch,
+) -> tuple[list[_Answer], list[tuple[str, str]]]:  # fmt: skip
+    """What each method says; and (method, reason) for those that say nothing."""
+    answers: list[_Answer] = []
     left_out: list[tuple[str, str]] = []
     for method in default_methods() if methods is None else methods:
         try:
             heuristic = make(method)
-            began = time.perf_counter()
-            if whole.interrupted:
-                left_out.append((heuristic.name, INTERRUPTED))
-                continue
-            proposal = _run(heuristic, problem, settings.seed, settings.time_limit, signals)
-            seconds = time.perf_counter() - began
-            with dispensable():
-                fit = problem.fit(admissible(checked_support(proposal.support, problem), problem))
-        except CompilationStopped:
-            left_out.append((heuristic.name, INTERRUPTED))
-            continue
+            runs = _runs(heuristic, problem, settings, seeds, signals, whole)
         except UnsupportedError as error:
             if methods is not None:
                 raise
             if not isinstance(error, WrongFamilyError):
                 left_out.append((str(method), str(error)))
             continue
-        answers.append((heuristic, proposal, seconds, fit))
-        whole.keep_result()
+        if runs:
+            answers.append(_Answer(heuristic, runs))
+        else:
+            left_out.append((heuristic.name, INTERRUPTED))
     return answers, left_out
 
 
-def _run(
-    heuristic: Heuristic, problem: SubsetProblem, seed: int, time_limit: float | None, signals: Sequence[int]
-) -> Proposal:
-    with Watch(time_limit, signals) as watch, dispensable():
-        return heuristic.run(problem, Context(seed=seed, should_stop=lambda: watch.stopped))
+def _runs(
+    heuristic: Heuristic, problem: SubsetProblem, settings: Settings, seeds: int, signals: Sequence[int], whole: Watch
+) -> tuple[_Run, ...]:
+    """A method's runs, with all seeds if it asks for the first; fewer, or none, after an interrupt."""
+    runs: list[_Run] = []
+    for seed in range(settings.seed, settings.seed + seeds):
+        if whole.interrupted:
+            break
+        began = time.perf_counter()
+        try:
+            with Watch(settings.time_limit, signals) as watch, dispensable():
+                context = _Noticing(seed=seed, should_stop=lambda: watch.stopped)
+                proposal = heuristic.run(problem, context)
+            seconds = time.perf_counter() - began
+            with dispensable():
+                fit = problem.fit(admissible(checked_support(proposal.support, problem), problem))
+        except CompilationStopped:
+            break
+        runs.append(_Run(seed, proposal, seconds, fit))
+        whole.keep_result()
+        if not context.asked:
+            break
+    return tuple(runs)
 
 
 def default_methods() -> list[str]:

@@ -19,20 +19,32 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
+from exactsel.bounds.at_hand import bound_at_hand, fit_bound_at_hand, selection_bound_at_hand
 from exactsel.errors import InputError
 from exactsel.interrupts import dispensable
 from exactsel.plain import finite
+from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
+from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
-from exactsel.solving.result import Result, claim_of
+from exactsel.solving.result import Result, Termination, claim_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support, given_support
+
+KEPT_FOR_BOUND = 0.25
+"""Part of the time limit that no method gets: an answer nothing is known about is worth little."""
+
+SEARCH_SHARE = 0.6
+"""Part of the time left in which the search has to have bounded its root, before a bound at hand is taken."""
+
+MULTIPLICATIONS = 1e10
+"""Of matrices, that a core makes in a second."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +174,8 @@ def run(
     start : sequence of int, optional
         A support to improve, for a local search.
     time_limit : float, optional
-        Seconds for the method and the search for a better bound together. The root of the search tree is bounded in
-        any case, and without a limit nothing else is.
+        Seconds for the method and the search for a better bound together, for which a quarter is kept. Where that is
+        not enough for the root :mod:`exactsel.bounds.at_hand` bounds it. Without a limit only the root is bounded.
     eps, rel_eps, threads, bound
         Of the search for a better bound, see :class:`exactsel.Settings`.
     signals : sequence of int
@@ -188,7 +200,7 @@ def run(
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
-    with Watch(time_limit, signals) as watch, dispensable():
+    with Watch(None if time_limit is None else (1.0 - KEPT_FOR_BOUND) * time_limit, signals) as watch, dispensable():
         proposal = heuristic.run(problem, dataclasses.replace(context, should_stop=lambda: watch.stopped))
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
@@ -223,15 +235,60 @@ def _bounded(
     interrupted: bool,
     signals: Sequence[int],
 ) -> Result:
-    """Search from the support: the root, whatever the time; then on, as long as there is time."""
-    at_once = dataclasses.replace(settings, time_limit=0.0 if interrupted else None)
-    search = Search(problem, at_once, start=support, signals=signals, thorough=True)
+    """Search from the support: the root, then on while there is time; a bound at hand where there is too little."""
+    first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
+    if settings.time_limit is None or interrupted:
+        return Search(problem, first, start=support, signals=signals, thorough=True).run()
+    left = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))
+    began = clock.now()
+    first = dataclasses.replace(settings, time_limit=SEARCH_SHARE * left)
+    if _prepares_for(problem) > left:
+        return with_bound_at_hand(problem, _unsearched(problem, settings, support), left, signals)
+    search = Search(problem, first, start=support, signals=signals, thorough=True)
     result = search.run()
-    if settings.time_limit is None or interrupted or result.termination != "node_limit":
+    rest = max(0.0, left - (clock.now() - began))
+    if result.nodes == 0 and result.termination == "time_limit":
+        return with_bound_at_hand(problem, result, rest, signals)
+    if result.termination not in ("node_limit", "time_limit"):
         return result
-    rest = max(0.0, settings.time_limit - (clock.now() - began))
     going_on = dataclasses.replace(settings, node_limit=None, time_limit=rest)
     return Search(problem, going_on, state=search.state, signals=signals).run()
+
+
+def _prepares_for(problem: SubsetProblem) -> float:
+    """Seconds, roughly, for the Gram matrix without which a search of quadratic loss does not begin."""
+    if not (isinstance(problem, Problem) and problem.is_quadratic) or "gram" in vars(problem.objective):
+        return 0.0
+    return problem.n * problem.objective.d**2 / MULTIPLICATIONS
+
+
+def _unsearched(problem: SubsetProblem, settings: Settings, support: tuple[int, ...]) -> Result:
+    """What a search would say that had no time to prepare."""
+    search, fit = Search(problem, settings), problem.fit(support)
+    if fit.value < search.state.value:
+        search.state.take_over(fit, "given")
+    return dataclasses.replace(search.result(), termination=Termination.TIME_LIMIT)
+
+
+def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
+    """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
+    scope = ""
+    if isinstance(problem, ColumnSubsetProblem):
+        bound = selection_bound_at_hand(problem)
+    elif not isinstance(problem, Problem) or problem.family != "regression":
+        return result
+    elif problem.lam == 0:
+        if problem.d >= problem.n:  # all columns fit y, as far as anyone knows
+            return result
+        bound, scope = fit_bound_at_hand(problem)
+    else:
+        with Watch(seconds, signals) as watch:
+            bound = bound_at_hand(problem, result.coef, lambda: watch.stopped)
+    lower = statement_of(problem).lower(bound, result.upper, scope)
+    if not lower > result.lower:
+        return result
+    claim = claim_of(result.upper, lower, result.tolerance)
+    return dataclasses.replace(result, lower=lower, claim=claim, scope=scope)
 
 
 def _as_method_result(

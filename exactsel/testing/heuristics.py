@@ -23,7 +23,8 @@ def check_heuristic(heuristic: str | Heuristic, *, reproducible: bool = True) ->
     It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where
     it serves, its support holds at most k columns of the problem, equal seeds give equal proposals, the problem and
     numpy's global random state are left alone, it returns something valid when told to stop at once, its anytime
-    curve descends and ends no lower than its answer, and :func:`exactsel.heuristics.run` certifies the answer.
+    curve descends and ends no lower than its answer, and :func:`exactsel.heuristics.run` certifies the answer. With an
+    attribute ``portions`` it also does as much with a limit on its work, and hands on valid supports.
 
     Parameters
     ----------
@@ -66,9 +67,21 @@ def _check_on(method: Heuristic, problem: SubsetProblem, reproducible: bool, whe
     after: Any = np.random.get_state()  # noqa: NPY002
     assert all(np.array_equal(a, b) for a, b in zip(chance, after, strict=True)), f"{where}: used numpy's global state"
     assert _rehashed(problem) == untouched, f"{where}: changed the problem's data"
+    if getattr(method, "portions", False):
+        _check_portion(method, problem, proposal, where)
     result = run(method, problem, seed=3, signals=())
     assert np.isfinite(result.lower), f"{where}: no lower bound"
     assert result.lower <= result.upper, f"{where}: the lower bound lies above its model"
+
+
+def _check_portion(method: Heuristic, problem: SubsetProblem, known: Proposal, where: str) -> None:
+    """A little work from a known support: a valid answer, the same every time, and supports to go on from."""
+    context = Context(seed=4, start=known.support or None, supports=known.others, work=1e5)
+    portion = method.run(problem, context)
+    _check_proposal(portion, problem, f"{where}, a portion of work")
+    assert method.run(problem, context) == portion, f"{where}: equal portions gave different proposals"
+    for support in portion.others:
+        _check_proposal(Proposal.of(support, 0), problem, f"{where}, what a portion hands on")
 
 
 def _check_proposal(proposal: Proposal, problem: SubsetProblem, where: str) -> None:

@@ -115,7 +115,7 @@ def _cut(
     problem, saved, at_fits, m, spent = cuts.problem, [np.inf], 0, rows.m, 0.0
     round_work = ROUND_WORK + rows.n * (ROW_SHARE * row_work + m * m) + CUBES * m**3
     low, high = below.low, below.high
-    while sum(saved[-PATIENCE:]) > 0.0 and not (rows.stop[0] or (any_better and cuts.best)):
+    while sum(saved[-PATIENCE:]) > 0.0 and not (rows.stopped or (any_better and cuts.best)):
         before = len(cuts.sets)
         work = round_work + before * (SET_WORK + (problem.k + 1) ** 3) + (fit_work if at_fits else 0.0)
         spent += work

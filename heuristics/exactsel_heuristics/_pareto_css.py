@@ -126,7 +126,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
 def _settled_value(objective: Any, members: Any, slot: int) -> float:
     m = members.supports[slot, SIZE]
     columns, K = members.supports[slot, FIRST:], members.factors[slot]
-    H = np.empty((m, m))
+    H = np.zeros((m, m))
     for a in range(m):
         for c in range(a):
             H[a, c] = entry(objective.gram, columns[a], columns[c])

@@ -1,7 +1,6 @@
 """The compiled loops of Pareto optimisation: POSS and synchronous PPOSS in one, asynchronous PPOSS in another.
 
-Threads are Python's (:mod:`exactsel_heuristics._pareto_search`), which run side by side in compiled code: numba's own
-parallel loops do not take nested tuples, and do not promise that every worker gets a thread of its own.
+What several threads do together is in :mod:`exactsel_heuristics._pareto_teams`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import atomic_add, atomic_swap, njit
-from exactsel.types import FloatArray, IntArray
+from exactsel._jit import atomic_add, atomic_swap, njit, yield_thread
+from exactsel.types import BoolArray, FloatArray, IntArray
 from exactsel_heuristics._pareto_archive import (
     Archive,
     copy_member,
@@ -22,6 +21,7 @@ from exactsel_heuristics._pareto_archive import (
 )
 from exactsel_heuristics._pareto_layout import (
     ADDS,
+    COLUMNS,
     COUNTS,
     DROPS,
     FIRST,
@@ -115,14 +115,16 @@ def assess(objective: Any, source: Members, slot: int, offspring: Members, scrat
 @njit
 def create_some(
     objective: Any, plan: Plan, archive: Archive, slot: int, offspring: Members, scratch: Scratch, iteration: int,
-    ticket: IntArray,
+    ticket: IntArray, stop: BoolArray,
 ) -> None:  # fmt: skip
-    """A thread's share of an iteration's offspring, one per processor: those whose number it draws from ``ticket``."""
-    while True:
+    """A thread's share of an iteration's offspring, one per processor: those whose number it draws from ``ticket``.
+
+    Their values are infinite before. Once somebody raises ``stop`` the rest of them is not made.
+    """
+    while not stop[0]:
         p = atomic_add(ticket, 0, 1)
         if p >= offspring.values.size:
             return
-        offspring.values[p] = np.inf
         if propose(plan, archive, archive.members, slot, offspring, scratch, p, iteration, p + 1):
             assess(objective, archive.members, slot, offspring, scratch, p)
 
@@ -152,9 +154,39 @@ def update(
 
 
 @njit
+def enter_given(
+    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, given: IntArray,
+    record: FloatArray,
+) -> None:  # fmt: skip
+    """Enter the supports in the rows of ``given`` (r, w), ascending and padded with -1, unless they are dominated."""
+    limits = scratch.limits[0]
+    for row in range(given.shape[0]):
+        size = 0
+        while size < given.shape[1] and given[row, size] >= 0:
+            offspring.supports[0, FIRST + size] = given[row, size]
+            size += 1
+        if size == 0 or size > plan.largest or archive.live[0] >= archive.order.size:
+            continue
+        offspring.supports[0, SIZE] = size
+        offspring.supports[0, GROUP] = given[row, 0] if plan.by_minimum else 0
+        if survey(archive, offspring, 0, limits):
+            continue
+        # Newton begins at zero: there is no parent whose fit it could begin at.
+        scratch.flips[0, COLUMNS] = -1
+        offspring.factors[0] = 0.0
+        offspring.rows[0] = 0.0
+        value = settled_value(objective, offspring, 0, scratch, 0)
+        if value <= limits[NO_LARGER] and value < limits[SMALLER]:
+            offspring.values[0] = value
+            remove_dominated(archive, offspring, 0)
+            insert(objective, archive, offspring, 0)
+            note(record, plan, offspring, 0, row + 1)
+
+
+@njit
 def run_serial(
     objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, kept: IntArray,
-    first: int, end: int, record: FloatArray,
+    first: int, end: int, record: FloatArray, stop: BoolArray,
 ) -> int:  # fmt: skip
     """Iterations ``first`` to ``end`` - 1 on one thread; returns the next one, earlier when the archive is full."""
     ticket = np.zeros(1, dtype=np.int64)
@@ -163,19 +195,45 @@ def run_serial(
             return iteration
         slot = choose_parent(plan, archive, iteration)
         ticket[0] = 0
-        create_some(objective, plan, archive, slot, offspring, scratch, iteration, ticket)
+        offspring.values[:] = np.inf
+        create_some(objective, plan, archive, slot, offspring, scratch, iteration, ticket, stop)
         update(objective, plan, archive, offspring, kept, iteration, record)
     return end
 
 
 @njit
-def _acquire(lock: IntArray) -> None:
-    while atomic_swap(lock, 0, 1) != 0:
-        pass
+def run_alone(
+    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int, end: int,
+    record: FloatArray,
+) -> int:  # fmt: skip
+    """``run_serial`` with one processor, POSS, without what only several need; the same result."""
+    for iteration in range(first, end):
+        if archive.live[0] >= archive.order.size:
+            return iteration
+        slot = choose_parent(plan, archive, iteration)
+        if not propose(plan, archive, archive.members, slot, offspring, scratch, 0, iteration, 1):
+            continue
+        assess(objective, archive.members, slot, offspring, scratch, 0)
+        if offspring.values[0] < np.inf:
+            remove_dominated(archive, offspring, 0)
+            insert(objective, archive, offspring, 0)
+            note(record, plan, offspring, 0, iteration + 1)
+    return end
 
 
 @njit
-def _release(lock: IntArray) -> None:
+def acquire(lock: IntArray) -> None:
+    """Wait for the lock; others may run meanwhile, for there may be more threads than cores."""
+    spins = 0
+    while atomic_swap(lock, 0, 1) != 0:
+        spins += 1
+        if spins > 100:
+            yield_thread()
+
+
+@njit
+def release(lock: IntArray) -> None:
+    """Let others have the lock."""
     atomic_swap(lock, 0, 0)
 
 
@@ -192,20 +250,20 @@ def work_alone(
         iteration = atomic_add(counter, 0, 1)
         if iteration >= end:
             return
-        _acquire(lock)
+        acquire(lock)
         if archive.live[0] >= archive.order.size:
-            _release(lock)
+            release(lock)
             atomic_add(counter, 0, -1)
             return
         copy_member(archive.members, choose_parent(plan, archive, iteration), parents, p)
         proposed = propose(plan, archive, parents, p, offspring, scratch, p, iteration, 1)
-        _release(lock)
+        release(lock)
         if not proposed:
             continue
         assess(objective, parents, p, offspring, scratch, p)
         if not offspring.values[p] < np.inf:
             continue
-        _acquire(lock)
+        acquire(lock)
         limits = scratch.limits[p]
         known = survey(archive, offspring, p, limits)
         if not known and offspring.values[p] <= limits[NO_LARGER] and offspring.values[p] < limits[SMALLER]:
@@ -214,4 +272,4 @@ def work_alone(
             if archive.live[0] < archive.order.size:
                 insert(objective, archive, offspring, p)
                 note(record, plan, offspring, p, iteration + 1)
-        _release(lock)
+        release(lock)

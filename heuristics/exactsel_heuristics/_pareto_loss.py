@@ -161,7 +161,7 @@ def _settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int
     value, norm = newton_refit(loss, AT, y, lam, columns, objective.tolerance, x, z)
     loss_gradient(loss, z, y, b)
     loss_curvature(loss, z, y, weights)
-    H, scaled = np.empty((m, m)), np.empty(y.size)
+    H, scaled = np.zeros((m, m)), np.empty(y.size)
     for a in range(m):
         write_column(AT, columns[a], weights, scaled)
         for c in range(a + 1):

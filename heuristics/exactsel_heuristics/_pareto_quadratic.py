@@ -113,7 +113,7 @@ def _settled_value(objective: Any, members: Any, slot: int) -> float:
     m = members.supports[slot, SIZE]
     columns, K = members.supports[slot, FIRST:], members.factors[slot]
     x = K[K.shape[1]]
-    H, b = np.empty((m, m)), np.empty(m)
+    H, b = np.zeros((m, m)), np.empty(m)
     for a in range(m):
         b[a] = objective.b[columns[a]]
         for c in range(a):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,31 +11,46 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import available_threads, loss_session
+from exactsel._jit import ENABLED, available_threads, loss_session
 from exactsel.errors import InputError
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import FloatArray
 from exactsel_heuristics._pareto_archive import Archive, enlarged, new_archive
 from exactsel_heuristics._pareto_kernels import (
     BEST,
     EVALUATIONS,
     Plan,
-    choose_parent,
-    create_some,
+    enter_given,
+    run_alone,
     run_serial,
-    update,
     work_alone,
 )
 from exactsel_heuristics._pareto_layout import FIRST, SIZE, Members, Scratch, new_members, new_scratch
 from exactsel_heuristics._pareto_random import skipping_rate
+from exactsel_heuristics._pareto_teams import new_islands, run_islands, run_team, work_on_island
+from exactsel_heuristics._pareto_threads import stop_flag, together
 from exactsel_heuristics.base import Context, Proposal
+
+Supports = Sequence[tuple[int, ...]]
 
 ISOLATIONS = ("constant", "minimum-index")
 
-SHARED_WORK = 2e6
-"""Rough number of operations in an iteration (about a millisecond) from which on it pays to wake threads for it."""
+SHARED_WORK = 5e4
+"""Rough number of operations between merges (some 30 microseconds) from which on it pays that threads share them."""
+
+BATCH_WORK = 2e5
+"""Rough number of operations of a processor's usual batch."""
+
+ISLAND_BYTES = 2**28
+"""Most memory for the processors' copies of the archive."""
+
+MOST_ISLAND_BYTES, LONGEST_BATCH = 2**32, 2e9
+"""The same where a batch is asked for, and the rough number of operations of all processors between merges then."""
 
 PIECE_WORK = 2e8
-"""Rough number of operations between two questions whether to stop (about a tenth of a second)."""
+"""Rough number of operations of a thread between two questions whether to stop (about a tenth of a second)."""
+
+MOST_RECORDED = 1 << 17
+"""Offspring between two such questions: each may be an improvement to be recorded."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +89,10 @@ class Outcome:
     curve: tuple[tuple[int, float], ...] = ()
     archive: tuple[tuple[tuple[int, ...], float], ...] = ()
 
-    @property
-    def proposal(self) -> Proposal:
-        """The answer of a heuristic."""
-        return Proposal.of(self.support, self.evaluations, curve=self.curve)
+    def proposal(self, k: int) -> Proposal:
+        """The answer of a heuristic that may choose k columns; ``others`` is the rest of the archive that may be."""
+        others = [support for support, _ in self.archive if 0 < len(support) <= k and support != self.support]
+        return Proposal.of(self.support, self.evaluations, curve=self.curve, others=others)
 
 
 @dataclass
@@ -116,9 +132,27 @@ def check_isolation(isolation: str) -> None:
         )
 
 
+def check_batch(method: str, batch: int | None, isolation: str) -> None:
+    """Refuse batches where supports are compared within groups only: islands have one place for each size."""
+    if batch is not None and batch > 1 and isolation != "constant":
+        raise InputError(
+            f"batch of the method '{method}' is {batch}, but with the isolation function '{isolation}' every offspring "
+            f"is merged at once; leave batch out."
+        )
+
+
 def default_iterations(d: int, k: int, processors: int = 1) -> int:
     """floor(2 e k^2 d / processors): what the theorems of the papers ask for."""
     return int(2.0 * math.e * k * k * d / processors)
+
+
+def portion_of(task: Task, context: Context, iterations: int | None, processors: int = 1) -> tuple[int, Supports]:
+    """The iterations of a run that may have a limit on its work, and the supports it begins with."""
+    allowed = default_iterations(task.d, task.k, processors) if iterations is None else iterations
+    if math.isinf(context.work):
+        return allowed, ()
+    given = tuple(dict.fromkeys([*([context.start] if context.start else []), *context.supports]))
+    return max(1, int(context.work / (task.work * processors))), given
 
 
 def key_of(context: Context) -> int:
@@ -140,7 +174,7 @@ def _archive(task: Task, plan: Plan, spare: int) -> Archive:
 
 def run_synchronously(
     task: Task, context: Context, *, iterations: int | None = None, processors: int = 1, threads: int | None = 1,
-    isolation: str = "constant",
+    isolation: str = "constant", supports: Sequence[tuple[int, ...]] = (), batch: int | None = 1,
 ) -> Outcome:  # fmt: skip
     """POSS (one processor) and PPOSS: each iteration makes ``processors`` offspring of one parent.
 
@@ -150,12 +184,17 @@ def run_synchronously(
     context : Context
         Asked whether to stop before each piece of the run.
     iterations : int, optional
-        :func:`default_iterations` when None.
+        Offspring of each processor; :func:`default_iterations` when None.
     processors, threads : int
         The answer depends on ``processors`` alone; None is all threads there are. Threads share the work of an
         iteration only where there is enough of it.
     isolation : str
         One of :data:`ISOLATIONS`.
+    supports : sequence of tuple of int
+        Supports the archive begins with, besides the empty one; each counts as an evaluation.
+    batch : int, optional
+        Offspring of each processor between merges of what they found; 1 is the paper's algorithm. None: as many as
+        take much longer than a merge, see :func:`usual_batch`.
     """
     if task.k == 0:
         return Outcome()
@@ -164,62 +203,118 @@ def run_synchronously(
     archive, curve = _archive(task, plan, processors), Curve()
     offspring = new_members(processors, task.largest, task.rows)
     scratch, kept = new_scratch(processors, task.largest, task.rows), np.zeros(processors, np.int64)
-    team = available_threads() if threads is None else threads
-    shared = team > 1 and processors > 1 and processors * task.work >= SHARED_WORK
-    piece = int(np.clip(PIECE_WORK / (task.work * processors), 1, max(1, 16384 // processors)))
+    batch = usual_batch(task, processors, isolation) if batch is None else _affordable(task, processors, batch)
+    between = processors * task.work * batch
+    team = min(processors, available_threads() if threads is None else threads) if between >= SHARED_WORK else 1
+    team = team if ENABLED else 1
+    entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
+    islands = new_islands(processors, task.largest, task.rows) if batch > 1 else None
+    piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
     iteration = 0
     while iteration < end and not context.should_stop():
-        stop, record = min(end, iteration + piece), curve.record(piece * processors)
-        with loss_session(task.loss), ThreadPoolExecutor(team) as pool:
-            while iteration < stop:
-                arguments = (task.objective, plan, archive, offspring, scratch, kept, iteration, stop, record)
-                iteration = _run_shared(pool, team, *arguments) if shared else run_serial(*arguments)
-                if iteration < stop:
+        stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
+        with loss_session(task.loss), stop_flag(context, between) as stop:
+            while iteration < stop_at:
+                given: tuple[Any, ...] = (task.objective, plan, archive)
+                if islands is not None:
+                    run = partial(run_islands, *given, islands, offspring, scratch)
+                    iteration = together(run, team, iteration, stop_at, batch, record)
+                elif team > 1:
+                    run = partial(run_team, *given, offspring, scratch, kept)
+                    iteration = together(run, team, iteration, stop_at, record, stop)
+                elif processors == 1:
+                    iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record)
+                else:
+                    iteration = run_serial(*given, offspring, scratch, kept, iteration, stop_at, record, stop)
+                if iteration < stop_at:
                     archive = enlarged(archive)
         curve.extend(record)
-    return _outcome(archive, task.k, iteration * processors, curve)
+    return _outcome(archive, task.k, entered + iteration * processors, curve)
 
 
-def _run_shared(
-    pool: ThreadPoolExecutor, team: int, objective: Any, plan: Plan, archive: Archive, offspring: Members,
-    scratch: Scratch, kept: IntArray, first: int, end: int, record: FloatArray,
+def usual_batch(task: Task, processors: int, isolation: str = "constant") -> int:
+    """Offspring of each processor between merges: one, unless evaluations are short beside a merge.
+
+    Nor must anybody who asks to stop wait for more than a piece, and the copies of the archive must fit.
+    """
+    if processors == 1 or task.rows > 0 or isolation != "constant" or _held(task, processors) > ISLAND_BYTES:
+        return 1
+    return max(1, int(min(BATCH_WORK, PIECE_WORK / processors) / task.work))
+
+
+def _held(task: Task, processors: int) -> int:
+    """Bytes of the processors' copies of the archive."""
+    w = task.largest
+    return 8 * processors * (w + 2) * (w * (w + 1) + 3 * task.rows)
+
+
+def _affordable(task: Task, processors: int, batch: int) -> int:
+    """The batch asked for, or as much of it as is made between two questions whether to stop.
+
+    Raises
+    ------
+    InputError
+        Where the copies of the archive would take too much memory.
+    """
+    if batch > 1 and _held(task, processors) > MOST_ISLAND_BYTES:
+        raise InputError(
+            f"with {processors} processors and supports of up to {task.largest} columns the copies of the archive that "
+            f"batches are made on would take {_held(task, processors) / 2**30:.0f} GiB; give fewer processors, or "
+            f"batch=1."
+        )
+    return min(batch, max(1, int(LONGEST_BATCH / (task.work * processors))))
+
+
+def _enter(
+    task: Task, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch,
+    supports: Sequence[tuple[int, ...]], context: Context, curve: Curve,
 ) -> int:  # fmt: skip
-    """``run_serial`` with the offspring of an iteration shared among the threads; the same result."""
-    for iteration in range(first, end):
-        if archive.live[0] + offspring.values.size > archive.order.size:
-            return iteration
-        slot, ticket = choose_parent(plan, archive, iteration), np.zeros(1, np.int64)
-        arguments = (objective, plan, archive, slot, offspring, scratch, iteration, ticket)
-        jobs = [pool.submit(create_some, *arguments) for _ in range(team - 1)]
-        create_some(*arguments)
-        for job in jobs:
-            job.result()
-        update(objective, plan, archive, offspring, kept, iteration, record)
-    return end
+    """Let the archive begin with some supports; how many there are."""
+    given = [support for support in map(sorted, supports) if len(support) <= task.largest]
+    if not given or context.should_stop():
+        return 0
+    rows, record = np.full((len(given), task.largest), -1, dtype=np.int64), curve.record(len(given))
+    for row, support in zip(rows, given, strict=True):
+        row[: len(support)] = support
+    with loss_session(task.loss):
+        enter_given(task.objective, plan, archive, offspring, scratch, rows, record)
+    curve.extend(record)
+    return len(given)
 
 
 def run_without_waiting(
     task: Task, context: Context, *, iterations: int | None = None, threads: int | None = None,
-    isolation: str = "constant",
+    isolation: str = "constant", batch: int | None = None,
 ) -> Outcome:  # fmt: skip
-    """Asynchronous PPOSS: ``threads`` workers (None: one per core) share an archive and an iteration counter."""
+    """Asynchronous PPOSS: ``threads`` workers (None: one per core) share an archive and an iteration counter.
+
+    Each makes ``batch`` offspring on a copy of the archive before it merges what it found; with one, and by default
+    where evaluations take long, it copies its parent only.
+    """
     if task.k == 0:
         return Outcome()
     end = default_iterations(task.d, task.k) if iterations is None else iterations
     plan = _plan(task, context, isolation)
-    workers = available_threads() if threads is None else threads
+    # Plain Python has no atomic operations.
+    workers = (available_threads() if threads is None else threads) if ENABLED else 1
+    batch = usual_batch(task, workers, isolation) if batch is None else _affordable(task, workers, batch)
     archive, curve = _archive(task, plan, workers), Curve()
     parents, offspring = (new_members(workers, task.largest, task.rows) for _ in range(2))
+    islands = new_islands(workers, task.largest, task.rows) if batch > 1 else None
     scratch = new_scratch(workers, task.largest, task.rows)
     # Apart, so that changing one does not take the other out of the other cores' caches.
     counter, lock = np.zeros(64, np.int64), np.zeros(64, np.int64)
-    piece = int(np.clip(workers * PIECE_WORK / task.work, workers, 16384))
+    piece = int(np.clip(workers * PIECE_WORK / task.work, workers, MOST_RECORDED))
     while counter[0] < end and not context.should_stop():
         stop, record = min(end, int(counter[0]) + piece), curve.record(piece)
         with loss_session(task.loss), ThreadPoolExecutor(workers) as pool:
             while counter[0] < stop:
-                worker = partial(work_alone, task.objective, plan, archive, parents, offspring, scratch)
-                jobs = [pool.submit(worker, p, counter, stop, lock, record) for p in range(workers)]
+                if islands is None:
+                    worker = partial(work_alone, task.objective, plan, archive, parents, offspring, scratch)
+                    jobs = [pool.submit(worker, p, counter, stop, lock, record) for p in range(workers)]
+                else:
+                    worker = partial(work_on_island, task.objective, plan, archive, islands, offspring, scratch)
+                    jobs = [pool.submit(worker, p, counter, stop, batch, lock, record) for p in range(workers)]
                 for job in jobs:
                     job.result()
                 counter[0] = min(counter[0], stop)

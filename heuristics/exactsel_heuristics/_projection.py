@@ -8,12 +8,13 @@ vector q, hence everything kept here by a matrix of rank one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactsel.types import FloatArray
+from exactsel_heuristics.base import never
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -38,6 +39,8 @@ class Projection:
         The columns of B, as rows, rotated the same way.
     columns : iterable of int
         Columns to choose at once; those that depend on earlier ones are skipped.
+    should_stop : callable
+        Asked before each of them; once it says so the rest is left out.
 
     Attributes
     ----------
@@ -45,7 +48,13 @@ class Projection:
         The chosen columns, in the order in which they came.
     """
 
-    def __init__(self, AT: FloatArray, target: FloatArray, columns: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        AT: FloatArray,
+        target: FloatArray,
+        columns: Iterable[int] = (),
+        should_stop: Callable[[], bool] = never,
+    ) -> None:
         self._AT, self._target = AT, target
         self._own = squared_lengths(AT)
         self._rest: FloatArray = AT.copy()
@@ -54,6 +63,8 @@ class Projection:
         self._inverse: FloatArray = np.empty((0, AT.shape[1]))
         self.columns: list[int] = []
         for j in columns:
+            if should_stop():
+                break
             self.add(j)
 
     @property
@@ -99,13 +110,15 @@ class Projection:
         self._unexplained += np.outer(sign * target_along, q)
 
 
-def whole_matrix(problem: ColumnSubsetProblem, columns: Iterable[int] = ()) -> Projection:
+def whole_matrix(
+    problem: ColumnSubsetProblem, columns: Iterable[int] = (), should_stop: Callable[[], bool] = never
+) -> Projection:
     """The projection whose target is A itself, so that its value is the objective."""
     AT = problem.reduced
     if AT.shape[1] == problem.d:
-        return Projection(AT, AT, columns)
+        return Projection(AT, AT, columns, should_stop)
     # Gains and value see the target only through B B' = A A', for which a square root with n columns will do.
-    return Projection(AT, np.asarray(np.linalg.qr(AT, mode="r")), columns)
+    return Projection(AT, np.asarray(np.linalg.qr(AT, mode="r")), columns, should_stop)
 
 
 def squared_lengths(rows: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 from exactsel._jit import loss_session, njit
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer, loss_value
 from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics.base import never
 
 if TYPE_CHECKING:
     from exactsel.losses.base import Loss
@@ -76,13 +78,16 @@ class WeightedLasso:
         inside = np.abs(gradient + np.sign(self.x) * weights)
         return np.where(self.x != 0.0, inside, np.maximum(np.abs(gradient) - weights, 0.0))
 
-    def minimise(self, weights: FloatArray) -> None:
-        """Move to the minimiser for non-negative weights (d,)."""
+    def minimise(self, weights: FloatArray, should_stop: Callable[[], bool] = never) -> bool:
+        """Move to the minimiser for non-negative weights (d,); False when told to stop on the way."""
         for _ in range(MAX_STEPS):
+            if should_stop():
+                return False
             violations = self.violations(weights)
             wanted = violations > CONVERGED * self.steepest
             if not wanted.any() or not self._step(np.flatnonzero(wanted | (self.x != 0.0)), weights):
-                return
+                break
+        return True
 
     def _step(self, working: IntArray, weights: FloatArray) -> bool:
         """A Newton step on some columns; where it would not descend, the minimiser of a majoriser instead."""

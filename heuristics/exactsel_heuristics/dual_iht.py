@@ -91,7 +91,7 @@ def _best(problem: Problem, supports: list[tuple[int, ...]], context: Context) -
     """The support of the best model on one of these; none where there is nothing to choose from."""
     if not supports:
         return ()
-    if not problem.is_quadratic:
+    if not problem.is_quadratic or problem.d > GRAM_COLUMNS:
         fits = [problem.fit(())]
         for columns in supports:
             fits.append(problem.fit(columns))

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ROUNDING = 1e-15
 """Eigenvalues of a scaled Gram matrix below this are rounding."""
 
+ROTATED = 4e9
+"""Multiplications (half a second) that rotating the data to d + 1 rows may take."""
+
 
 @dataclass(frozen=True)
 class ForwardBackward:
@@ -78,7 +81,7 @@ class ForwardBackward:
             Fewer than k columns when no further column lowers the objective.
         """
         problem = regression(problem, self.name)
-        if problem.is_quadratic and problem.n > problem.d + 1:
+        if problem.is_quadratic and problem.n > problem.d + 1 and problem.n * problem.d**2 <= ROTATED:
             # The same problem on d + 1 rows, on which the many refits are cheap.
             problem = Problem(*problem.reduced, problem.k, lam=problem.lam)
         decrease = smallest_decrease(problem)

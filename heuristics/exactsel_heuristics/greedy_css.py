@@ -47,6 +47,8 @@ class GreedyColumnSelection:
             taken, ``criterion`` the objective after each step.
         """
         problem = column_subset(problem, self.name)
+        if problem.k == 0 or context.should_stop():
+            return Proposal.of((), 0)
         return greedy_path(whole_matrix(problem), problem, context)
 
 
@@ -74,4 +76,7 @@ def greedy_path(projection: Projection, problem: ColumnSubsetProblem, context: C
         if not gains[best] > decrease or not projection.add(best):
             break
         criterion.append(projection.value)
+    if not projection.columns and context.should_stop():
+        # Preparing took all the time: the columns that gain most alone are better than none.
+        return Proposal.of(np.sort(np.argsort(-projection.gains(), kind="stable")[: problem.k]), evaluations)
     return Proposal.of(projection.columns, evaluations, path=projection.columns, criterion=criterion)

@@ -15,7 +15,14 @@ from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
+
+SELECTION_WORK, STEP_WORK = 4.0, 3e5
+"""Multiplications of a step, for each entry of the data, and as many as it takes time besides."""
+
+WEIGHTS = (-5.0, 0.5)
+"""Powers of ten, times the mean squared length of a column: the ridge weights that portions of work try."""
 
 CRITERIA = ("squared", "zero-one")
 
@@ -54,6 +61,7 @@ class GreedyRegularizedLeastSquares:
     """
 
     name: ClassVar[str] = "greedy-rls"
+    portions: ClassVar[bool] = True
     criterion: str = "squared"
     lam: float | None = None
 
@@ -69,7 +77,8 @@ class GreedyRegularizedLeastSquares:
         ----------
         problem : Problem
         context : Context
-            Only ``should_stop`` is used; the method is deterministic.
+            Only ``should_stop`` is used; the method is deterministic. Where ``work`` is limited, other ridge weights
+            are tried at random, and the best support of all is the answer.
 
         Returns
         -------
@@ -86,9 +95,36 @@ class GreedyRegularizedLeastSquares:
         labels = self.criterion == "zero-one"
         if labels:
             _check_labels(problem.y)
-        selection = LeaveOneOutSelection(problem.AT, problem.y, problem.lam if self.lam is None else self.lam, labels)
-        selection.extend(problem.k, context.should_stop)
+        if not math.isinf(context.work):
+            return self._best_of_ridges(problem, context, labels)
+        selection = self._select(problem, context, problem.lam if self.lam is None else self.lam, labels)
         return Proposal.of(selection.path, selection.evaluations, path=selection.path, criterion=selection.errors)
+
+    @staticmethod
+    def _select(problem: Problem, context: Context, lam: float, labels: bool) -> LeaveOneOutSelection:
+        selection = LeaveOneOutSelection(problem.AT, problem.y, lam, labels, context.threads)
+        selection.extend(problem.k, context.should_stop)
+        return selection
+
+    def _best_of_ridges(self, problem: Problem, context: Context, labels: bool) -> Proposal:
+        """A portion: as many selections as the work allows, each with another ridge weight, and the best refit."""
+        rng, own = context.rng(), problem.lam if self.lam is None else self.lam
+        # The weight itself comes first, in the first portion; then weights up to some of a column's squared length.
+        ridges = [] if context.supports else [own]
+        usual = float(np.mean(problem.norms**2))
+        best: tuple[int, ...] = ()
+        least, evaluations, left = problem.null_objective, 0, context.work
+        while left > 0.0 and not context.should_stop():
+            left -= max(problem.k, 1) * (SELECTION_WORK * problem.n * problem.d + STEP_WORK)
+            if left < 0.0:
+                break
+            lam = ridges.pop() if ridges else usual * 10.0 ** rng.uniform(*WEIGHTS)
+            selection = self._select(problem, context, lam, labels)
+            evaluations += selection.evaluations
+            value = problem.fit(selection.path).value
+            if value < least:
+                best, least = tuple(selection.path), value
+        return Proposal.of(best, evaluations)
 
 
 @dataclass(frozen=True)

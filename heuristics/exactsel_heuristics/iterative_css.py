@@ -77,7 +77,9 @@ class IterativeColumnSelection:
             if context.should_stop():
                 break
             given = start if restart == 0 else None
-            search.descend(whole_matrix(problem, drawn).columns if given is None else given, self.max_passes)
+            search.descend(
+                whole_matrix(problem, drawn, context.should_stop).columns if given is None else given, self.max_passes
+            )
         return Proposal.of(search.best, search.evaluations, curve=search.curve)
 
 
@@ -100,7 +102,9 @@ class _Search:
             if self._context.should_stop():
                 break
             # Built anew for each pass, so that rounding does not pile up from pass to pass.
-            projection = whole_matrix(self._problem, chosen)
+            projection = whole_matrix(self._problem, chosen, self._context.should_stop)
+            if self._context.should_stop():
+                break
             self._fill(projection)
             self._exchange_each(projection)
             chosen, before = list(projection.columns), value
@@ -110,7 +114,7 @@ class _Search:
 
     def _fill(self, projection: Projection) -> None:
         """Add the best columns while places are free and a column lowers the objective."""
-        while len(projection.columns) < self._problem.k:
+        while len(projection.columns) < self._problem.k and not self._context.should_stop():
             gains = self._gains(projection)
             best = int(np.argmax(gains))
             if not gains[best] > self._decrease or not projection.add(best):
@@ -131,8 +135,8 @@ class _Search:
         return projection.gains()
 
     def _recorded(self, columns: list[int]) -> float:
-        """The objective of a selection, from the data; the selection is kept if it is the best so far."""
-        value = self._problem.fit(columns).value
+        """The objective of a selection, computed afresh; the selection is kept if it is the best so far."""
+        value = float(self._problem.objectives(np.array([columns], dtype=np.int64))[0])
         self.evaluations += 1
         if value < self._value:
             self.best, self._value = columns, value

@@ -5,24 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 from numpy.linalg import LinAlgError
 
 from exactsel._jit import available_threads, loss_session
+from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows, Unusable, known_fit
-from exactsel.types import FloatArray
-from exactsel_heuristics._scoring import smallest_decrease
+from exactsel_heuristics._scoring import smallest_decrease, steepest_columns
+from exactsel_heuristics._second_order import MOST_COLUMNS, second_order_model
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
 from exactsel_heuristics.swap import SwapLocalSearch
 
 if TYPE_CHECKING:
     from exactsel_heuristics.base import AnyProblem
-
-MOST_COLUMNS = 2000
-"""With more columns than this their Hessian is not formed."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,10 @@ class NewtonSwap:
             Above 2,000 columns, for other losses than the quadratic one.
         """
         problem = regression(problem, self.name)
+        with one_thread():  # many small products, on which threads of BLAS only get in each other's way
+            return self._search(problem, context)
+
+    def _search(self, problem: Problem, context: Context) -> Proposal:
         if problem.is_quadratic:  # which is its own second-order model
             return Proposal.of(_selected(problem, (), context), 1)
         if problem.d > MOST_COLUMNS:
@@ -73,14 +74,19 @@ class NewtonSwap:
                 f"{self.name} forms the Hessian of {MOST_COLUMNS} columns at most, but there are {problem.d}; "
                 f"use the heuristic swap."
             )
-        best, evaluations = problem.fit(()), 0
+        best, evaluations, threads = problem.fit(()), 0, available_threads()
+        if context.should_stop():
+            return Proposal.of((), 0)
         try:
-            with loss_session(problem.loss), Rows(problem.objective, threads=available_threads()) as rows:
+            with (
+                loss_session(problem.loss),
+                Rows(problem.objective, threads=threads, should_stop=context.should_stop) as rows,
+            ):
                 at = known_fit(problem.objective, rows)[0]
                 for _ in range(self.max_steps):
                     if context.should_stop():
                         break
-                    support = _selected(_second_order_model(problem, rows, at), best.support, context)
+                    support = _selected(second_order_model(problem, rows, at), best.support, context)
                     fit = problem.fit(support)
                     evaluations += 1
                     if not fit.value < best.value - smallest_decrease(problem):
@@ -88,6 +94,8 @@ class NewtonSwap:
                     best, at = fit, rows.model(fit.coef, problem.objective)
         except (Unusable, LinAlgError):
             pass  # what has been found so far is the answer
+        if evaluations == 0 and context.should_stop():
+            return Proposal.of(steepest_columns(problem), 0)
         return Proposal.of(best.support, evaluations)
 
 
@@ -97,36 +105,3 @@ def _selected(model: Problem, start: tuple[int, ...], context: Context) -> tuple
     found = [SwapLocalSearch().run(model, Context(start=support, should_stop=context.should_stop)).support
              for support in starts if support]  # fmt: skip
     return min(found, key=lambda support: model.fit(support).value, default=())
-
-
-def _second_order_model(problem: Problem, rows: Rows, at: FloatArray) -> Problem:
-    """The problem on the second-order model of P at coefficients (m,) of the scaled columns, an intercept last.
-
-    It is x'Hx/2 - h'x; least squares on d rows have this objective, up to a constant, with A'A = H - lam I and A'y = h.
-
-    Raises
-    ------
-    Unusable
-        Where no row bends.
-    """
-    _, slopes, bends = rows.at(rows.predictions(at))
-    H = rows.gram(bends)
-    h = H @ at - (rows.products(slopes) + rows.ridge * at)
-    H, h = H / np.outer(rows.scale, rows.scale), h / rows.scale
-    d = problem.d
-    if problem.intercept:
-        if not H[d, d] > 0.0:
-            raise Unusable
-        H, h = H[:d, :d] - np.outer(H[:d, d], H[d, :d]) / H[d, d], h[:d] - H[:d, d] * (h[d] / H[d, d])
-    values, vectors = np.linalg.eigh(H - problem.lam * np.eye(d))
-    if not values[-1] > 0.0:
-        raise Unusable  # no row bends: the ridge alone would choose
-    with np.errstate(all="ignore"):
-        roots = np.sqrt(np.maximum(values, values[-1] * 1e-12))
-        A, y = (vectors * roots) @ vectors.T, vectors @ ((vectors.T @ h) / roots)
-    if not (np.all(np.isfinite(A)) and np.all(np.isfinite(y))):
-        raise Unusable
-    return Problem(
-        A, y, problem.k, lam=problem.lam,
-        must_have=problem.must_have, must_not=problem.must_not,
-    )  # fmt: skip

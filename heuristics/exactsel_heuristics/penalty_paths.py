@@ -11,7 +11,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.types import FloatArray
 from exactsel_heuristics._weighted_lasso import WeightedLasso
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, never, regression
 
 if TYPE_CHECKING:
     from exactsel_heuristics.base import AnyProblem
@@ -88,7 +88,8 @@ class _Path:
         for level in first * np.geomspace(1.0, self.ratio, self.points)[1:]:
             if context.should_stop():
                 break
-            solve_level(solver, level, problem.n, self.slope, self.concave)
+            if not solve_level(solver, level, problem.n, self.slope, self.concave, context.should_stop):
+                break
             if np.count_nonzero(solver.x) > problem.k:
                 fails = level
                 break
@@ -98,7 +99,8 @@ class _Path:
                 break
             level = float(np.sqrt(fits * fails))
             solver.move_to(best)
-            solve_level(solver, level, problem.n, self.slope, self.concave)
+            if not solve_level(solver, level, problem.n, self.slope, self.concave, context.should_stop):
+                break
             if np.count_nonzero(solver.x) > problem.k:
                 fails = level
             else:
@@ -106,18 +108,22 @@ class _Path:
         return Proposal.of(np.flatnonzero(best), 0)
 
 
-def solve_level(solver: WeightedLasso, level: float, n: int, slope: Slope, concave: bool) -> None:
-    """Move to a stationary point of P(x)/n + sum_j p_level(|x_j|), near the current point.
+def solve_level(
+    solver: WeightedLasso, level: float, n: int, slope: Slope, concave: bool, should_stop: Callable[[], bool] = never
+) -> bool:
+    """Move to a stationary point of P(x)/n + sum_j p_level(|x_j|), near the current point; False when told to stop.
 
     A concave penalty is replaced by its tangent at the current point, which lies above it, again and again (local
     linear approximation; Zou and Li 2008): no step raises the objective, and each is a weighted lasso.
     """
     weights = n * slope(np.abs(solver.x), level)
     for _ in range(REWEIGHTINGS if concave else 1):
-        solver.minimise(weights)
+        if not solver.minimise(weights, should_stop):
+            return False
         before, weights = weights, n * slope(np.abs(solver.x), level)
         if np.abs(weights - before).max() <= SETTLED * n * level:
-            return
+            break
+    return True
 
 
 @dataclass(frozen=True)

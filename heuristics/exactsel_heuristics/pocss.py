@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from exactsel_heuristics._pareto_search import check_options, run_synchronously
+from exactsel_heuristics._pareto_search import check_options, portion_of, run_synchronously
 from exactsel_heuristics._pareto_tasks import column_subset_task
 from exactsel_heuristics.base import Context, Proposal, column_subset
 
@@ -35,6 +35,7 @@ class ParetoColumnSelection:
     """
 
     name: ClassVar[str] = "pocss"
+    portions: ClassVar[bool] = True
     iterations: int | None = None
 
     def __post_init__(self) -> None:
@@ -47,7 +48,8 @@ class ParetoColumnSelection:
         ----------
         problem : ColumnSubsetProblem
         context : Context
-            ``seed`` and ``should_stop`` are used.
+            ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
+            archive begins with its supports.
 
         Returns
         -------
@@ -55,4 +57,6 @@ class ParetoColumnSelection:
             With its anytime curve; the empty selection when stopped at once.
         """
         problem = column_subset(problem, self.name)
-        return run_synchronously(column_subset_task(problem), context, iterations=self.iterations).proposal
+        task = column_subset_task(problem)
+        iterations, given = portion_of(task, context, self.iterations)
+        return run_synchronously(task, context, iterations=iterations, supports=given).proposal(problem.k)

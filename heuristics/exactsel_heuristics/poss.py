@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from exactsel_heuristics._pareto_search import check_isolation, check_options, run_synchronously
+from exactsel_heuristics._pareto_search import check_isolation, check_options, portion_of, run_synchronously
 from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context, Proposal, regression
 
@@ -39,6 +39,7 @@ class ParetoOptimization:
     """
 
     name: ClassVar[str] = "poss"
+    portions: ClassVar[bool] = True
     iterations: int | None = None
     isolation: str = "constant"
 
@@ -53,7 +54,8 @@ class ParetoOptimization:
         ----------
         problem : Problem
         context : Context
-            ``seed`` and ``should_stop`` are used.
+            ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
+            archive begins with its supports.
 
         Returns
         -------
@@ -62,4 +64,6 @@ class ParetoOptimization:
         """
         problem = regression(problem, self.name)
         task = regression_task(problem)
-        return run_synchronously(task, context, iterations=self.iterations, isolation=self.isolation).proposal
+        iterations, given = portion_of(task, context, self.iterations)
+        outcome = run_synchronously(task, context, iterations=iterations, isolation=self.isolation, supports=given)
+        return outcome.proposal(problem.k)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.kernels.node import FREE
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._grouped import swap_groups
+from exactsel_heuristics._perturbing import perturbed
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
@@ -18,6 +21,15 @@ from exactsel_heuristics.forward import ForwardSelection
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
+
+PORTION_SHORTLIST = 5
+"""Entering columns refitted for each leaving one in a portion of work."""
+
+FIT_WORK, CALL_WORK, START_WORK = 10.0, 1e5, 1e6
+"""Newton steps of a refit, and as many multiplications as it takes time besides, and as a search begins."""
+
+KEPT = 8
+"""Supports a portion hands on."""
 
 CONFIRMATIONS = 5
 """Moves refitted per pass before the pass counts as fruitless: quick objectives may flatter near-dependent columns."""
@@ -59,6 +71,7 @@ class SwapLocalSearch:
     """
 
     name: ClassVar[str] = "swap"
+    portions: ClassVar[bool] = True
     max_passes: int = 1000
     shortlist: int = 50
     exhaustive: int = 4000
@@ -92,6 +105,8 @@ class SwapLocalSearch:
         if problem.family == "grouped":
             return swap_groups(problem, context, self.max_passes)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
+        if not math.isinf(context.work):
+            return self._portion(problem, context)
         start = _start(problem, context)
         support, evaluations = start.support, start.evaluations + 1
         value, decrease = problem.fit(support).value, smallest_decrease(problem)
@@ -106,6 +121,29 @@ class SwapLocalSearch:
                 break
             support, value = moved
         return Proposal.of(support, evaluations)
+
+    def _portion(self, problem: Problem, context: Context) -> Proposal:
+        """Search from the start, and from perturbations of the supports at hand until the work is done."""
+        rng, work, evaluations = context.rng(), context.work, 0
+        evaluation = FIT_WORK * problem.n * (problem.k + 1) ** 2 + CALL_WORK
+        if problem.is_quadratic:  # in closed form, a row of moves at a time
+            evaluation = FIT_WORK * problem.k
+        pool = np.flatnonzero(problem.root_state == FREE)
+        small = replace(self, shortlist=min(self.shortlist, PORTION_SHORTLIST), exhaustive=0)
+        known = [*([context.start] if context.start else []), *context.supports]
+        best: tuple[int, ...] = context.start or ()
+        value, number = problem.fit(best).value, 0
+        while work > 0.0 and not context.should_stop():
+            base = known[int(rng.integers(len(known)))] if known else ()
+            begin = best if number == 0 and best else perturbed(base, pool, problem.k, rng)
+            found = small.run(problem, Context(start=begin, should_stop=context.should_stop))
+            fit = problem.fit(found.support)
+            evaluations, number = evaluations + found.evaluations + 1, number + 1
+            work -= START_WORK + found.evaluations * evaluation
+            known.append(found.support)
+            if fit.value < value:
+                best, value = found.support, fit.value
+        return Proposal.of(best, evaluations, others=[support for support in known[-KEPT:] if support != best])
 
     def _neighbours(self, problem: Problem, support: tuple[int, ...], value: float, context: Context) -> Neighbours:
         if problem.is_quadratic:

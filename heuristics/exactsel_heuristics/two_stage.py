@@ -79,7 +79,8 @@ class TwoStageColumnSelection:
         keep = np.minimum(1.0, expected * sampling_distribution(problem, leading))
         rng, best, evaluations = context.rng(), Proposal.of((), 0), 0
         value, curve = problem.squared_norm, []
-        while evaluations < self.repeats and not context.should_stop():
+        # What comes before takes longer than the first run, which is made in any case.
+        while evaluations < self.repeats and not (evaluations and context.should_stop()):
             chosen = _pivots(leading.right, keep, _sampled(keep, leading.values.size, rng))
             reached = problem.fit(chosen).value
             evaluations += 1

@@ -1,0 +1,35 @@
+"""Better models from beside the search: portions of work for heuristics between its rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.commit import commit_model, prune
+from exactsel.search.events import Event
+from exactsel.search.expand import Expander
+from exactsel.search.state import SearchState
+from exactsel.start.portions import Improver
+
+
+def improve(state: SearchState, expander: Expander, improver: Improver) -> Iterator[Event]:
+    """Give out portions where they are due, and commit what comes of them."""
+    work = work_done(state, expander.problem)
+    if not improver.is_due(state.portions, work):
+        return
+    found = False
+    for fit, method in improver.improve(state.portions, work, state.incumbent):
+        found = True
+        yield from commit_model(state, fit, method)
+    if found:
+        yield from prune(state, expander)
+
+
+def work_done(state: SearchState, problem: SubsetProblem) -> float:
+    """Multiplications the search has done, roughly; the same whatever the machine and the number of threads."""
+    n, d = float(problem.n), float(problem.d)
+    entries = d * min(n, d)
+    if problem.objective is None:  # an eigendecomposition a bound
+        return state.bound_calls * entries * min(n, d)
+    iteration = entries if problem.objective.is_quadratic else n * d
+    return max(state.iterations * iteration, state.walks.useful + state.walks.wasted) + state.bound_calls * entries
