@@ -43,7 +43,9 @@ class Entry:
     supports: tuple[tuple[int, ...], ...] | None = None
     known_by: str = BRUTE_FORCE
     fails: tuple[str, ...] = ()
-    """Methods that do not find the optimum here; the tests check it."""
+    """Methods that do not find the optimum here; the tests check it. Of those that draw lots, with most seeds."""
+    problem: str = "regression"
+    """``css`` where the optimum is that of column subset selection, which has no use for y."""
 
 
 def diabetes() -> Entry:
@@ -218,6 +220,75 @@ def mixed_signals() -> Entry:
     )
 
 
+def hidden_six() -> Entry:
+    """y is the sum of columns 0 to 5, in which all else cancels; every five of them tell nothing of y."""
+    parts, noise, decoys = 6, 3.0, 34
+    e = np.eye(1 + (parts - 1) + decoys)
+    chain = [noise * (e[i + 1] - e[i]) for i in range(1, parts - 1)]
+    hints = [e[0] + 2.0 * (1.0 + 0.02 * j) * e[parts + j] for j in range(decoys)]
+    A = np.column_stack([noise * e[1], *chain, e[0] - noise * e[parts - 1], *hints])
+    names = (*(f"part_{i}" for i in range(parts)), *(f"hint_{j}" for j in range(decoys)))
+    return Entry(
+        "hidden-six.npz",
+        Instance(A, 4.0 * e[0], parts, 0.01, "quadratic", feature_names=names),
+        "the six parts add up to y, but fewer of them are worth less than as many hints: POSS would have to take all "
+        "six in one step, and exchanges that change one column at a time only lead back to hints",
+        optimum=0.448534836246,
+        supports=(tuple(range(parts)),),
+        known_by="proven by search",
+        fails=(
+            "forward", "omp", "foba", "swap", "exchange", "newton-swap", "iht", "htp", "lasso", "scad", "mcp",
+            "greedy-rls", "poss", "pposs",
+        ),
+    )  # fmt: skip
+
+
+def overlap() -> Entry:
+    """Six columns on eight rows that stand in for one another."""
+    A = np.array(
+        [
+            [0, 3, -2, -1, 2, -2], [-1, -1, 2, 2, 2, 0], [1, 1, 2, -3, -1, 2], [-2, -2, 3, -2, 3, 3],
+            [-2, 0, -1, 0, 1, 3], [3, -3, -2, 1, -2, -1], [1, -2, 3, 1, -2, -1], [1, -1, 1, 3, -1, -2],
+        ],
+        dtype=float,
+    )  # fmt: skip
+    return Entry(
+        "overlap.npz",
+        Instance(
+            A,
+            np.array([-2.0, 0.0, 1.0, -4.0, 1.0, -3.0, 1.0, 3.0]),
+            2,
+            0.5,
+            "quadratic",
+            feature_names=tuple(f"x{j}" for j in range(6)),
+        ),
+        "columns that stand in for one another: coefficients of the fit with all of them say little of the best two, "
+        "and rfe, which goes by these coefficients, drops one of them; dual-iht stops at the same wrong pair",
+        fails=("rfe", "dual-iht"),
+    )
+
+
+def hidden_span() -> Entry:
+    """Four columns that together hold what the 24 others share; a part of them does not."""
+    parts, noise, shares = 4, 1.0, 24
+    e = np.eye(1 + (parts - 1) + shares)
+    chain = [noise * (e[i + 1] - e[i]) for i in range(1, parts - 1)]
+    sharing = [e[0] + 1.5 * (1.0 + 0.01 * j) * e[parts + j] for j in range(shares)]
+    A = np.column_stack([noise * e[1], *chain, e[0] - noise * e[parts - 1], *sharing])
+    names = (*(f"part_{i}" for i in range(parts)), *(f"share_{j}" for j in range(shares)))
+    return Entry(
+        "hidden-span.npz",
+        Instance(A, e[0], parts, 0.0, "quadratic", feature_names=names),
+        "column subset selection: the four parts together span what all other columns share, three of them do not, so "
+        "methods that add or exchange one at a time take other columns, and POCSS would have to change many at once",
+        optimum=67.3929,
+        supports=(tuple(range(parts)),),
+        known_by="proven by search",
+        fails=("greedy-css", "iterative-css", "two-stage", "approx-svd", "pocss"),
+        problem="css",
+    )
+
+
 def entries() -> list[Entry]:
     """Every instance of the folder."""
     return [
@@ -230,6 +301,9 @@ def entries() -> list[Entry]:
         cancelling_pair(),
         three_parts(),
         mixed_signals(),
+        hidden_six(),
+        overlap(),
+        hidden_span(),
     ]
 
 
@@ -257,6 +331,7 @@ def manifest_lines(entry: Entry, path: Path) -> list[str]:
         "lam": problem.lam,
         "loss": problem.loss.name,
         **problem.loss_parameters,
+        **({"problem": entry.problem} if entry.problem != "regression" else {}),
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         # As many digits as every machine agrees on.
         "optimum": float(f"{optimum:.12g}"),
