@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.model_selection import StratifiedKFold
 
+from benchmarks.folder import MissingData
 from benchmarks.greedy_rls.data import Floats, load, scaled
 from benchmarks.paper.tables import Row
 from exactsel_heuristics.greedy_rls import select_path
@@ -56,7 +58,8 @@ class Curves:
 class Accuracy:
     """Parameters; ``orders`` random orders of the features stand for the paper's random selection.
 
-    ``bias`` appends a feature that is 1 everywhere, a candidate like the others.
+    ``bias`` appends a feature that is 1 everywhere, a candidate like the others; ``steps`` features are selected (all
+    when None); ``folder`` and ``positive`` are those of :func:`benchmarks.greedy_rls.data.load`.
     """
 
     name: str
@@ -66,17 +69,25 @@ class Accuracy:
     orders: int = 10
     steps: int | None = None
     seed: int = 0
+    folder: Path | None = None
+    positive: float | None = None
 
     @property
     def title(self) -> str:
         """A heading that says what was run."""
         bias = ", with a constant feature" if self.bias else ""
-        return f"Accuracy: {self.name}, criterion {self.criterion}, {self.folds} folds{bias}"
+        name = self.name if self.positive is None else f"{self.name}, {self.positive:g} or not"
+        return f"Accuracy: {name}, criterion {self.criterion}, {self.folds} folds{bias}"
 
     @cached_property
     def curves(self) -> Curves:
         """All folds."""
-        table = load(self.name)
+        table = load(self.name, self.folder, self.positive)
+        smallest = int(min(np.sum(table.y > 0), np.sum(table.y < 0)))
+        if smallest < self.folds:
+            raise MissingData(
+                f"{self.name} is skipped: its smaller class has {smallest} rows, fewer than the {self.folds} folds."
+            )
         splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
         folds = []
         for number, (train, test) in enumerate(splitter.split(table.A, table.y)):

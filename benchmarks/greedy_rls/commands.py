@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import click
 
+from benchmarks.folder import MissingData, chosen, folder_option
 from benchmarks.greedy_rls.accuracy import Accuracy, Curves
 from benchmarks.greedy_rls.comparison import Comparison
-from benchmarks.greedy_rls.data import NAMES, MissingData
+from benchmarks.greedy_rls.data import NAMES
 from benchmarks.greedy_rls.scaling import Scaling
 from benchmarks.paper.tables import Row, markdown
 from exactsel.files import write_bytes
@@ -61,16 +62,25 @@ def comparison(out: Path | None, quick: bool) -> None:
 @OUT
 @QUICK
 @CRITERION
-@click.option("--data", "names", type=click.Choice(NAMES), multiple=True, help="Data sets; all when not given.")
+@folder_option()
+@click.option("--data", "names", multiple=True, help="Data set; repeat it. Without it the paper's; all: every file.")
+@click.option("--positive", type=float, help="The class to tell from all others, such as 5 of ten digits.")
+@click.option("--steps", type=click.IntRange(1), help="Features to select; all of them.")
 @click.option("--bias", is_flag=True, help="Append a constant feature, a candidate like the others.")
 @click.option("--seed", default=0, show_default=True, help="Seed of folds and random orders.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves into this file.")
 def accuracy(
-    out: Path | None, quick: bool, criterion: str, names: tuple[str, ...], bias: bool, seed: int, plot: Path | None
+    out: Path | None,
+    quick: bool,
+    names: tuple[str, ...],
+    folder: Path | None,
+    plot: Path | None,
+    steps: int | None,
+    **given: Any,
 ) -> None:
-    """Test accuracy over the number of features, and what leave-one-out says of it."""
-    sizes: dict[str, Any] = {"folds": 3, "orders": 2, "steps": 5} if quick else {}
-    plans = [Accuracy(name, criterion, bias, seed=seed, **sizes) for name in names or NAMES]
+    """Figures 4 to 15: test accuracy over the number of features, and what leave-one-out says of it."""
+    sizes: dict[str, Any] = {"folds": 3, "orders": 2, "steps": 5} if quick else {"steps": steps}
+    plans = [Accuracy(name, folder=folder, **sizes, **given) for name in chosen(names or None, NAMES, folder)]
     produced = produce(plans, out)
     if plot is not None and produced:
         draw({plan.name: plan.curves for plan in plans if plan in produced}, plot)

@@ -1,48 +1,71 @@
-"""The data sets of section 4.2 that are at hand, in the scale of the LIBSVM collection that the paper used."""
+"""Classification data: those of section 4.2, in the scale of the LIBSVM collection that the paper used, and others."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-FOLDER = "EXACTSEL_DATA"
-"""The environment variable that names the folder with NAME.npz (arrays A and y)."""
+from benchmarks.folder import MissingData, key, read
 
-NAMES = ("australian", "german.numer", "colon-cancer")
+NAMES = ("adult", "australian", "colon-cancer", "german.numer", "ijcnn1", "mnist5")
+"""The data sets of the paper, in its order."""
+
+SHAPES = {
+    "adult": (32561, 123),
+    "australian": (683, 14),
+    "colon-cancer": (62, 2000),
+    "german.numer": (1000, 24),
+    "ijcnn1": (141691, 22),
+    "mnist5": (70000, 780),
+}
+"""Rows and columns, as the paper's Table 1 prints them."""
 
 Floats = NDArray[np.float64]
 
 
-class MissingData(Exception):
-    """The data are not there; the text says what to do."""
-
-
 @dataclass(frozen=True)
 class Table:
-    """A data set; ``standardise`` says how columns are scaled on the training part of each fold."""
+    """A data set, labels -1 and 1; ``standardise`` says how columns are scaled on the training part of each fold."""
 
     A: Floats
     y: Floats
     standardise: bool
 
 
-def load(name: str) -> Table:
-    """One of :data:`NAMES`; colon-cancer with every instance brought to mean 0 and deviation 1, as in LIBSVM."""
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        raise MissingData(f"{name} is skipped: {FOLDER} does not name a folder with {name}.npz (arrays A and y).")
-    file = Path(folder) / f"{name}.npz"
-    if not file.is_file():
-        raise MissingData(f"{name} is skipped: there is no {file} (arrays A and y).")
-    with np.load(file, allow_pickle=False) as arrays:
-        A, y = arrays["A"].astype(float), arrays["y"].astype(float)
-    if name == "colon-cancer":
+def load(name: str, folder: Path | None = None, positive: float | None = None) -> Table:
+    """A classification data set from the folder.
+
+    Colon-cancer gets every instance brought to mean 0 and deviation 1, as in LIBSVM. Columns are standardised where
+    there are more of them than rows, as there, and brought to the range -1 to 1 elsewhere.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+    positive : float, optional
+        The class to tell from all others (5, as the paper does with the digits); the larger of two when None.
+
+    Raises
+    ------
+    MissingData
+        When the data are not there, or their labels do not make two classes.
+    """
+    A, y = read(name, folder)
+    classes = np.unique(y)
+    if positive is None and classes.size != 2:
+        raise MissingData(
+            f"{name} is skipped: its y has {classes.size} different values where a classification of two is wanted; "
+            "--positive CLASS tells one from the others."
+        )
+    labels = np.where(y == (classes[-1] if positive is None else positive), 1.0, -1.0)
+    if np.ptp(labels) == 0.0:
+        raise MissingData(f"{name} is skipped: its y has no {positive:g}, or nothing else.")
+    if key(name) == key("colon-cancer"):
         A = (A - A.mean(axis=1, keepdims=True)) / A.std(axis=1, keepdims=True)
-    return Table(A, y, name == "colon-cancer")
+    return Table(A, labels, A.shape[1] > A.shape[0])
 
 
 def scaled(train: Floats, test: Floats, standardise: bool) -> tuple[Floats, Floats]:

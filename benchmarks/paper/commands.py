@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from benchmarks.folder import MissingData, folder_option
 from benchmarks.paper import plans
 from benchmarks.paper.plans import Experiment
-from benchmarks.paper.real import DATA, MissingData
 from benchmarks.paper.tables import Row, markdown, total, write
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -80,15 +80,17 @@ def cost(folder: Path, /, loss: str, **given: Any) -> None:
 @click.option("--ns", type=Numbers(), help="Numbers of rows, such as 40,60,80.")
 @click.option("--k", type=int, help="Subset size.")
 @click.option("--rel", type=float, help="Relative error of the run that need not be exact.")
+@click.option("--stronger", is_flag=True, help="Appendix D: the same with ten times the ridge weight.")
 @D
 @LAM
 @INSTANCES
 @SEED
 @LIMIT
 @click.pass_obj
-def recovery(folder: Path, /, loss: str, **given: Any) -> None:
+def recovery(folder: Path, /, loss: str, stronger: bool, **given: Any) -> None:
     """How often each method finds the true support, over n."""
-    produce(folder, f"recovery-{loss}", changed(plans.recovery(loss), given))
+    name = f"recovery-{loss}{'-stronger' if stronger else ''}"
+    produce(folder, name, changed(plans.recovery(loss, stronger), given))
 
 
 @main.command()
@@ -121,17 +123,18 @@ def dual_solvers(folder: Path, /, loss: str, **given: Any) -> None:
 
 
 @main.command()
-@click.option("--data", type=click.Choice(list(DATA)), default="diabetes")
+@click.option("--data", default="diabetes", help="diabetes, boston, or a file of the folder with the data.")
+@folder_option("--data-folder")
 @click.option("--centred/--as-published", default=False, help="Centre columns and target before they are scaled.")
 @click.option("--ks", type=Numbers(), help="Subset sizes, such as 5,10.")
 @click.option("--lams", type=Numbers(float), help="Ridge weights, such as 0.01,0.001.")
 @click.option("--epss", type=Numbers(float), help="Permitted errors, such as 0,0.01.")
 @LIMIT
 @click.pass_obj
-def real(folder: Path, /, data: str, centred: bool, **given: Any) -> None:
-    """Diabetes or Boston with quadratic loss over permitted errors."""
+def real(results: Path, /, data: str, centred: bool, **given: Any) -> None:
+    """Diabetes, Boston or other data with quadratic loss over permitted errors."""
     name = f"real-{data}{'-centred' if centred else ''}"
-    produce(folder, name, changed(plans.real(data, centred), given))
+    produce(results, name, changed(plans.real(data, centred), given))
 
 
 @main.command(name="all")

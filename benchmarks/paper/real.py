@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -11,18 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.folder import MissingData, read
 from benchmarks.paper.runs import DEFAULT, FAITHFUL, Run, proposals, timed, warm_up
 from benchmarks.paper.tables import AtLeast, Cell, Row, shown
+from benchmarks.warming import warm
 from exactsel.problem.regression import Problem
 
-FOLDER = "EXACTSEL_DATA"
-"""The environment variable that names the folder with housing.npz."""
-
 Table = tuple[NDArray[np.float64], NDArray[np.float64]]
-
-
-class MissingData(Exception):
-    """The data are not there; the text says what to do."""
 
 
 def diabetes() -> Table:
@@ -35,24 +29,17 @@ def diabetes() -> Table:
     return data.data, data.target
 
 
-def boston() -> Table:
-    """The Boston house-price data, 13 columns."""
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        raise MissingData(f"Boston is skipped: {FOLDER} does not name a folder with housing.npz (arrays A and y).")
-    file = Path(folder) / "housing.npz"
-    if not file.is_file():
-        raise MissingData(f"Boston is skipped: there is no {file} (arrays A and y).")
-    with np.load(file, allow_pickle=False) as arrays:
-        return arrays["A"].astype(float), arrays["y"].astype(float)
+def table(name: str, folder: Path | None = None) -> Table:
+    """Diabetes, Boston (housing.npz of the folder), or another data set of the folder."""
+    if name == "diabetes":
+        return diabetes()
+    A, y = read("housing" if name == "boston" else name, folder)
+    return A, y
 
 
-DATA = {"diabetes": diabetes, "boston": boston}
-
-
-def expanded(table: Table, centred: bool) -> Table:
+def expanded(raw: Table, centred: bool) -> Table:
     """Columns, squares of those with more than two values, products of two; columns and y scaled to unit norm."""
-    X, y = table
+    X, y = raw
     d = X.shape[1]
     squares = [X[:, j] ** 2 for j in range(d) if np.unique(X[:, j]).size > 2]
     products = [X[:, i] * X[:, j] for i, j in combinations(range(d), 2)]
@@ -72,6 +59,7 @@ class Real:
     lams: Sequence[float]
     epss: Sequence[float]
     limit: float
+    folder: Path | None = None
 
     @property
     def title(self) -> str:
@@ -85,12 +73,13 @@ class Real:
 
     def rows(self) -> Iterator[Row]:
         """One row per k, lam and eps; :class:`MissingData` when there is nothing to run on."""
-        A, y = expanded(DATA[self.data](), self.centred)
+        A, y = expanded(table(self.data, self.folder), self.centred)
         warm_up(["quadratic"], [FAITHFUL, DEFAULT])
         for k, lam in product(self.ks, self.lams):
             yield from self._rows(Problem(A, y, k, lam=lam))
 
     def _rows(self, problem: Problem) -> Iterator[Row]:
+        warm(problem, DEFAULT)
         pairs = [
             (timed(problem, FAITHFUL, limit=self.limit, eps=eps), timed(problem, DEFAULT, limit=self.limit, eps=eps))
             for eps in self.epss

@@ -63,6 +63,12 @@ def timed(problem: Problem, mode: Options, *, limit: float | None = None, eps: f
     return Run(result.upper, result.support, result.bound_calls, result.iterations, seconds, solved)
 
 
+def settled(problem: Problem, mode: Options, *, limit: float, rel: float = EXACT) -> Run:
+    """:func:`timed`, and once more if it was stopped: a long search may meet kernels that none did before."""
+    run = timed(problem, mode, limit=limit, rel=rel)
+    return run if run.solved else timed(problem, mode, limit=limit, rel=rel)
+
+
 def warm_up(losses: Iterable[str], modes: Iterable[Options]) -> None:
     """Compile every kernel that is about to be timed."""
     for loss in losses:

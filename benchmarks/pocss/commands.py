@@ -9,8 +9,12 @@ from typing import Any
 
 import click
 
+from benchmarks.curves import Lines, draw
+from benchmarks.folder import MissingData, chosen, folder_option
 from benchmarks.paper.tables import Row, markdown
-from benchmarks.pocss.data import GENERATED, SCALINGS, MissingData
+from benchmarks.pocss import published
+from benchmarks.pocss.anytime import Figure2
+from benchmarks.pocss.data import GENERATED, SCALINGS
 from benchmarks.pocss.experiments import Comparison, Exact, Figure1, Table1
 from benchmarks.pocss.methods import ALL
 from exactsel.errors import UnsupportedError
@@ -54,9 +58,11 @@ def shared(data: str, ks: str, quick_ks: tuple[int, ...]) -> Callable[[Callable[
             click.option(
                 "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Markdown file."
             ),
-            click.option("--data", type=Listed(), default=data, help="Names of data sets."),
+            folder_option(),
+            click.option("--data", type=Listed(), default=data, help="Data sets; all: every file of the folder."),
             click.option("--k", "ks", type=Listed(int), default=ks, help="Numbers of columns to select."),
-            click.option("--scaling", type=click.Choice(list(SCALINGS)), default="symmetric"),
+            click.option("--scaling", type=click.Choice(list(SCALINGS)), default="unit"),
+            click.option("--first-rows", "first", type=click.IntRange(1), help="Only so many rows; all of them."),
             click.option("--methods", type=Listed(known=ALL), default=",".join(ALL), help="Methods to compare."),
             click.option("--seeds", type=click.IntRange(1), default=10, help="Runs of a random method."),
             click.option("--pocss-seeds", type=click.IntRange(1), default=10, help="Runs of pocss, the slowest."),
@@ -75,17 +81,28 @@ def main() -> None:
 
 
 @main.command()
-@shared("sonar,dna,arrhythmia", "50", (3, 5))
+@shared(",".join(published.TABLE_1), str(published.K), (3, 5))
 def table1(out: Path, **given: Any) -> None:
     """Error ratios f(S) / ||A - A_k||² of all methods beside those of the paper's table 1."""
     produce(out, Table1, **given)
 
 
 @main.command()
-@shared("sonar,dna", "50,60,70,80,90,100", (3, 5, 100))
+@shared(",".join(published.FIGURE_1), "50,60,70,80,90,100", (3, 5, 100))
 def figure1(out: Path, **given: Any) -> None:
     """Error ratios over k, as in the paper's figure 1."""
     produce(out, Figure1, **given)
+
+
+@main.command()
+@shared(",".join(published.FIGURE_2), str(published.K), (3,))
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves into this file.")
+def figure2(out: Path, plot: Path | None, **given: Any) -> None:
+    """Error ratio of POCSS over its time, and when it is below Greedy and IterFS, as in the paper's figure 2."""
+    pictures: dict[str, Lines] = {}
+    produce(out, Figure2, pictures=pictures, **given)
+    if plot is not None and pictures:
+        draw(pictures, ("evaluations / kd", "error ratio"), plot)
 
 
 @main.command()
@@ -96,12 +113,12 @@ def exact(out: Path, **given: Any) -> None:
     produce(out, Exact, **given)
 
 
-def produce(out: Path, kind: type[Comparison], *, data: tuple[str, ...], **given: Any) -> None:
+def produce(out: Path, kind: type[Comparison], *, data: tuple[str, ...], folder: Path | None, **given: Any) -> None:
     """Write the table anew after each row, so that nothing is lost; then print it, and what was left out and why."""
     rows: list[Row] = []
     said: list[str] = []
-    for name in data:
-        experiment = kind(name, complaints=said, **given)
+    for name in chosen(data, (), folder):
+        experiment = kind(name, complaints=said, folder=folder, **given)
         try:
             for row in experiment.rows():
                 rows.append(row)

@@ -1,39 +1,22 @@
-"""Matrices: real ones from the folder that EXACTSEL_DATA names, and a generated one; how their columns are scaled."""
+"""Matrices: those of a folder, and a generated one; how their columns are scaled."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.folder import read
 from exactsel.types import FloatArray
-
-FOLDER = "EXACTSEL_DATA"
-"""The environment variable that names the folder with sonar.npz and the others (arrays A)."""
 
 GENERATED = "generated"
 """The name of a matrix that needs no file."""
 
 
-class MissingData(Exception):
-    """The data are not there; the text says what to do."""
-
-
-def matrix(name: str) -> FloatArray:
-    """The raw matrix (n, d) of this name."""
-    if name == GENERATED:
-        return generated()
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        raise MissingData(f"{name} is skipped: {FOLDER} does not name a folder with {name}.npz (array A).")
-    file = Path(folder) / f"{name}.npz"
-    if not file.is_file():
-        raise MissingData(f"{name} is skipped: there is no {file} (array A).")
-    with np.load(file, allow_pickle=False) as arrays:
-        values: FloatArray = arrays["A"].astype(float)
-    return values
+def matrix(name: str, folder: Path | None = None) -> FloatArray:
+    """The raw matrix (n, d) of this name; :class:`benchmarks.folder.MissingData` when it is not there."""
+    return generated() if name == GENERATED else read(name, folder, ("A",))[0]
 
 
 def generated() -> FloatArray:
@@ -64,4 +47,5 @@ def centred(A: FloatArray) -> FloatArray:
     return unit(np.where(constant, 0.0, A - A.mean(axis=0)))
 
 
-SCALINGS: dict[str, Callable[[FloatArray], FloatArray]] = {"symmetric": symmetric, "unit": unit, "centred": centred}
+SCALINGS: dict[str, Callable[[FloatArray], FloatArray]] = {"unit": unit, "symmetric": symmetric, "centred": centred}
+"""``unit`` is what the paper says and the default: "All feature vectors are normalized to unit vectors"."""

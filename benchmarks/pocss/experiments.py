@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.paper.tables import Row
 from benchmarks.pocss.data import SCALINGS, matrix
@@ -22,11 +23,14 @@ class Comparison:
 
     data: str
     ks: tuple[int, ...]
-    scaling: str = "symmetric"
+    scaling: str = "unit"
     methods: tuple[str, ...] = ALL
     seeds: int = 10
     pocss_seeds: int = 10
     complaints: list[str] = field(default_factory=list, compare=False)
+    folder: Path | None = None
+    first: int | None = None
+    """Only so many rows of the file, from its first."""
 
     @property
     def title(self) -> str:
@@ -39,7 +43,7 @@ class Comparison:
 
     def problem(self, k: int) -> ColumnSubsetProblem:
         """The scaled matrix with at most k columns to choose."""
-        A = SCALINGS[self.scaling](matrix(self.data))
+        A = SCALINGS[self.scaling](matrix(self.data, self.folder)[: self.first])
         return ColumnSubsetProblem(A, min(k, A.shape[1]))
 
     def seeds_of(self, method: str) -> int:

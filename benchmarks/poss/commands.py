@@ -10,16 +10,19 @@ from typing import Any
 
 import click
 
+from benchmarks.curves import draw
+from benchmarks.folder import MissingData, chosen, folder_option
 from benchmarks.paper.tables import markdown
-from benchmarks.poss import generalisation, table2
-from benchmarks.poss.data import Data, MissingData, generated, load
+from benchmarks.poss import anytime, generalisation, table2
+from benchmarks.poss.data import Data, generated, load
+from benchmarks.poss.published import FIGURE_2, TABLE_2, K
 from exactsel.files import write_bytes
 
-TABLE_2_DATA = ("housing", "svmguide3", "ionosphere", "sonar", "mushrooms")
-LARGE = {"mushrooms": 20}
-"""Data sets on which fewer splits are made unless --splits says otherwise."""
-
 SPLITS = 100
+
+FEWER = 20
+MANY = 500_000
+"""Fewer splits are made, unless --splits says otherwise, of data with more than so many numbers (such as mushrooms)."""
 
 
 class Words(click.ParamType):
@@ -43,9 +46,10 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Markdown file for the tables."),
         click.option("--quick", is_flag=True, help="Generated data, two splits, small k: seconds."),
-        click.option("--data", type=Words(), help="Data sets, such as housing,sonar."),
-        click.option("--splits", type=click.IntRange(1), help=f"Random halves; {SPLITS}, on mushrooms 20."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the splits."),
+        folder_option(),
+        click.option("--data", type=Words(), help="Data sets, such as housing,sonar; all: every file of the folder."),
+        click.option("--splits", type=click.IntRange(1), help=f"Random halves; {SPLITS}, of large data {FEWER}."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the splits, or of the first run."),
     )
     for option in reversed(options):
         command = option(command)
@@ -54,20 +58,18 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def main() -> None:
-    """The experiments of the POSS paper, as tables; EXACTSEL_DATA names the folder with the data."""
+    """The experiments of the POSS paper, as tables, on the paper's data sets or any others."""
 
 
 @main.command(name="table2")
 @shared
-@click.option("--k", type=click.IntRange(1), default=8, show_default=True, help="Subset size.")
+@click.option("--k", type=click.IntRange(1), default=K, show_default=True, help="Subset size.")
 @click.option("--solved", type=click.IntRange(0), help="Splits per data set that are solved too; all of them.")
 @click.option("--time-limit", type=float, default=10.0, show_default=True, help="Seconds per split that is solved.")
 def table_2(out: Path | None, k: int, solved: int | None, time_limit: float, **given: Any) -> None:
-    """Training R² of every method, and the certified optimum."""
-    if solved != 0:
-        table2.warm_up()
+    """Training R² of every method beside the printed ones, and the certified optimum."""
     rows, certificates = [], []
-    for data, splits in selected(TABLE_2_DATA, given):
+    for data, splits in selected(tuple(TABLE_2), given):
         count = splits if solved is None else min(solved, splits)
         measured = table2.measure(data, 3 if given["quick"] else k, splits, count, time_limit, given["seed"])
         rows.extend(table2.method_rows(measured))
@@ -93,6 +95,29 @@ def ridge(out: Path | None, ks: Sequence[int], **given: Any) -> None:
     over_k(out, ("sonar",), ks, generalisation.RIDGE, given)
 
 
+@main.command(name="anytime")
+@shared
+@click.option("--k", type=click.IntRange(1), default=K, show_default=True, help="Subset size.")
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Runs of POSS.")
+@click.option("--time-limit", type=float, default=10.0, show_default=True, help="Seconds a solve; 0: none.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves into this file.")
+def over_time(out: Path | None, k: int, runs: int, time_limit: float, plot: Path | None, **given: Any) -> None:
+    """Figure 2: R² of POSS over its time, on all rows, and when it is better than FR."""
+    raced: list[anytime.Race] = []
+    tables: list[tuple[str, list[Any]]] = []
+    for data, _ in selected((*FIGURE_2, "sonar", "svmguide3"), given):
+        size, count = (3, 2) if given["quick"] else (k, runs)
+        raced.append(anytime.race(data, size, count, given["seed"], time_limit))
+        tables = [
+            ("When POSS is better than FR", [anytime.summary_row(one) for one in raced]),
+            ("R² over time", [row for one in raced for row in anytime.curve_rows(one)]),
+        ]
+        deliver(out, tables)
+    show(out, tables)
+    if plot is not None and raced:
+        draw({one.data: anytime.picture(one) for one in raced}, ("evaluations / kd", "training R²"), plot)
+
+
 def over_k(out: Path | None, names: Sequence[str], ks: Sequence[int], weight: float, given: dict[str, Any]) -> None:
     """Compare the methods for every data set and k."""
     comparisons: list[generalisation.Compared] = []
@@ -112,11 +137,13 @@ def selected(names: Sequence[str], given: dict[str, Any]) -> Iterator[tuple[Data
     if given["quick"]:
         yield generated("generated"), given["splits"] or 2
         return
-    for name in given["data"] or names:
+    for name in chosen(given["data"], names, given["folder"]):
         try:
-            yield load(name), given["splits"] or LARGE.get(name, SPLITS)
+            data = load(name, given["folder"])
         except MissingData as missing:
             click.echo(str(missing), err=True)
+        else:
+            yield data, given["splits"] or (FEWER if data.A.size > MANY else SPLITS)
 
 
 def text(tables: Sequence[tuple[str, list[Any]]]) -> str:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from exactsel.types import FloatArray
-
-FOLDER = "EXACTSEL_DATA"
-"""The environment variable that names the folder with housing.npz and the others (arrays A and y)."""
-
-
-class MissingData(Exception):
-    """The data are not there; the text says what to do."""
+from benchmarks.folder import read
+from exactsel.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -43,16 +36,10 @@ class Half:
         return float(1.0 - (rest @ rest) / (spread @ spread))
 
 
-def load(name: str) -> Data:
-    """A data set from the folder; :class:`MissingData` when it is not there."""
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        raise MissingData(f"{name} is skipped: {FOLDER} does not name a folder with {name}.npz (arrays A and y).")
-    file = Path(folder) / f"{name}.npz"
-    if not file.is_file():
-        raise MissingData(f"{name} is skipped: there is no {file} (arrays A and y).")
-    with np.load(file, allow_pickle=False) as arrays:
-        return Data(name, arrays["A"].astype(float), arrays["y"].astype(float))
+def load(name: str, folder: Path | None = None) -> Data:
+    """A data set from the folder, whatever it is; :class:`benchmarks.folder.MissingData` when it is not there."""
+    A, y = read(name, folder)
+    return Data(name, A, y)
 
 
 def generated(name: str, n: int = 60, d: int = 12) -> Data:
@@ -69,8 +56,18 @@ def half(data: Data, seed: int, number: int) -> Half:
     """
     order = np.random.default_rng([seed, number]).permutation(data.y.size)
     train, test = order[: data.y.size // 2], order[data.y.size // 2 :]
+    A, y = _standardised(data, train)
+    return Half(A[train], y[train], A[test], y[test])
+
+
+def whole(data: Data) -> tuple[FloatArray, FloatArray]:
+    """All rows, columns and target of mean 0 and variance 1; a constant column becomes zero."""
+    return _standardised(data, np.arange(data.y.size))
+
+
+def _standardised(data: Data, train: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Columns and target in units in which they have mean 0 and variance 1 on the rows ``train``."""
     centre, scale = data.A[train].mean(axis=0), data.A[train].std(axis=0)
     constant = scale <= 1e-12 * np.abs(centre).max(initial=1.0)
     A = (data.A - centre) * np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, scale))
-    y = (data.y - data.y[train].mean()) / data.y[train].std()
-    return Half(A[train], y[train], A[test], y[test])
+    return A, (data.y - data.y[train].mean()) / data.y[train].std()

@@ -1,4 +1,4 @@
-"""The problems: sonar with quadratic loss, where an evaluation is cheap, and logistic loss on many rows."""
+"""The problems: the paper's data with quadratic loss, where an evaluation is cheap, and logistic loss on many rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from exactsel.data.generate import generate
 from exactsel.problem.regression import Problem
 
 FOLDER = "EXACTSEL_DATA"
-"""The environment variable that names the folder with sonar.npz."""
+"""The environment variable that names the folder with sonar.npz and the others."""
+
+PAPER = ("sonar", "svmguide3", "triazines", "ionosphere", "mushrooms")
+"""Data sets of Pareto optimisation's papers."""
+
+SPARSITY = 8
+"""k in the paper."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,23 @@ def quadratic(quick: bool) -> Case:
     with np.load(file, allow_pickle=False) as arrays:
         A, y = arrays["A"].astype(float), arrays["y"].astype(float)
     return Case("quadratic, sonar 208 x 60, k = 8", Problem(_standardised(A), _standardised(y), 8, lam=0.0))
+
+
+def of_the_paper(quick: bool) -> list[Case]:
+    """Every data set that is there, standardised, without columns that are constant; random columns without any."""
+    folder = Path(os.environ.get(FOLDER, ""))
+    if quick:
+        return [Case("random 50 x 20, k = 3", _random(50, 20, 3))]
+    files = [folder / f"{name}.npz" for name in PAPER] if os.environ.get(FOLDER) else []
+    cases = []
+    for file in files:
+        if file.is_file():
+            with np.load(file, allow_pickle=False) as arrays:
+                A, y = arrays["A"].astype(float), arrays["y"].astype(float)
+            A = A[:, A.std(axis=0) > 0]
+            problem = Problem(_standardised(A), _standardised(y), SPARSITY, lam=0.0)
+            cases.append(Case(f"{file.stem} {problem.n} x {problem.d}", problem))
+    return cases or [Case(f"random 208 x 60, k = {SPARSITY}", _random(208, 60, SPARSITY))]
 
 
 def logistic(quick: bool) -> Case:

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from benchmarks.paper.tables import markdown
-from benchmarks.pposs.cases import logistic, logistic_to_the_end, quadratic
+from benchmarks.pposs.cases import logistic, logistic_to_the_end, of_the_paper, quadratic
 from benchmarks.pposs.experiments import Evaluation, Iterations, Threads
+from benchmarks.pposs.figure1 import Cores, Throughput
 from exactsel.files import write_bytes
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -22,6 +23,8 @@ def main(out: Path, quick: bool, seeds: int | None) -> None:
     """Parallel Pareto optimisation: speed-up in time, in iterations, and what one evaluation costs."""
     cases = [quadratic(quick), logistic(quick)]
     plans = [
+        Throughput(quick, repeats=2 if quick else 5),
+        Cores(of_the_paper(quick), seeds=seeds or (2 if quick else 10)),
         Evaluation([cases[0], logistic_to_the_end(quick)]),
         Threads(cases, processors=10, seeds=seeds or (2 if quick else 5)),
         Iterations(cases[0], processors=(1, 2, 4) if quick else range(1, 11), seeds=seeds or (3 if quick else 50)),

@@ -113,7 +113,8 @@ class Iterations:
     def _needed(self, processors: int, target: float) -> tuple[float, bool]:
         problem = self.case.problem
         limit = int(self.budget * 2 * np.e * problem.k**2 * problem.d / processors)
-        method = ParallelParetoOptimization(processors=processors, iterations=limit, threads=1)
+        # The paper's own algorithm, in which each offspring is merged at once.
+        method = ParallelParetoOptimization(processors=processors, iterations=limit, threads=1, batch=1)
         needed: list[int] = []
         complete = True
         for seed in range(self.seeds):
