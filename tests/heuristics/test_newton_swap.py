@@ -13,9 +13,10 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
 from exactsel.start.models import starting_models
-from exactsel.start.portfolio import DEFAULT_HEURISTICS, first_is_enough
+from exactsel.start.portfolio import AUTO, OTHER_LOSSES, first_is_enough
+from exactsel_heuristics._second_order import second_order_model
 from exactsel_heuristics.base import Context
-from exactsel_heuristics.newton_swap import NewtonSwap, _second_order_model
+from exactsel_heuristics.newton_swap import NewtonSwap
 
 
 def problem_of(loss, n=200, d=8, k=3, seed=0, **options):
@@ -45,7 +46,7 @@ def test_the_model_has_the_slopes_and_bends_of_the_objective(loss, intercept):
     coef = 0.3 * rng.normal(size=4)
     with loss_session(problem.loss):
         rows = Rows(problem.objective)
-        model = _second_order_model(problem, rows, rows.model(coef, problem.objective))
+        model = second_order_model(problem, rows, rows.model(coef, problem.objective))
     step = 1e-4
     for direction in rng.normal(size=(5, 4)):
         at = [problem.objective(coef + t * step * direction) for t in (-1, 0, 1)]
@@ -61,7 +62,7 @@ def test_the_model_has_the_slopes_and_bends_of_the_objective(loss, intercept):
 def test_demands_are_met():
     problem = problem_of("logistic", must_have=(7,), must_not=(0,))
     support = NewtonSwap().run(problem, Context()).support
-    names = {fit.support for fit, _ in starting_models(problem, ("newton-swap",), problem.fit(()), 0, lambda: False)}
+    names = {fit.support for fit, _ in starting_models(problem, ("newton-swap",), problem.fit(()), Context())}
     assert all(7 in found and 0 not in found for found in names)
     assert len(support) <= 3
 
@@ -74,9 +75,9 @@ def test_what_it_does_not_serve_is_refused():
 
 
 def test_searches_begin_with_it_and_go_on_where_it_does_not_do(monkeypatch):
-    def found(problem, heuristics=DEFAULT_HEURISTICS):
+    def found(problem, heuristics=AUTO):
         tried = []
-        for name in DEFAULT_HEURISTICS:
+        for name in OTHER_LOSSES.begin:
             kind = type(registry.load("heuristics", name)())
 
             def noted(self, *args, run=kind.run):
@@ -84,13 +85,13 @@ def test_searches_begin_with_it_and_go_on_where_it_does_not_do(monkeypatch):
                 return run(self, *args)
 
             monkeypatch.setattr(kind, "run", noted)
-        list(starting_models(problem, heuristics, problem.fit(()), 0, lambda: False))
+        list(starting_models(problem, heuristics, problem.fit(()), Context()))
         monkeypatch.undo()
         return [name for name in tried if name in ("newton-swap", "omp")]  # the others it uses itself
 
-    assert DEFAULT_HEURISTICS[0] == "newton-swap"
+    assert OTHER_LOSSES.begin[0] == "newton-swap"
     assert found(problem_of("logistic", n=2000)) == ["newton-swap"], "next to nothing is lost by leaving out columns"
-    assert found(problem_of("quadratic")) == ["omp"]
+    assert found(problem_of("quadratic")) == [], "it has a portfolio of its own"
     noisy = Problem(
         np.random.default_rng(0).normal(size=(60, 30)), np.repeat([1.0, -1.0], 30), 3, loss="logistic", lam=0.1
     )
@@ -99,4 +100,4 @@ def test_searches_begin_with_it_and_go_on_where_it_does_not_do(monkeypatch):
     monkeypatch.setattr("exactsel.start.portfolio.MANY_ENTRIES", 1000)
     monkeypatch.setattr("exactsel.start.portfolio.ROWS_PER_COLUMN", 2)
     assert first_is_enough(noisy, 1e9)
-    list(starting_models(noisy, (), noisy.fit(()), 0, lambda: False))
+    list(starting_models(noisy, (), noisy.fit(()), Context()))

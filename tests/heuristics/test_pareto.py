@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_heuristics import StopAfter, exponential_decay, make_problem
 from own_loss import PseudoHuber
+from pareto_cases import ISOLATIONS, assert_valid, method_of, optimum, problem_of, task_of, value_of
 
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
@@ -18,56 +18,14 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel_heuristics import Context, ForwardSelection, OrthogonalMatchingPursuit
 from exactsel_heuristics import _pareto_search as search_module
-from exactsel_heuristics._pareto_search import run_synchronously, run_without_waiting
-from exactsel_heuristics._pareto_tasks import column_subset_task, regression_task
+from exactsel_heuristics._pareto_search import run_synchronously
 from exactsel_heuristics.pocss import ParetoColumnSelection
 from exactsel_heuristics.poss import ParetoOptimization
 from exactsel_heuristics.pposs import AsynchronousParetoOptimization, ParallelParetoOptimization
-from exactsel_heuristics.set_function import constant, minimise, minimum_index
+from exactsel_heuristics.set_function import minimise
 
 METHODS = (ParetoOptimization, ParallelParetoOptimization, AsynchronousParetoOptimization, ParetoColumnSelection)
 KINDS = ("quadratic", "logistic", "css")
-ISOLATIONS = {"constant": constant, "minimum-index": minimum_index}
-
-
-def task_of(problem):
-    return column_subset_task(problem) if problem.family == "css" else regression_task(problem)
-
-
-def value_of(problem, support):
-    """The objective from the data, inf where the columns are dependent."""
-    value = float(problem.objectives(np.array([support]), threads=1)[0])
-    return math.inf if math.isnan(value) else value
-
-
-def problem_of(kind, seed, n, d, k, lam=0.3, awkward=False):
-    problem = make_problem(seed, n, d, k, "quadratic" if kind == "css" else kind, lam, awkward)
-    return ColumnSubsetProblem(problem.A, k) if kind == "css" else problem
-
-
-def method_of(kind, **options):
-    return ParetoColumnSelection(**options) if kind == "css" else ParetoOptimization(**options)
-
-
-def optimum(problem):
-    supports = (s for size in range(1, problem.k + 1) for s in combinations(range(problem.d), size))
-    return min(problem.fit(support).value for support in supports)
-
-
-def assert_valid(problem, proposal):
-    assert len(proposal.support) <= problem.k
-    assert list(proposal.support) == sorted(set(proposal.support))
-    assert all(type(j) is int and 0 <= j < problem.d for j in proposal.support)
-    empty = problem.fit(()).value
-    value = problem.fit(proposal.support).value
-    assert value <= empty + 1e-9 * (1.0 + abs(empty))
-    counts = [evaluations for evaluations, _ in proposal.curve]
-    values = [value for _, value in proposal.curve]
-    assert counts == sorted(counts)
-    assert values == sorted(values, reverse=True)
-    assert all(1 <= count <= proposal.evaluations for count in counts)
-    if proposal.support:
-        assert values[-1] == pytest.approx(value, rel=1e-6, abs=1e-8 * (1.0 + abs(empty)))
 
 
 def assert_same(fast, slow):
@@ -257,7 +215,7 @@ def test_different_seeds_give_different_runs():
 
 @pytest.mark.parametrize(
     "method",
-    [ParetoOptimization(), ParallelParetoOptimization(), AsynchronousParetoOptimization(threads=1)],
+    [ParetoOptimization(), ParallelParetoOptimization(batch=1), AsynchronousParetoOptimization(threads=1)],
     ids=repr,
 )
 def test_stopping(method, monkeypatch):
@@ -305,40 +263,3 @@ def test_each_family_has_its_method():
 def test_the_registry_finds_them_by_their_names():
     for method in METHODS:
         assert registry.load("heuristics", method.name) is method
-
-
-# Threads
-
-
-def test_pposs_does_not_depend_on_the_threads(monkeypatch):
-    problem = problem_of("quadratic", 1, 30, 12, 4)
-    options = {"iterations": 200, "processors": 7}
-    alone = ParallelParetoOptimization(threads=1, **options).run(problem, Context(seed=4))
-    monkeypatch.setattr(search_module, "SHARED_WORK", 0.0)
-    for threads in (2, 5, None):
-        assert ParallelParetoOptimization(threads=threads, **options).run(problem, Context(seed=4)) == alone
-
-
-def test_asynchronous_workers_spend_the_iterations_and_keep_an_undominated_archive():
-    problem = problem_of("quadratic", 2, 30, 10, 3)
-    best = optimum(problem)
-    # What two workers find depends on who comes first; with so many iterations they do not miss the optimum.
-    for threads, iterations in ((1, 3000), (2, 20_000)):
-        for isolation in ISOLATIONS:
-            outcome = run_without_waiting(
-                regression_task(problem), Context(seed=1), threads=threads, isolation=isolation, iterations=iterations
-            )  # fmt: skip
-            assert outcome.evaluations == iterations
-            assert outcome.value == pytest.approx(best, rel=1e-9)
-            assert outcome.value == pytest.approx(value_of(problem, outcome.support), rel=1e-9)
-            supports = [support for support, _ in outcome.archive]
-            assert len(set(supports)) == len(supports)
-            for (s, v), (t, w) in combinations(outcome.archive, 2):
-                comparable = ISOLATIONS[isolation](s) == ISOLATIONS[isolation](t)
-                assert not comparable or (v < w) == (len(s) > len(t))
-
-
-def test_one_asynchronous_worker_is_poss():
-    problem = problem_of("quadratic", 6, 30, 12, 4)
-    asynchronous = AsynchronousParetoOptimization(threads=1).run(problem, Context(seed=9))
-    assert asynchronous == ParetoOptimization().run(problem, Context(seed=9))

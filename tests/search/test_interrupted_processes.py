@@ -123,9 +123,9 @@ class TestProcesses:
     WAITING_SEARCH = """
 import exactsel.search.engine as engine, exactsel.solving.solver as solving
 from exactsel.search.events import Bounded
-def search(state, expander, limits, watch):
+def search(state, expander, limits, watch, improver):
     told = False
-    for event in engine.search(state, expander, limits, watch):
+    for event in engine.search(state, expander, limits, watch, improver):
         yield event
         if state.nodes > 0 and not told:
             told = True

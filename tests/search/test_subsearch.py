@@ -24,9 +24,11 @@ from exactsel.kernels.loss import point_derivative, point_value
 from exactsel.kernels.node import FREE
 from exactsel.kernels.rows import row_values, total_value
 from exactsel.losses import Huber, Logistic, Quadratic
+from exactsel.search.below import SubtreeKernels
 from exactsel.search.details import events_of
 from exactsel.search.events import Bounded, Discarded, Fixed, SearchedBelow
 from exactsel.search.node import Node
+from exactsel.search.tolerance import Tolerance
 from exactsel.solving.solver import Search
 from exactsel.walks import effort as subtrees
 from exactsel.walks.effort import Effort
@@ -297,3 +299,14 @@ def test_the_budget_is_bounded_by_work_and_by_what_is_left(nodes, iterations, co
     limited = Effort(nodes, nodes, iterations, left=10).subsearch_budget(cost, searches)
     assert limited <= budget
     assert limited * searches <= 10 + searches
+
+
+def test_what_was_closed_with_the_tolerance_of_a_worse_model_is_left_open():
+    """The tolerance is a tenth of the objective: .2 when the kernel begins, .1 once it has halved the objective."""
+    tolerance = Tolerance(0.0, 0.1)
+    kernels = SubtreeKernels(None, tolerance, lambda upper: upper - tolerance.absolute(upper), None, None)
+    assert kernels._closed_too_soon(0.85, 2.0, 1.0)
+    assert not kernels._closed_too_soon(0.91, 2.0, 1.0)
+    assert not kernels._closed_too_soon(0.75, 2.0, 1.0), "closed for another reason"
+    assert not kernels._closed_too_soon(np.inf, 2.0, 1.0)
+    assert not kernels._closed_too_soon(0.85, 1.0, 1.0)

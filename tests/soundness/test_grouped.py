@@ -25,8 +25,9 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.search.events import Finished
-from exactsel.solving.settings import DEFAULT_HEURISTICS, Settings
+from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
+from exactsel.start.portfolio import AUTO
 from exactsel_certificates import container, standalone
 from exactsel_certificates.checking import verify as check
 from exactsel_certificates.reference.bounds import bound_at_model, curved_bound
@@ -43,7 +44,7 @@ def random_options(rng):
         "branching": str(rng.choice(["auto", "half", "largest", "costliest"])),
         "frontier": str(rng.choice(["best-first", "best-first", "depth-first", "weighted"])),
         "batch": [None, 1, 2, 7, 64][int(rng.integers(5))],
-        "heuristics": [(), (), ("forward",), DEFAULT_HEURISTICS][int(rng.integers(4))],
+        "heuristics": [(), (), ("forward",), AUTO][int(rng.integers(4))],
         "rel_eps": float(rng.choice([0.0, 1e-6, 0.1])),
         "warm_start": bool(rng.random() < 0.8),
         "force_quit": bool(rng.random() < 0.8),

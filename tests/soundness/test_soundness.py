@@ -25,8 +25,9 @@ from samples import sample
 from exactsel.bounds.pdal import PrimalDualBound
 from exactsel.bounds.supergradient import SupergradientBound
 from exactsel.search.events import Finished, Started
-from exactsel.solving.settings import DEFAULT_HEURISTICS, Settings
+from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search, solve
+from exactsel.start.portfolio import AUTO
 
 CHUNK = 60
 CHUNKS = 55
@@ -281,8 +282,7 @@ def test_heuristics_do_not_move_the_optimum():
     for seed in range(620_000, 620_040):
         case = random_case(seed)
         results = [
-            checked_solve(case, {"heuristics": heuristics, "threads": 1}).result
-            for heuristics in ((), ("swap",), DEFAULT_HEURISTICS)
+            checked_solve(case, {"heuristics": heuristics, "threads": 1}).result for heuristics in ((), ("swap",), AUTO)
         ]
         tolerance = 2 * max(1e-6 * abs(results[0].upper), 1e-9) + sum(result.gap for result in results)
         assert max(r.upper for r in results) - min(r.upper for r in results) <= tolerance

@@ -69,16 +69,43 @@ def test_accuracy_writes_tables_and_a_plot(benchmarks, tmp_path):
     tables = out.read_text(encoding="utf-8").split("###")[1:]
     assert [table.split(",")[0] for table in tables] == [
         " Accuracy: australian",
-        " Accuracy: german.numer",
         " Accuracy: colon-cancer",
+        " Accuracy: german.numer",
     ]
-    for table in tables[:2]:
+    for table in (tables[0], tables[2]):
         row = cells(table)[1]
         assert row["features"] == "2"
         assert float(row["greedy RLS"]) > float(row["random selection"])
         assert float(row["greedy RLS"]) > 0.8
     assert "features | greedy RLS" in output
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_any_two_classes_will_do(benchmarks, tmp_path, monkeypatch):
+    monkeypatch.delenv("EXACTSEL_DATA", raising=False)
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 90)
+    A = rng.normal(size=(90, 5))
+    A[:, 2] += 3.0 * (y == 2)
+    np.savez(tmp_path / "digits.npz", A=A, y=y)
+    np.savez(tmp_path / "two.npz", A=A, y=(y == 2).astype(int))
+    arguments = ["accuracy", "--quick", "--folder", str(tmp_path), "--data", "all"]
+    output = run(benchmarks, *arguments)
+    assert "digits is skipped: its y has 3 different values" in output
+    assert "### Accuracy: two, criterion zero-one" in output
+    told = run(benchmarks, *arguments, "--positive", "2")
+    assert "### Accuracy: digits, 2 or not, criterion zero-one" in told
+    assert "two is skipped: its y has no 2" in told
+    assert cells(output) == cells(told), "the same labels in two spellings"
+    assert "german.numer is skipped: there is no" in run(benchmarks, *arguments[:-2])
+    assert len(cells(run(benchmarks, *arguments[:1], "--steps", "2", *arguments[2:-1], "two"))) == 2
+
+
+def test_classes_that_cannot_be_folded_are_skipped(benchmarks, tmp_path):
+    y = np.repeat([0.0, 1.0], [38, 2])
+    np.savez(tmp_path / "rare.npz", A=np.random.default_rng(0).normal(size=(40, 3)), y=y)
+    output = run(benchmarks, "accuracy", "--folder", str(tmp_path), "--data", "rare")
+    assert "rare is skipped: its smaller class has 2 rows, fewer than the 10 folds" in output
 
 
 def test_missing_data_are_skipped_in_a_sentence(benchmarks, tmp_path, monkeypatch):

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exactsel import ColumnSubsetProblem, solve
 from exactsel.data import load
 from exactsel.data.instance import read_instance
-from exactsel.studies.heuristics import make
+from exactsel.studies.heuristics import make, names
 from exactsel_heuristics.base import Context
 
 tomllib = pytest.importorskip("tomllib")
@@ -22,8 +23,17 @@ FOLDER = Path(__file__).resolve().parents[2] / "instances"
 MANIFEST = tomllib.loads((FOLDER / "MANIFEST.toml").read_text(encoding="utf-8"))["instance"]
 TINY = [entry for entry in MANIFEST if entry["known_by"] == "brute force over all supports"]
 
+RANDOM = {"poss", "pposs", "exchange", "two-stage", "pocss"}
+"""Methods that draw lots, judged by their median over SEEDS seeds."""
+SEEDS = 9
+
 every = pytest.mark.parametrize("entry", MANIFEST, ids=lambda entry: entry["file"])
 tiny = pytest.mark.parametrize("entry", TINY, ids=lambda entry: entry["file"])
+
+
+def problem_of(entry):
+    problem = load(FOLDER / entry["file"])
+    return ColumnSubsetProblem(problem.A, problem.k) if entry.get("problem") == "css" else problem
 
 
 def best_supports(problem) -> tuple[float, list[list[int]]]:
@@ -44,7 +54,7 @@ def forward(problem) -> list[int]:
 
 def test_every_file_is_listed():
     assert sorted(entry["file"] for entry in MANIFEST) == sorted(path.name for path in FOLDER.glob("*.npz"))
-    assert len(TINY) == 8
+    assert len(TINY) == 9
 
 
 @every
@@ -61,7 +71,7 @@ def test_manifest_agrees_with_the_file(entry):
 
 @every
 def test_the_listed_supports_reach_the_optimum(entry):
-    problem = load(FOLDER / entry["file"])
+    problem = problem_of(entry)
     for support in entry["supports"]:
         assert len(support) <= problem.k
         assert problem.fit(support).value == pytest.approx(entry["optimum"], rel=1e-11)
@@ -77,21 +87,35 @@ def test_brute_force_agrees(entry):
     assert supports == entry["supports"]
 
 
+@pytest.mark.parametrize("entry", [entry for entry in MANIFEST if entry not in TINY], ids=lambda entry: entry["file"])
+def test_the_search_proves_the_larger_ones(entry):
+    result = solve(problem_of(entry))
+    assert result.upper == pytest.approx(entry["optimum"], rel=1e-9)
+    assert result.lower == pytest.approx(entry["optimum"], rel=1e-5)
+
+
 @pytest.mark.parametrize(
-    ("file", "method"), [(entry["file"], method) for entry in TINY for method in entry.get("fails", ())]
+    ("entry", "method"),
+    [
+        pytest.param(entry, method, id=f"{entry['file']}-{method}")
+        for entry in MANIFEST
+        for method in entry.get("fails", ())
+    ],
 )
-def test_methods_said_to_fail_do_fail(file, method):
-    """Their own answer, refitted exactly, is clearly worse than the best of all supports."""
-    problem = load(FOLDER / file)
-    optimum, supports = best_supports(problem)
-    proposal = make(method).run(problem, Context())
-    assert list(proposal.support) not in supports
-    assert problem.fit(proposal.support).value > 1.01 * optimum
+def test_methods_said_to_fail_do_fail(entry, method):
+    """Their own answer, refitted exactly, is clearly worse than the optimum; with most seeds, if it has any."""
+    problem = problem_of(entry)
+    seeds = range(SEEDS if method in RANDOM else 1)
+    supports = [make(method).run(problem, Context(seed=seed)).support for seed in seeds]
+    values = [problem.fit(support).value for support in supports]
+    assert min(values) > entry["optimum"] * (1.0 - 1e-9)
+    assert np.median(values) > 1.01 * entry["optimum"]
 
 
-def test_each_basic_method_fails_somewhere():
-    failing = {method for entry in TINY for method in entry.get("fails", ())}
-    assert {"forward", "omp", "lasso"} <= failing
+def test_every_method_fails_somewhere():
+    """Each built-in method has its instance; the asynchronous POSS is pposs with an answer that may vary."""
+    failing = {method for entry in MANIFEST for method in entry.get("fails", ())}
+    assert failing >= set(names()) - {"pposs-async"}
 
 
 def test_the_script_makes_the_folder(tmp_path, monkeypatch):

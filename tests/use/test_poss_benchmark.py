@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,6 +44,67 @@ def test_an_experiment_writes_its_tables(poss_commands, tmp_path, arguments, hea
     assert all(f"### {heading}" in tables for heading in headings)
     for method in ("FR", "FoBa", "OMP", "RFE", "Lasso", "SCAD", "MCP"):
         assert f"| {method} |" in tables
+
+
+def test_poss_over_time_writes_tables_and_a_plot(poss_commands, tmp_path):
+    file, plot = tmp_path / "tables.md", tmp_path / "curves.png"
+    arguments = ["anytime", "--quick", "--time-limit", "60", "--out", str(file), "--plot", str(plot)]
+    result = CliRunner().invoke(poss_commands.main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    tables = file.read_text(encoding="utf-8")
+    assert tables in result.output
+    assert "### When POSS is better than FR" in tables
+    assert tables.count("| generated |") == 9, "the landmarks 1, 2, 3, 4, 5, 7, 10, 15 and 2 e k for k = 3"
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_race_says_what_shorter_runs_of_poss_say(poss_commands):
+    """The curve against POSS with that many iterations; where it passes FR; its end against the optimum."""
+    from benchmarks.poss.anytime import race, summary_row
+    from benchmarks.poss.data import generated, whole
+    from exactsel_heuristics.forward import ForwardSelection
+    from exactsel_heuristics.poss import ParetoOptimization
+
+    data, k = generated("made up"), 3
+    A, y = whole(data)
+    problem = Problem(A, y, k, lam=0.0)
+
+    def r2(support):
+        return 1.0 - 2.0 * problem.fit(support).value / (y @ y)
+
+    def mean_after(iterations):
+        method = ParetoOptimization(iterations=iterations)
+        return np.mean([r2(method.run(problem, Context(seed=seed)).support) for seed in (5, 6, 7)])
+
+    raced = race(data, k, runs=3, seed=5, time_limit=60.0)
+    forward = r2(ForwardSelection().run(problem, Context()).support)
+    assert raced.forward == pytest.approx(forward)
+    for marks in (1, 2, 4, 10):
+        assert raced.r2(marks).mean() == pytest.approx(mean_after(marks * raced.unit))
+    passing = round(raced.passing * raced.unit)
+    assert mean_after(passing) > forward + 1e-9
+    assert mean_after(passing - 1) <= forward + 1e-9
+    assert raced.certified.proven
+    assert raced.r2(1000).max() <= raced.certified.most + 1e-9
+    assert summary_row(raced)["paper"] == "–"
+
+
+def test_any_data_set_of_a_folder_is_compared(poss_commands, tmp_path, monkeypatch):
+    """Under the spelling of the file, with the printed figures where there are any."""
+    monkeypatch.delenv("EXACTSEL_DATA", raising=False)
+    rng = np.random.default_rng(0)
+    for name in ("Coil-2000", "ours"):
+        A = rng.standard_normal((40, 6))
+        np.savez(tmp_path / f"{name}.npz", A=A, y=A[:, 0] + rng.standard_normal(40))
+    arguments = ["table2", "--folder", str(tmp_path), "--k", "8", "--splits", "2", "--solved", "0"]
+    everything = CliRunner().invoke(poss_commands.main, [*arguments, "--data", "all"], catch_exceptions=False)
+    assert "| Coil-2000 | FR | 2 |" in everything.output
+    assert "0.0624 ± 0.0076" in everything.output
+    assert "| ours | FR | 2 |" in everything.output
+    printed = CliRunner().invoke(poss_commands.main, arguments, catch_exceptions=False)
+    assert "| coil2000 | FR | 2 |" in printed.output
+    assert "| ours |" not in printed.output
+    assert "gisette is skipped: there is no" in printed.output
 
 
 def test_data_that_are_missing_are_skipped_in_a_sentence(poss_commands, tmp_path, monkeypatch):
@@ -105,12 +167,24 @@ def test_a_split_is_measured_as_its_definition_says(poss_commands):
 
 
 def test_the_published_table_is_that_of_the_text(poss_commands):
-    from benchmarks.poss.published import TABLE_2
+    from benchmarks.poss.published import SHAPES, TABLE_2, figures
 
     assert TABLE_2["housing"]["FR"] == (0.7429, 0.0300)
     assert TABLE_2["sonar"]["POSS"] == (0.5365, 0.0410)
     assert TABLE_2["svmguide3"]["OPT"] == (0.2705, 0.0255)
+    assert TABLE_2["clean1"]["RFE"] == (0.1596, 0.0562)
+    assert TABLE_2["gisette"]["OMP"] == (0.6731, 0.0134)
     assert "OPT" not in TABLE_2["mushrooms"]
+    assert [name for name, row in TABLE_2.items() if "RFE" not in row] == ["farm-ads"]
+    assert [name for name, row in TABLE_2.items() if "OPT" in row] == [
+        "housing",
+        "eunite2001",
+        "svmguide3",
+        "ionosphere",
+    ]
+    assert list(SHAPES) == list(TABLE_2)
+    assert figures("W5A", 8) == TABLE_2["w5a"]
+    assert figures("w5a", 7) == {}
     # What the text says of it: POSS is best everywhere, next to the optimum where there is one.
     for row in TABLE_2.values():
         assert all(row["POSS"].mean >= figure.mean for name, figure in row.items() if name != "OPT")
@@ -126,6 +200,41 @@ def test_the_t_test_sees_what_is_there(poss_commands):
     assert verdict(list(ones - 0.1), list(ones + noise)) == "worse"
     assert verdict(list(ones), list(ones + noise - noise.mean())) == "tie"
     assert verdict(list(noise), list(noise)) == "tie"
+
+
+def test_what_the_warm_up_calls(poss_commands, monkeypatch):
+    """Dependent columns, fewer rows than columns, and the problem itself, each also where nodes are bounded."""
+    from benchmarks import warming
+    from benchmarks.poss import table2
+
+    searched = []
+    monkeypatch.setattr(warming, "solve", lambda problem, **options: searched.append((problem, options)))
+    rng = np.random.default_rng(0)
+    own = Problem(rng.standard_normal((9, 4)), rng.standard_normal(9), 2, lam=0.0)
+    table2.warm_up(own)
+    assert [problem is own for problem, _ in searched[-2:]] == [True, True]
+    ranks = [(np.linalg.matrix_rank(problem.A), problem.n, problem.d) for problem, _ in searched]
+    assert any(rank < min(n, d) for rank, n, d in ranks)
+    assert any(n < d for _, n, d in ranks)
+    assert [next(iter(options)) for _, options in searched] == ["node_limit", "time_limit"] * (len(searched) // 2)
+
+
+def test_the_first_search_that_proves_nothing_is_repeated(poss_commands, monkeypatch):
+    """It may have met a kernel that was to be compiled."""
+    from benchmarks.poss import table2
+    from benchmarks.poss.data import generated
+
+    searched = []
+
+    def solve(problem, **options):
+        searched.append(problem)
+        return SimpleNamespace(upper=1.0, lower=0.0, reached=len({id(problem) for problem in searched}) == 1)
+
+    monkeypatch.setattr(table2, "solve", solve)
+    monkeypatch.setattr(table2, "warm_up", lambda problem: None)
+    measured = table2.measure(generated("made up"), 2, splits=3, solved=3, time_limit=1.0, seed=0)
+    assert [certificate.proven for certificate in measured.certified] == [True, False, False]
+    assert [searched.count(problem) for problem in dict.fromkeys(searched)] == [1, 2, 1]
 
 
 @pytest.mark.skipif("EXACTSEL_DATA" not in os.environ, reason="EXACTSEL_DATA names no folder with data")

@@ -1,0 +1,189 @@
+"""Portions of work for heuristics between the rounds of a search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from every_search import SEARCHES
+from instances_for_tests import optimum_of, random_case
+
+from exactsel import ColumnSubsetProblem, Problem, Search, Settings, solve
+from exactsel.errors import UnsupportedError
+from exactsel.search.events import IncumbentFound
+from exactsel.search.saved import pack_state, unpack_state
+from exactsel.solving.choose import make as registered
+from exactsel.start import portions
+from exactsel.start.heuristic import Context, Proposal
+from exactsel.start.portfolio import AUTO, CLOSED_FORM, OTHER_LOSSES, SELECTIONS, portfolio_for
+from exactsel.start.portions import KEPT, LEAST_SHARE, Improver, Portions
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Portions from the first round on, and again soon."""
+    monkeypatch.setattr(portions, "LATER", 0.0)
+    monkeypatch.setattr(portions, "AGAIN", 1.2)
+    monkeypatch.setattr(Portions, "due", 0.0)
+    monkeypatch.setattr(Portions.__init__, "__defaults__", (0, 0.0, *Portions.__init__.__defaults__[2:]))
+
+
+def hard(loss="quadratic", seed=0, n=60, d=24, k=6):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, d)) + rng.normal(size=(n, 1))
+    if loss == "css":
+        return ColumnSubsetProblem(A, k)
+    y = A @ rng.choice([-1.0, 0.0, 1.0], d) + 3.0 * rng.normal(size=n)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    return Problem(A, y, k, loss=loss, lam=0.1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_searches_with_portions_are_right(seed, at_once):
+    case = random_case(seed)
+    optimum, problem = optimum_of(case), case.problem()
+    slack = 1e-7 * (1.0 + abs(optimum.high))
+    result = solve(problem, subtrees=False, batch=1, signals=())
+    assert optimum.low - slack <= result.upper <= optimum.high + slack
+    assert result.lower <= optimum.high + slack
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic", "css"])
+def test_the_tree_does_not_depend_on_threads(loss, at_once):
+    results = [
+        solve(hard(loss), subtrees=False, batch=4, threads=threads, node_limit=60, signals=()) for threads in (1, 2, 3)
+    ]
+    assert len({result.tree_hash for result in results}) == 1
+    assert len({result.upper for result in results}) == 1
+
+
+class Told:
+    """A heuristic that knows the answer, in its second portion."""
+
+    name, portions = "told", True
+
+    def __init__(self, support):
+        self.support, self.contexts = support, []
+
+    def run(self, problem, context):
+        self.contexts.append(context)
+        known = len(self.contexts) > 2  # the first run is the one before the search
+        return Proposal.of(self.support if known else (), 1, others=[(0, 1)])
+
+
+def test_a_model_found_on_the_way_is_named_and_prunes(at_once):
+    problem = hard()
+    best = solve(problem, signals=()).support
+    told = Told(best)
+    search = Search(problem, Settings(heuristics=(told,), subtrees=False, batch=1, node_limit=40), signals=())
+    events = list(search)
+    found = [event for event in events if isinstance(event, IncumbentFound) and event.source == "told"]
+    assert [event.support for event in found] == [best]
+    first, *later = told.contexts
+    assert first.work == np.inf
+    assert first.supports == ()
+    assert later[0].start is not None
+    assert all(context.work < np.inf for context in later)
+    assert len({context.seed for context in told.contexts}) == len(told.contexts)
+    assert any((0, 1) in context.supports for context in later), "what a portion hands on comes back"
+    assert any(len(support) == problem.k for support in later[0].supports), "roundings of relaxations are handed on"
+    assert search.state.lower <= search.state.upper
+
+
+def test_a_share_dies_out_and_grows_with_what_it_brings():
+    problem = hard()
+    fruitless = Told(())
+    improver = Improver(problem, (fruitless,), 0, 1, lambda: False)
+    record, best = Portions(), problem.fit(())
+    for number in range(40):
+        list(improver.improve(record, 1e9 * 2.0**number, best))
+    assert record.shares[0] < LEAST_SHARE
+    assert len(fruitless.contexts) < 15
+    told = Told((0, 1, 2))
+    told.contexts = [None, None]
+    improver, record = Improver(problem, (told,), 0, 1, lambda: False), Portions()
+    assert [method for _, method in improver.improve(record, 1e9, best)] == ["told"]
+    assert record.shares[0] > portions.FIRST_SHARE
+
+
+def test_who_cannot_work_in_portions_or_cannot_serve_gets_none():
+    class Whole:
+        name = "whole"
+
+        def run(self, problem, context):
+            raise AssertionError("asked for a portion")
+
+    class Refusing(Told):
+        def run(self, problem, context):
+            self.contexts.append(context)
+            raise UnsupportedError("not this one")
+
+    problem, refusing = hard(), Refusing(())
+    improver = Improver(problem, (Whole(), refusing), 0, 1, lambda: False)
+    record = Portions()
+    for _ in range(3):
+        assert list(improver.improve(record, 1e10, problem.fit(()))) == []
+    assert len(refusing.contexts) == 1
+    assert not Improver(problem, (Whole(),), 0, 1, lambda: False).is_due(record, 1e99)
+
+
+def test_what_is_handed_on_is_limited_and_newest_first():
+    record = Portions()
+    record.hand_on([(3, 1)])
+    record.hand_on([(j, j + 1) for j in range(40)])
+    assert len(record.supports) == KEPT
+    assert record.supports[0].tolist() == [0, 1]
+    record.hand_on([(3, 1), ()])
+    assert record.supports[0].tolist() == [1, 3]
+    assert all(support.size for support in record.supports)
+
+
+@pytest.mark.parametrize("kind", ["quadratic, default", "huber, default"])
+def test_a_saved_search_goes_on_with_its_portions(kind, at_once):
+    make, _ = SEARCHES[kind]
+    problem = hard("huber" if "huber" in kind else "quadratic")
+    options = {"subtrees": False, "batch": 1}  # a limit on nodes cuts larger batches
+    assert make is not None
+    whole = Search(problem, Settings(**options, node_limit=60), signals=())
+    whole.run()
+    part = Search(problem, Settings(**options, node_limit=30), signals=())
+    part.run()
+    state = unpack_state(pack_state(part.state), problem, registered("frontiers", "best-first"), part.state.statement)
+    assert state.portions.number == part.state.portions.number > 0
+    assert [s.tolist() for s in state.portions.supports] == [s.tolist() for s in part.state.portions.supports]
+    rest = Search(problem, Settings(**options, node_limit=60), state=state, signals=())
+    assert rest.run().upper == whole.result().upper
+    assert rest.state.tree_hash == whole.state.tree_hash
+
+
+def test_the_portfolio_suits_the_problem():
+    assert portfolio_for(hard(), AUTO) == tuple(CLOSED_FORM)
+    assert portfolio_for(hard("logistic"), AUTO) == tuple(OTHER_LOSSES)
+    assert portfolio_for(hard("css"), AUTO) == tuple(SELECTIONS)
+    assert portfolio_for(hard(), ("poss",)) == (("poss",), ("poss",))
+    assert portfolio_for(hard(), ()) == ((), ())
+
+
+def test_methods_named_by_the_user_get_their_portions_too(at_once):
+    result = solve(hard(), heuristics="poss", subtrees=False, batch=1, node_limit=30, signals=())
+    assert result.settings["heuristics"] == ["poss"]
+    quiet = Search(hard(), Settings(heuristics=(), subtrees=False, batch=1, node_limit=30), signals=())
+    quiet.run()
+    assert quiet.state.portions.number == 0
+
+
+@pytest.mark.parametrize("method", ["poss", "pocss", "pposs", "greedy-rls", "exchange", "swap"])
+def test_a_portion_is_a_matter_of_work(method):
+    from exactsel import registry
+
+    problem = hard("css" if method == "pocss" else "quadratic")
+    heuristic = registry.load("heuristics", method)()
+    assert heuristic.portions
+    context = Context(seed=5, work=3e6)
+    less, more = heuristic.run(problem, context), heuristic.run(problem, replace(context, work=3e7))
+    assert less.evaluations < more.evaluations
+    assert heuristic.run(problem, context) == less
+    if method != "greedy-rls":
+        onward = replace(context, start=more.support, supports=more.others)
+        assert problem.fit(heuristic.run(problem, onward).support).value <= problem.fit(more.support).value + 1e-9
