@@ -16,7 +16,7 @@ LANES = 8
 if ENABLED:
     from llvmlite import ir
 
-    from exactsel._jit import cgutils, intrinsic, types
+    from exactsel._jit.compiled import cgutils, intrinsic, types
 
     _SINGLE, _VECTOR = ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
     _BITS = ir.VectorType(ir.IntType(32), LANES)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from exactsel import _jit, turns
+from exactsel._jit import folders
 from exactsel.cli.main import main
 from exactsel.turns import turn
 
@@ -34,10 +35,10 @@ def kernel(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "small_kernel", module)  # what is cached names it
     spec.loader.exec_module(module)
-    monkeypatch.setattr(_jit, "_CACHE", str(tmp_path / "cache"))
-    before = list(_jit._dispatchers)
+    monkeypatch.setattr(_jit.compiled, "CACHE", str(tmp_path / "cache"))
+    before = list(_jit.compiled.dispatchers)
     yield lambda: _jit.njit(module.twice)
-    _jit._dispatchers[:] = before
+    _jit.compiled.dispatchers[:] = before
 
 
 def cached(tmp_path, ending: str) -> list[Path]:
@@ -186,8 +187,8 @@ def nobody(monkeypatch):
 
 
 def test_without_a_home_nothing_is_cached(nobody):
-    assert _jit._user_cache() is None
-    assert _jit._writable_cache() is None
+    assert folders.user_cache() is None
+    assert folders.writable_cache() is None
 
 
 @pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME"])
@@ -195,20 +196,20 @@ def test_without_a_home_nothing_is_cached(nobody):
 def test_a_home_that_is_no_absolute_path_is_none(nobody, monkeypatch, tmp_path, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, "relative")
-    assert _jit._writable_cache() is None
+    assert folders.writable_cache() is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_name_of_a_folder_names_none(nobody, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", "")
-    assert _jit._writable_cache() is None
+    assert folders.writable_cache() is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_folder_belongs_to_the_user_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path / "cache"))
-    folder = Path(_jit._writable_cache())
+    folder = Path(folders.writable_cache())
     assert folder.parent == tmp_path / "cache"
     if os.name != "nt":
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -217,29 +218,29 @@ def test_the_folder_belongs_to_the_user_alone(monkeypatch, tmp_path):
 @needs_posix
 def test_a_folder_others_can_write_is_not_trusted(monkeypatch, tmp_path):
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path))
-    folder = Path(_jit._writable_cache())
+    folder = Path(folders.writable_cache())
     folder.chmod(0o777)
-    assert _jit._writable_cache() is None
+    assert folders.writable_cache() is None
     folder.chmod(0o775)
-    assert _jit._writable_cache() == str(folder)
+    assert folders.writable_cache() == str(folder)
 
 
 @needs_posix
 def test_a_folder_of_another_user_is_not_trusted(monkeypatch, tmp_path):
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path))
-    folder = Path(_jit._writable_cache())
+    folder = Path(folders.writable_cache())
     owner = folder.stat().st_uid
     if as_root:
         os.chown(folder, 4321, -1)
     else:
         monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert _jit._writable_cache() is None
+    assert folders.writable_cache() is None
 
 
 def test_a_file_in_the_place_of_the_folder(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path / "file"))
-    assert _jit._writable_cache() is None
+    assert folders.writable_cache() is None
 
 
 SCRIPT = """
@@ -253,7 +254,7 @@ from exactsel import _jit, turns
 @_jit.njit
 def twice(x):
     return 2 * x
-print(_jit._CACHE, twice(3))
+print(_jit.compiled.CACHE, twice(3))
 """
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from exactsel import _jit
 from exactsel.kernels.selection import top_sum
 assert top_sum(np.array([3.0, 1.0, 2.0]), 0, 2, np.empty(3)) == 5.0
-counts = [dispatcher.stats for dispatcher in _jit._dispatchers]
+counts = [dispatcher.stats for dispatcher in _jit.compiled.dispatchers]
 misses, hits = (sum(sum(getattr(c, name).values()) for c in counts) for name in ("cache_misses", "cache_hits"))
 sys.stdout.write(json.dumps([misses, hits]))
 """

@@ -302,7 +302,7 @@ class TestOwnLoss:
     @pytest.mark.slow
     def test_from_the_problem_to_the_certificate(self):
         """One test, because its kernels are compiled anew in every process, which takes half a minute."""
-        assert _jit._CACHE is None or not mentions_of("PseudoHuber")
+        assert _jit.compiled.CACHE is None or not mentions_of("PseudoHuber")
         rng = np.random.default_rng(8)
         for n, d, k, width, lam in ((12, 6, 2, 0.7, 0.1), (5, 7, 3, 0.2, 1e-2), (20, 8, 4, 3.0, 1.0)):
             matrix, y = rng.standard_normal((n, d)), rng.standard_normal(n) * np.where(np.arange(n) % 5, 1, 20)
@@ -322,7 +322,7 @@ class TestOwnLoss:
             assert certified.lower <= best <= certified.value * (1 + 1e-12)
             assert result.as_dict()["loss"] == "pseudo-huber"
             assert result.as_dict()["loss_parameters"] == {"width": width}
-        if _jit._CACHE is not None:
+        if _jit.compiled.CACHE is not None:
             assert mentions_of("Huber")
             assert not mentions_of("PseudoHuber")
 
@@ -366,7 +366,7 @@ class TestOwnLoss:
 def mentions_of(name: str) -> list[Path]:
     """Index files of the kernel cache that hold a type of this name."""
     found = []
-    for path in Path(_jit._CACHE).rglob("*.nbi"):
+    for path in Path(_jit.compiled.CACHE).rglob("*.nbi"):
         with suppress(FileNotFoundError):  # another process may have replaced it
             if name.encode() in path.read_bytes():
                 found.append(path)

@@ -1,0 +1,1 @@
+"""On which of the shipped instances which methods fail: ``python -m benchmarks.failures --help``."""

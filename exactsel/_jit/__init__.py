@@ -1,0 +1,110 @@
+"""The only place that imports numba: compile kernels, or run them as plain Python.
+
+``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage): plain.py then stands in the place of compiled.py. What
+is compiled is kept on disk (folders.py, disk.py); inner.py is how kernels take in those they call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar
+
+ENABLED = os.environ.get("EXACTSEL_JIT", "1") != "0"
+
+if ENABLED:
+    from exactsel._jit import compiled as _chosen
+else:
+    from exactsel._jit import plain as _chosen  # type: ignore[no-redef]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+njit, overload, prange = _chosen.njit, _chosen.overload, _chosen.prange
+parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads
+yield_thread, atomic_add, atomic_swap = _chosen.yield_thread, _chosen.atomic_add, _chosen.atomic_swap
+
+
+def without_annotations(function: Callable[..., Any]) -> FunctionType:
+    """A copy of a function without annotations: numba compares those of an overload literally."""
+    return FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+
+
+def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
+    """Let the type of one argument, a named tuple or None, choose what a call runs.
+
+    As functools.singledispatch, for kernels: the decorated function serves every type that has none of its own by
+    ``@function.register(Type, ...)``. Those have its parameters by name, in its order. A kernel chooses while it is
+    compiled, at no cost when it runs.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        signature = inspect.signature(without_annotations(function))
+        place = list(signature.parameters).index(argument)
+        special: dict[type, Callable[..., Any]] = {}
+
+        @wraps(function)
+        def stub(*arguments: Any) -> Any:
+            return special.get(type(arguments[place]), function)(*arguments)
+
+        def choose(*arguments: Any) -> FunctionType:  # the compiler asks with its own types in the place of values
+            kind = getattr(arguments[place], "instance_class", type(None))
+            return without_annotations(special.get(kind, function))
+
+        def register(*kinds: type) -> Callable[[F], F]:
+            def add(body: F) -> F:
+                special.update(dict.fromkeys(kinds, body))
+                return body
+
+            return add
+
+        choose.__signature__ = signature  # type: ignore[attr-defined]
+        stub.register = register  # type: ignore[attr-defined]
+        overload(stub, jit_options={"forceinline": True})(choose)
+        return stub
+
+    return decorate
+
+
+_session_lock = threading.RLock()
+_sessions = 0
+
+
+def kernels_are_cached() -> bool:
+    """Whether a first call is spared the compilation of most kernels."""
+    return not ENABLED or (_chosen.CACHE is not None and any(Path(_chosen.CACHE).rglob("*.nbi")))
+
+
+@contextmanager
+def loss_session(loss: Any) -> Iterator[None]:
+    """Around every call of a kernel that takes a loss.
+
+    A stranger's loss may change in a file our cache key does not see, so kernels for it are compiled anew in each
+    process, with the disk cache neither read nor written. Built-in losses pass straight through.
+    """
+    if not ENABLED or type(loss).__module__.startswith("exactsel."):
+        yield
+        return
+    global _sessions
+    with _session_lock:
+        _sessions += 1
+        _set_disk_cache(False)
+    try:
+        yield
+    finally:
+        with _session_lock:
+            _sessions -= 1
+            if _sessions == 0:
+                _set_disk_cache(True)
+
+
+def _set_disk_cache(on: bool) -> None:
+    for dispatcher in _chosen.dispatchers:
+        switch = getattr(dispatcher._cache, "enable" if on else "disable", None)
+        if switch is not None:
+            switch()

@@ -1,0 +1,160 @@
+"""Kernels compiled by numba and cached on disk.
+
+A cache folder's name is a hash of every file a kernel can take in (our kernels and losses, and the kernel's own
+folder), because numba's own cache does not notice an edit in another file and would silently return the old numbers. A
+folder that cannot be written, or that others can write, is not used, and then nothing is cached.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+# Threads that wait by spinning starve each other on a busy machine (measured: seven times slower); a user's own
+# choice stands.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import numba
+from numba import prange as prange
+from numba import types
+from numba.core import cgutils
+from numba.core import config as _config
+from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
+from numba.extending import overload as overload
+
+from exactsel._jit.disk import KernelCache
+from exactsel._jit.folders import PACKAGE, hash_of, writable_cache
+from exactsel._jit.inner import separate
+from exactsel.interrupts import aside
+from exactsel.turns import turn
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CACHE = writable_cache()
+"""The folder, or None."""
+
+dispatchers: list[Any] = []
+"""All kernels."""
+
+_parallel_lock = threading.RLock()
+
+
+@cache
+def _cache_of(folder: Path) -> str | None:
+    """Where kernels defined in ``folder`` are cached: elsewhere than our own, and anew after any edit there."""
+    if CACHE is None or folder.parent == PACKAGE:
+        return CACHE
+    return str(Path(CACHE) / f"{folder.name}-{hash_of(sorted(folder.glob('*.py')))}")
+
+
+def _cached(dispatcher: Any, py_function: Any) -> None:
+    """Give a dispatcher our cache."""
+    previous = _config.CACHE_DIR
+    _config.CACHE_DIR = _cache_of(Path(py_function.__code__.co_filename).resolve().parent) or previous
+    try:
+        dispatcher._cache = KernelCache(py_function)
+        _compiled_in_turn(dispatcher)
+    except (OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
+        pass
+    finally:
+        _config.CACHE_DIR = previous
+
+
+def _compiled_in_turn(dispatcher: Any) -> None:
+    """Let one process compile a kernel while others that need it wait for its file, as when tests run in parallel.
+
+    The compiler's own lock comes first, so that threads of one process cannot wait for each other.
+    """
+    compile_it, file = dispatcher.compile, Path(f"{dispatcher._cache._cache_file._index_path}.lock")
+
+    def in_turn(signature: Any) -> Any:
+        with global_compiler_lock:
+            if tuple(signature) in dispatcher.overloads:
+                return compile_it(signature)
+            with turn(file):
+                return compile_it(signature)
+
+    dispatcher.compile = in_turn
+
+
+def _compiled_aside(dispatcher: Any) -> None:
+    """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler.
+
+    What is needed for the result after an interrupt runs as plain Python, where it is not compiled yet.
+    """
+    compile_for, plain = dispatcher._compile_for_args, dispatcher.py_func
+    dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), plain)
+
+
+def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False, inline: bool = False) -> Any:
+    """Compile a kernel; it releases the interpreter lock and is cached on disk.
+
+    ``inline`` copies it into its callers, for what is called once and short beside the cost of a call.
+    ``sums`` lets the compiler reorder additions so that dot products use vector instructions. The rounding
+    allowance of a bound (:mod:`exactsel.kernels.dual`) holds for every order of summation.
+    """
+
+    def decorate(py_function: F) -> F:
+        fastmath: Any = {"reassoc", "contract"} if sums else False
+        compiler = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
+        dispatcher = compiler(py_function)
+        separate(dispatcher, compiler(py_function))
+        if CACHE is not None:
+            _cached(dispatcher, py_function)
+        _compiled_aside(dispatcher)
+        dispatchers.append(dispatcher)
+        return dispatcher  # type: ignore[no-any-return]
+
+    return decorate(function) if function is not None else decorate
+
+
+@contextmanager
+def parallel_section(threads: int) -> Iterator[None]:
+    """Run a parallel kernel on ``threads`` threads; one at a time, as numba's simplest backend demands."""
+    with _parallel_lock:
+        previous = numba.get_num_threads()
+        numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(previous)
+
+
+def available_threads() -> int:
+    """How many threads a parallel kernel can use in this process."""
+    return int(numba.config.NUMBA_NUM_THREADS)
+
+
+def _atomic(operation: str) -> Any:
+    """A function (cells, index, value) -> old value that no other thread can come between; int64 cells."""
+
+    def change(_typing: Any, cells: Any, index: Any, value: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = signature.args[0]
+            array = context.make_array(kind)(context, builder, arguments[0])
+            place = cgutils.get_item_pointer(context, builder, kind, array, [arguments[1]])
+            return builder.atomic_rmw(operation, place, arguments[2], "seq_cst")
+
+        return types.int64(cells, types.int64, types.int64), emit
+
+    return intrinsic(change)
+
+
+_wait = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+
+
+@numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+def yield_thread() -> None:
+    """Let another thread run on this core."""
+    _wait()
+
+
+atomic_add = _atomic("add")
+atomic_swap = _atomic("xchg")
