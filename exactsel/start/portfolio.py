@@ -32,7 +32,7 @@ WIDE_LOSSES = Portfolio(("forward", "exchange", "omp", "swap"), OTHER_LOSSES.bet
 """Over so many columns ``newton-swap`` takes longer than all the others."""
 SELECTIONS = Portfolio(("greedy-css", "exchange"), ("exchange", "pocss"))
 WIDE_SELECTIONS = Portfolio(("greedy-css", "iterative-css"), ("pocss",))
-GROUPS = Portfolio(("forward", "swap"), ())
+GROUPS = Portfolio(("forward", "swap"), ("swap",))
 
 WIDE = 500
 """More columns than this, and fewer than ROWS_PER_COLUMN rows for each, are many for a loss without a closed form."""

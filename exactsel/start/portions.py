@@ -9,7 +9,7 @@ rounded to, and what earlier portions handed on. A method's share grows with wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,15 +90,20 @@ class Improver:
         return bool(self._methods) and work >= portions.due
 
     def improve(self, portions: Portions, work: float, best: Fit) -> Iterator[tuple[Fit, str]]:
-        """Give each method its portion; yield each model better than ``best`` and all before, and who found it."""
+        """Give each method its portion; yield each model better than ``best`` and all before, and who found it.
+
+        Where the search is stopped meanwhile they are due again, so that a resumed search has portions of full length.
+        """
+        before = replace(portions, shares=dict(portions.shares))
         portions.number += 1
         portions.due = AGAIN * work
+        seed = int(np.random.SeedSequence([self._seed, portions.number]).generate_state(1)[0])
         for place, method in enumerate(self._methods):
             share = portions.shares.get(place, FIRST_SHARE)
-            if (place > 0 and work < LATER) or share < LEAST_SHARE or self._should_stop():
+            if (place > 0 and work < LATER) or share < LEAST_SHARE:
                 continue
             context = Context(
-                seed=self._seed + portions.number, start=best.support or None, should_stop=self._should_stop,
+                seed=seed, start=best.support or None, should_stop=self._should_stop,
                 supports=tuple(tuple(support.tolist()) for support in portions.supports),
                 work=share * work, threads=self._threads,
             )  # fmt: skip
@@ -114,3 +119,6 @@ class Improver:
             if better:
                 best = fit
                 yield fit, method.name
+            if self._should_stop():
+                vars(portions).update(vars(before))
+                return

@@ -12,7 +12,7 @@ from counted import first_says, instance_of, random_file
 from hand_written import CLOSE, COUNTED, FIT, SPLIT, SPLIT_IN, USE, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import sample
+from samples import examples, sample
 from standalone_says import said
 from tiny_problems import Case, optimum, random_case
 
@@ -125,7 +125,7 @@ def test_a_split_stays_in_force_below_a_word_and_holds_in_parts():
     assert first_says(case, file, lower=level, upper=1e300).verified
 
 
-@settings(max_examples=60, deadline=None)
+@examples(15, 60)
 @given(st.integers(0, 2**32))
 def test_a_forged_split_proves_no_more_than_its_matrix(seed):
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from exact_fits import exact_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from regions import random_state
+from samples import examples
 
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.extended import PRODUCT_ERROR, extended_products
@@ -104,7 +105,7 @@ def best_square(problem, columns, j):
 
 
 @given(SEEDS)
-@settings(max_examples=400)
+@examples(100, 400)
 def test_a_walk_closes_nothing_below_its_bound(seed):
     check_walk(seed)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from every_search import SEARCHES
 from instances_for_tests import optimum_of, random_case
 
-from exactsel import ColumnSubsetProblem, Problem, Search, Settings, solve
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, solve
 from exactsel.errors import UnsupportedError
 from exactsel.search.events import IncumbentFound
 from exactsel.search.saved import pack_state, unpack_state
@@ -47,6 +48,19 @@ def test_searches_with_portions_are_right(seed, at_once):
     result = solve(problem, subtrees=False, batch=1, signals=())
     assert optimum.low - slack <= result.upper <= optimum.high + slack
     assert result.lower <= optimum.high + slack
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("threads", [1, 2])
+def test_thousands_of_searches_with_portions_are_right(threads, at_once):
+    """Twenty minutes: ``pytest -m long tests/search/test_portions.py``."""
+    for seed in range(60, 3060):
+        case = random_case(seed)
+        optimum, problem = optimum_of(case), case.problem()
+        slack = 1e-7 * (1.0 + abs(optimum.high))
+        result = solve(problem, subtrees=seed % 3 == 0, batch=1 + seed % 5, threads=threads, seed=seed, signals=())
+        assert optimum.low - slack <= result.upper <= optimum.high + slack, f"seed {seed}"
+        assert result.lower <= optimum.high + slack, f"seed {seed}"
 
 
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic", "css"])
@@ -105,6 +119,61 @@ def test_a_share_dies_out_and_grows_with_what_it_brings():
     improver, record = Improver(problem, (told,), 0, 1, lambda: False), Portions()
     assert [method for _, method in improver.improve(record, 1e9, best)] == ["told"]
     assert record.shares[0] > portions.FIRST_SHARE
+
+
+def test_portions_cut_short_are_due_again():
+    """What they found is kept; seed, shares and the supports handed on are as if they had not begun."""
+
+    class Cut(Told):
+        def run(self, problem, context):
+            stopped.append(True)
+            return super().run(problem, context)
+
+    problem, stopped = hard(), []
+    best = problem.fit(())
+    cut = Cut((0, 1, 2))
+    cut.contexts = [None, None]
+    never = Told(())
+    improver = Improver(problem, (cut, never), 7, 1, lambda: bool(stopped))
+    record = Portions(shares={0: 0.05})
+    record.hand_on([(3, 1)])
+    assert [fit.support for fit, _ in improver.improve(record, 1e10, best)] == [(0, 1, 2)]
+    assert never.contexts == []
+    assert (record.number, record.due, record.shares) == (0, portions.FIRST_DUE, {0: 0.05})
+    assert [support.tolist() for support in record.supports] == [[1, 3]]
+    stopped.clear()
+    improver = Improver(problem, (cut,), 7, 1, lambda: False)
+    list(improver.improve(record, 1e10, best))
+    assert record.number == 1
+    assert cut.contexts[-1].seed == cut.contexts[-2].seed
+
+
+def test_neighbouring_seeds_have_portions_of_their_own():
+    seeds = set()
+    for seed in range(4):
+        told, record = Told(()), Portions()
+        improver = Improver(hard(), (told,), seed, 1, lambda: False)
+        for number in range(4):
+            list(improver.improve(record, 1e9 * 2.0**number, hard().fit(())))
+        seeds |= {context.seed for context in told.contexts}
+    assert len(seeds) == 16
+
+
+@pytest.mark.parametrize("hierarchy", [None, {2: [0, 1], 5: [3]}])
+def test_groups_get_portions(hierarchy, at_once):
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(50, 16)) + rng.normal(size=(50, 1))
+    y = A @ rng.choice([-1.0, 0.0, 1.0], 16) + 3.0 * rng.normal(size=50)
+    options = {} if hierarchy is None else {"hierarchy": hierarchy}
+    problem = GroupedProblem(Problem(A, y, 3, lam=0.1), [f"group {j // 2}" for j in range(16)], **options)
+    search = Search(problem, Settings(subtrees=False, batch=1), signals=())
+    result = search.run()
+    assert search.state.portions.number > 1
+    allowed = [problem.fit(support).value for support in combinations(range(8), 3)]
+    if hierarchy is None:
+        assert result.upper == pytest.approx(min(allowed), rel=1e-9)
+    else:
+        assert result.upper == pytest.approx(solve(problem, heuristics=(), signals=()).upper, rel=1e-9)
 
 
 def test_who_cannot_work_in_portions_or_cannot_serve_gets_none():

@@ -39,11 +39,12 @@ def best_value(problem):
     return min(problem.fit(support).value for size in range(k + 1) for support in combinations(range(problem.d), size))
 
 
+@pytest.mark.parametrize("cases", [80, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
-def test_no_model_is_below_a_bound_at_hand(loss):
+def test_no_model_is_below_a_bound_at_hand(loss, cases):
     rng = np.random.default_rng(0)
     sharp, given = 0, Huber(0.7) if loss == "huber" else loss
-    for case in range(250):
+    for case in range(cases):
         n, d = int(rng.integers(1, 9)), int(rng.integers(1, 7))
         A, y = data(rng, n, d), np.round(rng.normal(size=n), 1)
         weights = rng.integers(1, 4, size=n) if case % 3 == 1 else None
@@ -67,7 +68,7 @@ def test_no_model_is_below_a_bound_at_hand(loss):
                 bound = bound_at_hand(problem, problem.fit(support).coef, stop_after(count))
                 assert bound <= best + 1e-12 * abs(best)
         sharp += bound > 0.5 * best
-    assert sharp > 60
+    assert sharp > 0.24 * cases
 
 
 def test_descent_comes_close_to_the_relaxation():

@@ -16,6 +16,7 @@ from instances_for_tests import random_case
 
 from exactsel import Problem, solve, verify
 from exactsel.errors import UnsupportedError
+from exactsel.solving import claim
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import read_proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, root_above, scaled
@@ -48,18 +49,35 @@ FOUND = [
 
 
 def test_a_claim_its_own_proof_does_not_show_comes_down(tmp_path, monkeypatch):
-    """File and result claim what the checker establishes, if that is less."""
-    from exactsel.solving import claim
-
+    """File and result claim what the checker establishes, if that is less; how much less rounding decides."""
     problem, options = honest_case("wide rows", 1201)
     before = solve(problem, signals=(), **options)
     monkeypatch.setattr(claim, "EXACT_WORK", 0.0)
     result = solve(problem, proof=tmp_path / "run.exsel", signals=(), **options)
-    proof = read_proof(tmp_path / "run.exsel")
-    assert result.lower == proof.lower < before.lower
+    assert result.lower == read_proof(tmp_path / "run.exsel").lower < before.lower
+    assert result.upper == before.upper
+    assert verify(problem, tmp_path / "run.exsel", exact_limit=0.0).verified
+
+
+def test_a_claim_far_below_the_search_s_own_is_no_optimum(tmp_path, monkeypatch):
+    """A checker that establishes nine tenths of the claim, whatever the machine: the gap is open again, and said so."""
+    problem = random_case(700_134, d=8).problem()
+    before = solve(problem, signals=(), threads=1)
+    verdicts = []
+
+    def harsh(*arguments):
+        verdicts.append(verify(problem, tmp_path / "run.exsel"))
+        return replace(verdicts[-1], verified=False, lower=0.9 * before.lower)
+
+    monkeypatch.setattr(claim, "verify", harsh)
+    result = solve(problem, proof=tmp_path / "run.exsel", signals=(), threads=1)
+    assert before.reached
+    assert before.lower > 0.0
+    assert verdicts[0].verified
+    assert result.lower == read_proof(tmp_path / "run.exsel").lower == 0.9 * before.lower
     assert result.upper == before.upper
     assert (result.claim.value, result.termination.value) == ("bounded", "precision_limit")
-    assert verify(problem, tmp_path / "run.exsel", exact_limit=0.0).verified
+    assert verify(problem, tmp_path / "run.exsel").verified
 
 
 @pytest.mark.smoke

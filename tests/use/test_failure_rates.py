@@ -12,7 +12,10 @@ from exactsel import ColumnSubsetProblem, load
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 5
-"""The first of the thirty the table was made with."""
+"""The first of the thirty the table was made with; ..."""
+
+SLOW = "diabetes, css"
+"""... of this one, where each takes long, only two."""
 
 
 def table() -> dict[str, tuple[set[str], dict[str, int], set[str]]]:
@@ -43,12 +46,13 @@ def test_methods_fail_as_often_as_the_table_says(name):
     always, shares, never = TABLE[name]
     problem = load(ROOT / "instances" / f"{name.partition(',')[0]}.npz")
     problem = ColumnSubsetProblem(problem.A, problem.k) if name.endswith("css") else problem
-    rates = failure_rates(problem, SEEDS)
+    seeds = 2 if name == SLOW else SEEDS
+    rates = failure_rates(problem, seeds)
     assert {*rates} == always | {*shares} | never
     assert {method for method in always if rates[method] < 1.0} == set()
     assert {method for method in never if rates[method] > 0.0} == set()
     for method, share in shares.items():
-        assert rates[method] * SEEDS <= 0.3 * share + 0.5, "no more failures than there are of thirty"
+        assert rates[method] * seeds <= 0.3 * share + 0.5, "no more failures than there are of thirty"
 
 
 def test_the_wording_of_a_row():
