@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from pathlib import Path
+
+os.environ.setdefault("EXACTSEL_JIT", "1")  # what small problems need is compiled, too: that is what is tested
 
 import pytest
 from clocks import Clock
@@ -18,6 +21,9 @@ from exactsel.proofs.verify import verify
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Finished
 from exactsel.solving.solver import Search
+
+if os.environ["EXACTSEL_JIT"] == "1":
+    del os.environ["EXACTSEL_JIT"]  # processes of their own do as a user's
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("other", deadline=None, print_blob=True)

@@ -1,7 +1,9 @@
 """The only place that imports numba: compile kernels, or run them as plain Python.
 
-``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage): plain.py then stands in the place of compiled.py. What
-is compiled is kept on disk (folders.py, disk.py); inner.py is how kernels take in those they call.
+kernel.py is a kernel as Python holds it, compiled.py what is made of it by numba, when it is first needed; inner.py is
+how kernels take in those they call. What is compiled is kept on disk (folders.py, disk.py). Small problems are solved
+without the compiler (interpreting.py). ``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage): plain.py then
+stands in the place of kernel.py. ``EXACTSEL_JIT=1`` compiles also what small problems need.
 """
 
 from __future__ import annotations
@@ -12,21 +14,25 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
+
+from exactsel._jit import interpreting
 
 ENABLED = os.environ.get("EXACTSEL_JIT", "1") != "0"
 
 if ENABLED:
-    from exactsel._jit import compiled as _chosen
+    from exactsel._jit import kernel as _chosen
 else:
     from exactsel._jit import plain as _chosen  # type: ignore[no-redef]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-njit, overload, prange = _chosen.njit, _chosen.overload, _chosen.prange
+CHOOSES, interpreted, interpreted_steps = interpreting.CHOOSES, interpreting.session, interpreting.steps
+njit, overload, prange, with_compiler = _chosen.njit, _chosen.overload, _chosen.prange, _chosen.with_compiler
+before_compiling, kernels_are_cached = _chosen.before_compiling, _chosen.kernels_are_cached
 parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads
+working_threads = _chosen.working_threads
 yield_thread, atomic_add, atomic_swap = _chosen.yield_thread, _chosen.atomic_add, _chosen.atomic_swap
 
 
@@ -75,11 +81,6 @@ _session_lock = threading.RLock()
 _sessions = 0
 
 
-def kernels_are_cached() -> bool:
-    """Whether a first call is spared the compilation of most kernels."""
-    return not ENABLED or (_chosen.CACHE is not None and any(Path(_chosen.CACHE).rglob("*.nbi")))
-
-
 @contextmanager
 def loss_session(loss: Any) -> Iterator[None]:
     """Around every call of a kernel that takes a loss.
@@ -93,18 +94,11 @@ def loss_session(loss: Any) -> Iterator[None]:
     global _sessions
     with _session_lock:
         _sessions += 1
-        _set_disk_cache(False)
+        _chosen.loads_from_disk(False)
     try:
         yield
     finally:
         with _session_lock:
             _sessions -= 1
             if _sessions == 0:
-                _set_disk_cache(True)
-
-
-def _set_disk_cache(on: bool) -> None:
-    for dispatcher in _chosen.dispatchers:
-        switch = getattr(dispatcher._cache, "enable" if on else "disable", None)
-        if switch is not None:
-            switch()
+                _chosen.loads_from_disk(True)

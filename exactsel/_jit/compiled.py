@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 # Threads that wait by spinning starve each other on a busy machine (measured: seven times slower); a user's own
 # choice stands.
@@ -29,15 +29,14 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 from numba.extending import overload as overload
 
+from exactsel._jit import plain
 from exactsel._jit.disk import KernelCache
-from exactsel._jit.folders import PACKAGE, hash_of, writable_cache
+from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
 from exactsel._jit.inner import separate
 from exactsel.interrupts import aside
 from exactsel.turns import turn
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-CACHE = writable_cache()
+CACHE = None if cache_folder() is None else str(cache_folder())
 """The folder, or None."""
 
 dispatchers: list[Any] = []
@@ -93,26 +92,30 @@ def _compiled_aside(dispatcher: Any) -> None:
     dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), plain)
 
 
-def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False, inline: bool = False) -> Any:
-    """Compile a kernel; it releases the interpreter lock and is cached on disk.
+def njit(py_function: Callable[..., Any], *, disk_cache: bool, parallel: bool, sums: bool, inline: bool) -> Any:
+    """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`."""
+    fastmath: Any = {"reassoc", "contract"} if sums else False
+    make = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
+    dispatcher = make(py_function)
+    separate(dispatcher, make(py_function))
+    if CACHE is not None:
+        _cached(dispatcher, py_function)
+    _compiled_aside(dispatcher)
+    _load_from_disk(dispatcher, disk_cache)
+    dispatchers.append(dispatcher)
+    return dispatcher
 
-    ``inline`` copies it into its callers, for what is called once and short beside the cost of a call.
-    ``sums`` lets the compiler reorder additions so that dot products use vector instructions. The rounding
-    allowance of a bound (:mod:`exactsel.kernels.dual`) holds for every order of summation.
-    """
 
-    def decorate(py_function: F) -> F:
-        fastmath: Any = {"reassoc", "contract"} if sums else False
-        compiler = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
-        dispatcher = compiler(py_function)
-        separate(dispatcher, compiler(py_function))
-        if CACHE is not None:
-            _cached(dispatcher, py_function)
-        _compiled_aside(dispatcher)
-        dispatchers.append(dispatcher)
-        return dispatcher  # type: ignore[no-any-return]
+def loads_from_disk(on: bool) -> None:
+    """Say of all kernels whether they are loaded from the disk and kept there."""
+    for dispatcher in dispatchers:
+        _load_from_disk(dispatcher, on)
 
-    return decorate(function) if function is not None else decorate
+
+def _load_from_disk(dispatcher: Any, on: bool) -> None:
+    switch = getattr(dispatcher._cache, "enable" if on else "disable", None)
+    if switch is not None:
+        switch()
 
 
 @contextmanager
@@ -151,10 +154,18 @@ _wait = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else 
 
 
 @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
-def yield_thread() -> None:
+def _yield_thread() -> None:
     """Let another thread run on this core."""
     _wait()
 
 
-atomic_add = _atomic("add")
-atomic_swap = _atomic("xchg")
+_add, _swap = _atomic("add"), _atomic("xchg")
+
+
+def in_place_of(stub: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands for a function of plain.py in compiled kernels, for :func:`numba.extending.overload`."""
+    if stub is plain.yield_thread:
+        return lambda: lambda: _yield_thread()
+    if stub is plain.atomic_add:
+        return lambda cells, index, value: lambda cells, index, value: _add(cells, index, value)
+    return lambda cells, index, value: lambda cells, index, value: _swap(cells, index, value)

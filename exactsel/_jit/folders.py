@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -66,3 +67,10 @@ def writable_cache() -> str | None:
         return str(folder) if os.access(folder, os.W_OK | os.X_OK) and _trusted(folder) else None
     except OSError:
         return None
+
+
+@cache
+def cache_folder() -> Path | None:
+    """The same, looked for once."""
+    found = writable_cache()
+    return None if found is None else Path(found)

@@ -10,8 +10,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 prange = range
 
-CACHE: str | None = None
-dispatchers: list[Any] = []
+
+def with_compiler(_tell: Callable[[Any], None]) -> None:
+    """Do nothing: there is no compiler."""
+
+
+def before_compiling(_call: Callable[[], None]) -> None:
+    """Do nothing: nothing is compiled."""
+
+
+def kernels_are_cached() -> bool:
+    """Nobody waits for the compiler."""
+    return True
+
+
+def loads_from_disk(_on: bool) -> None:
+    """Do nothing: there is nothing on the disk."""
 
 
 def overload(_stub: Any, jit_options: Any = None) -> Any:
@@ -32,6 +46,11 @@ def parallel_section(threads: int) -> Iterator[None]:
 
 def available_threads() -> int:
     """One: plain Python runs on one thread."""
+    return 1
+
+
+def working_threads(_threads: int) -> int:
+    """One: there are no atomic operations."""
     return 1
 
 

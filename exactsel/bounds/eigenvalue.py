@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel._jit import working_threads
 from exactsel.algebra.projection import Span, span_of
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.witness import EigenvaluePoint, Proof
@@ -87,8 +88,9 @@ class PreparedEigenvalue(PreparedBound):
                 return False
             return self._bound(states[row], cutoff, answers, row)
 
-        if self.options.threads > 1 and len(states) > 1:
-            with ThreadPoolExecutor(self.options.threads) as pool:
+        threads = working_threads(self.options.threads)
+        if threads > 1 and len(states) > 1:
+            with ThreadPoolExecutor(threads) as pool:
                 restricted = any(list(pool.map(work, range(len(states)))))
         else:
             restricted = any([work(row) for row in range(len(states))])

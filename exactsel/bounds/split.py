@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from exactsel._jit import working_threads
 from exactsel.algebra.eigenvectors import smallest_eigenvectors
 from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
@@ -151,7 +152,7 @@ class PreparedSplit(PreparedBound):
 
     def _in_threads(self, work: Callable[[int], None], rows: Sequence[int]) -> None:
         """Do some work for each row, which no other row has to do with."""
-        workers = min(self.options.threads, len(rows))
+        workers = min(working_threads(self.options.threads), len(rows))
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(work, rows))

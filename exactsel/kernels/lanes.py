@@ -8,40 +8,51 @@ from __future__ import annotations
 
 from typing import Any
 
-from exactsel._jit import ENABLED
+from exactsel._jit import with_compiler
 
 LANES = 8
 """Numbers in single precision that are taken at a time."""
 
-if ENABLED:
+
+def tile_exceeds(q: Any, i: int, l: int, j: int, top: Any, allowance: Any) -> bool:
+    """Whether (abs(q_yx - q_iy q_ix) + allowance)^2 > (top - q_iy^2)+ (top - q_ix^2)+ for any of LANES rows y
+    from l on and LANES columns x from j on; ``q`` is a C-contiguous matrix in single precision.
+    """
+    a, u, tile = q[i, l : l + LANES], q[i, j : j + LANES], q[l : l + LANES, j : j + LANES]
+    off = abs(tile - a[:, None] * u) + allowance
+    limit = (top - a * a).clip(0)[:, None] * (top - u * u).clip(0)
+    return bool((off * off > limit).any())
+
+
+def _in_vectors(compiled: Any) -> None:
+    """Let compiled kernels call the same in vector instructions."""
     from llvmlite import ir
 
-    from exactsel._jit.compiled import cgutils, intrinsic, types
+    cgutils, types = compiled.cgutils, compiled.types
+    single, vector = ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
+    bits_of = ir.VectorType(ir.IntType(32), LANES)
+    fused = ("contract",)
+    nothing = ir.Constant(single, 0.0)
 
-    _SINGLE, _VECTOR = ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
-    _BITS = ir.VectorType(ir.IntType(32), LANES)
-    _FUSED = ("contract",)
-    _ZERO = ir.Constant(_SINGLE, 0.0)
-
-    def _spread(builder: Any, number: Any) -> Any:
+    def spread(builder: Any, number: Any) -> Any:
         """The same number in every lane."""
-        start = ir.Constant(_VECTOR, ir.Undefined)
+        start = ir.Constant(vector, ir.Undefined)
         first = builder.insert_element(start, number, ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, start, ir.Constant(_BITS, [0] * LANES))
+        return builder.shuffle_vector(first, start, ir.Constant(bits_of, [0] * LANES))
 
-    def _room(builder: Any, number: Any, top: Any, zero: Any) -> Any:
+    def room_of(builder: Any, number: Any, top: Any, zero: Any) -> Any:
         """(top - number^2)+, of numbers or of vectors."""
-        left = builder.fsub(top, builder.fmul(number, number, flags=_FUSED), flags=_FUSED)
+        left = builder.fsub(top, builder.fmul(number, number, flags=fused), flags=fused)
         return builder.select(builder.fcmp_ordered(">", left, zero), left, zero)
 
-    def _size(builder: Any, vector: Any) -> Any:
+    def size_of(builder: Any, numbers: Any) -> Any:
         """Absolute values: the sign bits are taken away."""
-        bits = builder.and_(builder.bitcast(vector, _BITS), ir.Constant(_BITS, [0x7FFFFFFF] * LANES))
-        return builder.bitcast(bits, _VECTOR)
+        bits = builder.and_(builder.bitcast(numbers, bits_of), ir.Constant(bits_of, [0x7FFFFFFF] * LANES))
+        return builder.bitcast(bits, vector)
 
-    @intrinsic
-    def tile_exceeds(_typing: Any, q: Any, i: Any, l: Any, j: Any, top: Any, allowance: Any) -> Any:
-        """See the plain one below, which is the same."""
+    @compiled.intrinsic
+    def in_lanes(_typing: Any, q: Any, i: Any, l: Any, j: Any, top: Any, allowance: Any) -> Any:
+        """See the plain one above, which is the same."""
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             kind = signature.args[0]
@@ -52,32 +63,28 @@ if ENABLED:
                 return cgutils.get_item_pointer(context, builder, kind, matrix, [row, column])
 
             def lanes(row: Any) -> Any:
-                return builder.load(builder.bitcast(place(row, j), _VECTOR.as_pointer()), align=4)
+                return builder.load(builder.bitcast(place(row, j), vector.as_pointer()), align=4)
 
-            u, allowances = lanes(i), _spread(builder, allowance)
-            room = _room(builder, u, _spread(builder, top), ir.Constant(_VECTOR, [0.0] * LANES))
+            u, allowances = lanes(i), spread(builder, allowance)
+            room = room_of(builder, u, spread(builder, top), ir.Constant(vector, [0.0] * LANES))
             exceeds = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [0] * LANES)
             for y in range(LANES):
                 row = builder.add(l, ir.Constant(l.type, y))
                 a = builder.load(place(i, row))
-                product = builder.fmul(_spread(builder, a), u, flags=_FUSED)
-                off = builder.fadd(_size(builder, builder.fsub(lanes(row), product, flags=_FUSED)), allowances)
-                limit = builder.fmul(_spread(builder, _room(builder, a, top, _ZERO)), room)
+                product = builder.fmul(spread(builder, a), u, flags=fused)
+                off = builder.fadd(size_of(builder, builder.fsub(lanes(row), product, flags=fused)), allowances)
+                limit = builder.fmul(spread(builder, room_of(builder, a, top, nothing)), room)
                 more = builder.fcmp_unordered(">", builder.fmul(off, off), limit)
                 exceeds = builder.or_(exceeds, more)
             mask = builder.bitcast(exceeds, ir.IntType(LANES))
             return builder.icmp_unsigned("!=", mask, ir.Constant(ir.IntType(LANES), 0))
 
-        whole, single = types.int64, types.float32
-        return types.boolean(q, whole, whole, whole, single, single), emit
+        whole, number = types.int64, types.float32
+        return types.boolean(q, whole, whole, whole, number, number), emit
 
-else:
+    compiled.overload(tile_exceeds, jit_options={"forceinline": True})(
+        lambda q, i, l, j, top, allowance: lambda q, i, l, j, top, allowance: in_lanes(q, i, l, j, top, allowance)
+    )
 
-    def tile_exceeds(q: Any, i: int, l: int, j: int, top: float, allowance: float) -> bool:
-        """Whether (abs(q_yx - q_iy q_ix) + allowance)^2 > (top - q_iy^2)+ (top - q_ix^2)+ for any of LANES rows y
-        from l on and LANES columns x from j on; ``q`` is a C-contiguous matrix in single precision.
-        """
-        a, u, tile = q[i, l : l + LANES], q[i, j : j + LANES], q[l : l + LANES, j : j + LANES]
-        off = abs(tile - a[:, None] * u) + allowance
-        limit = (top - a * a).clip(0)[:, None] * (top - u * u).clip(0)
-        return bool((off * off > limit).any())
+
+with_compiler(_in_vectors)

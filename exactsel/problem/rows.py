@@ -19,7 +19,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
-from exactsel._jit import loss_session
+from exactsel._jit import loss_session, working_threads
 from exactsel.algebra.elimination import gamma
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.minorant import curvatures_on, rows_at
@@ -84,8 +84,8 @@ class Rows:
         """What a sum of products over rows is off by, as a part of the lengths."""
 
     def __enter__(self) -> Rows:
-        if self._threads > 1 and self.n > BLOCK:
-            self._pool = self._stack.enter_context(ThreadPoolExecutor(self._threads, "exactsel-rows"))
+        if (threads := working_threads(self._threads)) > 1 and self.n > BLOCK:
+            self._pool = self._stack.enter_context(ThreadPoolExecutor(threads, "exactsel-rows"))
         return self
 
     def __exit__(

@@ -13,6 +13,7 @@ from functools import partial
 from types import TracebackType
 
 from exactsel import interrupts
+from exactsel._jit import working_threads
 from exactsel.search.expand import Expander
 from exactsel.search.node import Node
 from exactsel.search.regions import Round
@@ -37,7 +38,8 @@ class Rounds:
     def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> None:
         """Begin to expand the nodes."""
         expand = partial(self._expander.expand, nodes, upper, effort)
-        self._wait = expand if self._worker is None else self._worker.submit(expand).result
+        worker = self._worker if working_threads(2) > 1 else None
+        self._wait = expand if worker is None else worker.submit(expand).result
 
     def outcome(self) -> Round:
         """Wait for the round that has been begun.

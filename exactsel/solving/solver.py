@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from exactsel import clock
-from exactsel._jit import available_threads
+from exactsel._jit import available_threads, interpreted, interpreted_steps
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
@@ -39,6 +39,7 @@ from exactsel.solving.choose import make, methods_for
 from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
+from exactsel.solving.small import is_small
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
 from exactsel.start.portfolio import portfolio_for
@@ -90,7 +91,9 @@ class Search:
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
-        self._tolerance = replace(self.settings.tolerance, null=problem.null_objective)
+        self._small = state is None and is_small(problem)
+        with interpreted(self._small):
+            self._tolerance = replace(self.settings.tolerance, null=problem.null_objective)
         self.times: dict[str, float] = {}
         self.history = History()
         self._start = None if start is None else given_support(start, problem)
@@ -120,7 +123,8 @@ class Search:
             return self._given_state
         frontier = make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
-        empty = self.problem.fit(root.support)
+        with interpreted(self._small):
+            empty = self.problem.fit(root.support)
         state = SearchState(
             frontier, empty, "empty model", self.problem.hash, statement=statement_of(self.problem),
             unit=2.0 ** math.frexp(self.problem.null_objective)[1],
@@ -131,7 +135,7 @@ class Search:
     def __iter__(self) -> Iterator[Event]:
         """Run; every event is also a moment at which ``state`` holds a valid lower and upper bound."""
         with closing(self._run()) as events:
-            for event in events:
+            for event in interpreted_steps(self._small, events):
                 self.history(event, self.state)
                 yield event
 
@@ -330,11 +334,12 @@ def solve(
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
     how: dict[str, Any] = {"listing": trace is None, "shown": proof is not None}
-    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
     watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
-    return _observed(run, [kept, *watching], proof, trace, events)
+    with interpreted(is_small(problem)):
+        run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
+        return _observed(run, [kept, *watching], proof, trace, events)
 
 
 def _only(kind: type, callback: Callback | None) -> Callback | None:

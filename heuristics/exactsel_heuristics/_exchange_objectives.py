@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactsel._jit import available_threads
+from exactsel._jit import available_threads, working_threads
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN
 from exactsel.types import BoolArray, FloatArray, IntArray
@@ -91,7 +91,7 @@ class Descents:
         """
         count = len(starts)
         supports, explained, rounds = starts.copy(), np.empty(count), np.empty(count, np.int64)
-        team = min(count, available_threads() if threads is None else threads)
+        team = min(count, working_threads(available_threads() if threads is None else threads))
         if team * SHARED_WORK > count * self.typical_work:
             team = 1
 

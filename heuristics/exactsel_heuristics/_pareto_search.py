@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import ENABLED, available_threads, loss_session
+from exactsel._jit import available_threads, loss_session, working_threads
 from exactsel.errors import InputError
 from exactsel.types import FloatArray
 from exactsel_heuristics._pareto_archive import Archive, enlarged, new_archive
@@ -206,7 +206,7 @@ def run_synchronously(
     batch = usual_batch(task, processors, isolation) if batch is None else _affordable(task, processors, batch)
     between = processors * task.work * batch
     team = min(processors, available_threads() if threads is None else threads) if between >= SHARED_WORK else 1
-    team = team if ENABLED else 1
+    team = working_threads(team)
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
     islands = new_islands(processors, task.largest, task.rows) if batch > 1 else None
     piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
@@ -296,7 +296,7 @@ def run_without_waiting(
     end = default_iterations(task.d, task.k) if iterations is None else iterations
     plan = _plan(task, context, isolation)
     # Plain Python has no atomic operations.
-    workers = (available_threads() if threads is None else threads) if ENABLED else 1
+    workers = working_threads(available_threads() if threads is None else threads)
     batch = usual_batch(task, workers, isolation) if batch is None else _affordable(task, workers, batch)
     archive, curve = _archive(task, plan, workers), Curve()
     parents, offspring = (new_members(workers, task.largest, task.rows) for _ in range(2))

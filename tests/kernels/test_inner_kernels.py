@@ -57,7 +57,7 @@ def assigned(x, y):
 
 def inner_of(kernel):
     """The dispatcher kernels call."""
-    return kernel.get_overload.__self__
+    return kernel.compiled.get_overload.__self__
 
 
 def test_a_kernel_python_calls_takes_in_what_it_calls():
@@ -90,7 +90,7 @@ def test_what_was_called_inside_can_be_called_from_python_and_the_other_way_roun
 def test_only_what_python_calls_becomes_machine_code():
     both(np.arange(3.0), 3)
     assert all(not found.library._finalized for found in inner_of(scaled).overloads.values())
-    assert all(found.library._finalized for found in both.overloads.values())
+    assert all(found.library._finalized for found in both.compiled.overloads.values())
 
 
 def test_parallel_kernels_inside_others():

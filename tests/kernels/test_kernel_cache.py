@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from exactsel import _jit, turns
-from exactsel._jit import folders
+from exactsel._jit import compiled, folders
 from exactsel.cli.main import main
 from exactsel.turns import turn
 
@@ -35,10 +35,10 @@ def kernel(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "small_kernel", module)  # what is cached names it
     spec.loader.exec_module(module)
-    monkeypatch.setattr(_jit.compiled, "CACHE", str(tmp_path / "cache"))
-    before = list(_jit.compiled.dispatchers)
-    yield lambda: _jit.njit(module.twice)
-    _jit.compiled.dispatchers[:] = before
+    monkeypatch.setattr(compiled, "CACHE", str(tmp_path / "cache"))
+    before = list(compiled.dispatchers)
+    yield lambda: _jit.njit(module.twice).compiled
+    compiled.dispatchers[:] = before
 
 
 def cached(tmp_path, ending: str) -> list[Path]:
@@ -251,10 +251,11 @@ if os.name != "nt":
         raise KeyError(uid)
     pwd.getpwuid = unknown
 from exactsel import _jit, turns
+from exactsel._jit import folders
 @_jit.njit
 def twice(x):
     return 2 * x
-print(_jit.compiled.CACHE, twice(3))
+print(folders.cache_folder(), twice(3))
 """
 
 

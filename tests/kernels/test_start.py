@@ -21,10 +21,10 @@ TWINS = Path(__file__).resolve().parents[2] / "instances" / "twins.npz"
 COMPILED = """
 import json, sys
 import numpy as np
-from exactsel import _jit
+from exactsel._jit import compiled
 from exactsel.kernels.selection import top_sum
 assert top_sum(np.array([3.0, 1.0, 2.0]), 0, 2, np.empty(3)) == 5.0
-counts = [dispatcher.stats for dispatcher in _jit.compiled.dispatchers]
+counts = [dispatcher.stats for dispatcher in compiled.dispatchers]
 misses, hits = (sum(sum(getattr(c, name).values()) for c in counts) for name in ("cache_misses", "cache_hits"))
 sys.stdout.write(json.dumps([misses, hits]))
 """

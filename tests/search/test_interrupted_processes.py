@@ -183,7 +183,7 @@ solving.search = search
     @pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
     def test_while_a_kernel_is_compiled(self, tmp_path):
         """In a thread that never ends; there is no result yet, or that of the moment."""
-        before = "import numba.core.dispatcher as made\n"
+        before = "import os\nos.environ['EXACTSEL_JIT'] = '1'\nimport numba.core.dispatcher as made\n"
         before += "def compile_for(self, *arguments):\n    stay_in_c()\n"
         before += "made._DispatcherBase._compile_for_args = compile_for"
         code, out, err = Process("solve", TRAP, "--quiet", before=before).interrupted()

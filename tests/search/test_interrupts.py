@@ -142,7 +142,7 @@ class TestCompiling:
         def twice(x):
             return 2 * x
 
-        kernel = _jit.njit(twice)
+        kernel = _jit.njit(twice).compiled
         kernel._compile_for_args = lambda *arguments: aside(compiler, kernel.py_func)
         assert kernel(3) == 6
         assert kernel.signatures == []

@@ -1,0 +1,127 @@
+"""Small problems are solved by the Python text of kernels: compiling takes a minute, and they a fraction of a second.
+
+In a :func:`session` kernels are interpreted as long as an allowance of kernel calls lasts, one for the whole process.
+It is counted, so that nothing depends on the speed of the machine or on which kernels have been compiled before. A call
+that uses it up is undone, as far as arrays were changed, and done anew by the compiled kernel, as are all after it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from exactsel._jit.kernel import Kernel
+
+T = TypeVar("T")
+
+ALLOWANCE = 200_000
+"""Calls of kernels (a second or two) a process interprets."""
+
+
+CHOOSES = os.environ.get("EXACTSEL_JIT", "") not in ("0", "1")
+"""Whether it is for this module to say what is compiled: EXACTSEL_JIT=0 says nothing is, EXACTSEL_JIT=1 all is."""
+
+
+class Exhausted(Exception):
+    """The allowance is used up."""
+
+
+class _Allowance:
+    """What is left of it."""
+
+    def __init__(self) -> None:
+        self.left = ALLOWANCE
+
+
+allowance = _Allowance()
+
+
+class Session:
+    """Interprets the kernels that one thread calls."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def call(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What the kernel returns."""
+        if self._inside:
+            if allowance.left <= 0:
+                raise Exhausted
+            allowance.left -= 1
+            return kernel.py_func(*arguments, **named)
+        if allowance.left <= 0:
+            return kernel.compiled(*arguments, **named)
+        before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
+        self._inside = True
+        try:
+            with np.errstate(all="ignore"):
+                return kernel.py_func(*arguments, **named)
+        except (Exhausted, ArithmeticError):
+            for array, kept in before:
+                np.copyto(array, kept)
+        finally:
+            self._inside = False
+        return _compiled(kernel, arguments, named)
+
+
+class _Current(threading.local):
+    """The session of this thread."""
+
+    session: Session | None = None
+
+
+current = _Current()
+
+
+@contextmanager
+def session(wanted: bool) -> Iterator[None]:
+    """Interpret kernels in this block, where that is ``wanted`` and the allowance is not used up."""
+    if not (wanted and CHOOSES) or current.session is not None or allowance.left <= 0:
+        yield
+        return
+    current.session = Session()
+    try:
+        yield
+    finally:
+        current.session = None
+
+
+def interprets() -> bool:
+    """Whether the next kernel this thread calls is interpreted."""
+    return current.session is not None and allowance.left > 0
+
+
+def steps(wanted: bool, sequence: Iterable[T]) -> Iterator[T]:
+    """The same steps; kernels are interpreted on the way to each, but not by whoever looks at them."""
+    iterator = iter(sequence)
+    while True:
+        with session(wanted):
+            try:
+                step = next(iterator)
+            except StopIteration:
+                return
+        yield step
+
+
+def _compiled(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What the compiled kernel returns; on one thread, as nothing was prepared for more."""
+    from exactsel._jit.kernel import parallel_section
+
+    with parallel_section(1):
+        return kernel.compiled(*arguments, **named)
+
+
+def _changeable(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """All arrays of a nested tuple that can be written to."""
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _changeable(part)

@@ -1,0 +1,170 @@
+"""A kernel as Python holds it: compiled when it is first called, or interpreted where a small problem is solved.
+
+Nothing here imports numba, which takes a third of a second, before a kernel must be compiled or loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, update_wrapper
+from typing import Any, TypeVar
+
+from exactsel._jit import folders, plain
+from exactsel._jit.interpreting import current, interprets
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_lock = threading.RLock()
+_waiting: list[Callable[[Any], None]] = []
+"""What to tell the compiler when it is first needed; each is given the module compiled.py."""
+
+_before: list[Callable[[], None]] = []
+
+_disk_cache = True
+"""Whether kernels are loaded from the disk and kept there."""
+
+
+def compiler() -> Any:
+    """The module that compiles, imported when this is first called."""
+    with _lock:
+        from exactsel._jit import compiled
+
+        while _waiting:
+            _waiting.pop(0)(compiled)
+        return compiled
+
+
+def with_compiler(tell: Callable[[Any], None]) -> None:
+    """Call ``tell`` with the module that compiles before the next kernel is compiled."""
+    _waiting.append(tell)
+
+
+def before_compiling(call: Callable[[], None]) -> None:
+    """Call this once, when a kernel is needed and there are none of this version on the disk."""
+    _before.append(call)
+
+
+def kernels_are_cached() -> bool:
+    """Whether a first call is spared the compilation of most kernels."""
+    folder = folders.cache_folder()
+    return folder is not None and any(folder.rglob("*.nbi"))
+
+
+class Kernel:
+    """A function that is compiled when called, and interpreted in a session of :mod:`exactsel._jit.interpreting`.
+
+    Kernels that are compiled call it as they would call what numba makes of the function.
+    """
+
+    def __init__(self, py_func: Callable[..., Any], options: dict[str, bool]) -> None:
+        update_wrapper(self, py_func)
+        self.py_func, self._options = py_func, options
+
+    @cached_property
+    def compiled(self) -> Any:
+        """What numba makes of it."""
+        if _before and not kernels_are_cached():
+            for call in tuple(_before):
+                call()
+        _before.clear()
+        made = compiler().njit(self.py_func, disk_cache=_disk_cache, **self._options)
+        return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By which numba knows what a kernel calls."""
+        return self.compiled._numba_type_
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        session = current.session
+        if session is None:
+            return self.compiled(*arguments, **named)
+        return session.call(self, arguments, named)
+
+
+def njit(function: F | None = None, *, parallel: bool = False, sums: bool = False, inline: bool = False) -> Any:
+    """Make a kernel of a function; it releases the interpreter lock and is cached on disk.
+
+    ``inline`` copies it into its callers, for what is called once and short beside the cost of a call.
+    ``sums`` lets the compiler reorder additions so that dot products use vector instructions. The rounding
+    allowance of a bound (:mod:`exactsel.kernels.dual`) holds for every order of summation.
+    """
+
+    def decorate(py_function: F) -> Kernel:
+        return Kernel(py_function, {"parallel": parallel, "sums": sums, "inline": inline})
+
+    return decorate(function) if function is not None else decorate
+
+
+def overload(stub: Callable[..., Any], jit_options: dict[str, Any] | None = None) -> Callable[[F], F]:
+    """Say what compiled code runs in the place of a Python function: numba's own, kept until it is needed."""
+
+    def keep(implementation: F) -> F:
+        with_compiler(lambda compiled: compiled.overload(stub, jit_options=jit_options or {})(implementation))
+        return implementation
+
+    return keep
+
+
+def prange(*limits: int) -> range:
+    """A range whose numbers compiled kernels may take in any order, in several threads."""
+    return range(*limits)
+
+
+def _name_parallel_ranges(compiled: Any) -> None:
+    """Numba knows its own ``prange`` only; it is a range for Python, too."""
+    for module in tuple(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if isinstance(names, dict) and names.get("prange") is prange and names is not globals():
+            names["prange"] = compiled.prange
+
+
+with_compiler(_name_parallel_ranges)
+
+
+@contextmanager
+def parallel_section(threads: int) -> Iterator[None]:
+    """Run a parallel kernel on ``threads`` threads; one at a time, as numba's simplest backend demands."""
+    if interprets():
+        yield
+        return
+    with compiler().parallel_section(threads):
+        yield
+
+
+def available_threads() -> int:
+    """How many threads a parallel kernel can use in this process."""
+    if "numba" in sys.modules:
+        return int(compiler().available_threads())
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def working_threads(threads: int) -> int:
+    """How many of so many threads are worth while: one, as long as kernels are interpreted."""
+    return 1 if interprets() else threads
+
+
+yield_thread, atomic_add, atomic_swap = plain.yield_thread, plain.atomic_add, plain.atomic_swap
+
+
+def _tell_of_threads(compiled: Any) -> None:
+    for stub in (yield_thread, atomic_add, atomic_swap):
+        compiled.overload(stub)(compiled.in_place_of(stub))
+
+
+with_compiler(_tell_of_threads)
+
+
+def loads_from_disk(on: bool) -> None:
+    """Say whether kernels are loaded from the disk and kept there from now on."""
+    global _disk_cache
+    _disk_cache = on
+    if "exactsel._jit.compiled" in sys.modules:
+        compiler().loads_from_disk(on)
