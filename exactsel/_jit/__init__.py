@@ -28,11 +28,11 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CHOOSES, interpreted, interpreted_steps = interpreting.CHOOSES, interpreting.session, interpreting.steps
+interpreted, interpreted_steps = interpreting.session, interpreting.steps
 njit, overload, prange, with_compiler = _chosen.njit, _chosen.overload, _chosen.prange, _chosen.with_compiler
 before_compiling, kernels_are_cached = _chosen.before_compiling, _chosen.kernels_are_cached
 parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads
-working_threads = _chosen.working_threads
+working_threads, in_numpy = _chosen.working_threads, _chosen.in_numpy
 yield_thread, atomic_add, atomic_swap = _chosen.yield_thread, _chosen.atomic_add, _chosen.atomic_swap
 
 

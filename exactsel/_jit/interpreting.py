@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALLOWANCE = 200_000
-"""Calls of kernels (a second or two) a process interprets."""
+ALLOWANCE = 100_000
+"""Calls of kernels a process interprets: a second or two."""
 
 
 CHOOSES = os.environ.get("EXACTSEL_JIT", "") not in ("0", "1")
@@ -54,14 +54,14 @@ class Session:
             if allowance.left <= 0:
                 raise Exhausted
             allowance.left -= 1
-            return kernel.py_func(*arguments, **named)
+            return kernel.text(*arguments, **named)
         if allowance.left <= 0:
             return kernel.compiled(*arguments, **named)
         before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
         self._inside = True
         try:
             with np.errstate(all="ignore"):
-                return kernel.py_func(*arguments, **named)
+                return kernel.text(*arguments, **named)
         except (Exhausted, ArithmeticError):
             for array, kept in before:
                 np.copyto(array, kept)

@@ -44,7 +44,7 @@ def with_compiler(tell: Callable[[Any], None]) -> None:
 
 
 def before_compiling(call: Callable[[], None]) -> None:
-    """Call this once, when a kernel is needed and there are none of this version on the disk."""
+    """Call this once, when the first kernel is to be compiled, or loaded from the disk."""
     _before.append(call)
 
 
@@ -63,14 +63,14 @@ class Kernel:
     def __init__(self, py_func: Callable[..., Any], options: dict[str, bool]) -> None:
         update_wrapper(self, py_func)
         self.py_func, self._options = py_func, options
+        self.text = py_func
+        """What is interpreted."""
 
     @cached_property
     def compiled(self) -> Any:
         """What numba makes of it."""
-        if _before and not kernels_are_cached():
-            for call in tuple(_before):
-                call()
-        _before.clear()
+        while _before:
+            _before.pop()()
         made = compiler().njit(self.py_func, disk_cache=_disk_cache, **self._options)
         return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
 
@@ -98,6 +98,16 @@ def njit(function: F | None = None, *, parallel: bool = False, sums: bool = Fals
         return Kernel(py_function, {"parallel": parallel, "sums": sums, "inline": inline})
 
     return decorate(function) if function is not None else decorate
+
+
+def in_numpy(kernel: Any) -> Callable[[F], F]:
+    """Say what is interpreted in the place of a kernel with long loops: the same in whole arrays."""
+
+    def keep(text: F) -> F:
+        kernel.text = text
+        return text
+
+    return keep
 
 
 def overload(stub: Callable[..., Any], jit_options: dict[str, Any] | None = None) -> Callable[[F], F]:

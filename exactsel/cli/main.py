@@ -32,6 +32,7 @@ COMMANDS = {
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",
     "play": "Write a page that plays a small search step by step.",
+    "warmup": "Compile kernels ahead, so that no later run waits for it.",
     "plugins": "List losses, bounds and other plug-ins, and where they come from.",
 }
 

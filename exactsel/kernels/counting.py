@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import in_numpy, njit
 from exactsel.kernels.triples import TripleRoom, triple_room, triples_clear
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
@@ -187,6 +187,30 @@ def eliminate(data: WalkData, inside: int, m: int, level: float, margin: float, 
             for j in range(i + 1 - inside):
                 row[j] -= factor * above[j]
         row[i - inside] -= margin * of_i[order[i]]
+    return True
+
+
+@in_numpy(eliminate)
+def _eliminate_whole(data: WalkData, inside: int, m: int, level: float, margin: float, room: CountRoom) -> bool:
+    if not margin < np.inf:
+        return False
+    order, rows, scaled = room.order[:m], room.rows, room.scaled
+    scaled[:m] = data.b[order] / np.sqrt(2.0 * (data.constant - level))
+    for q in range(inside):
+        of_q = data.H[order[q], order[q:]]
+        row = of_q - scaled[q] * scaled[q:m] - rows[:q, q] @ rows[:q, q:m]
+        pivot = row[0] - margin * of_q[0]
+        if not pivot > 0.0:
+            return False
+        row[0] = pivot
+        rows[q, q:m] = row / np.sqrt(pivot)
+    rest, left = slice(inside, m), m - inside
+    of_rest = data.H[np.ix_(order[rest], order[rest])]
+    above = rows[:inside, rest]
+    schur = of_rest - np.outer(scaled[rest], scaled[rest]) - above.T @ above
+    schur[np.diag_indices(left)] -= margin * of_rest.diagonal()
+    lower = np.tril_indices(left)
+    room.M[:left, :left][lower] = schur[lower]
     return True
 
 

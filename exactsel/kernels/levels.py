@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit
+from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
-from exactsel.losses.adjusted import AdjustedLogistic
+from exactsel.losses.adjusted import AdjustedHuber, AdjustedLogistic
+from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
@@ -36,6 +37,8 @@ TOO_SMALL = 1e-200
 
 LOGISTIC = (Logistic, AdjustedLogistic)
 
+HUBER = (Huber, AdjustedHuber)
+
 
 @njit
 def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
@@ -49,12 +52,35 @@ def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: Floa
         slopes[i] = -y[i] * ((1.0 if t >= 0.0 else e) / (1.0 + e))
 
 
-@choose_by_type("loss")
-def plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    """Write l(z_i, y_i) and its derivative in z_i of every row, of a loss without weights or intercept."""
+@in_numpy(logistic_rows)
+def _logistic_in_arrays(z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    t = -y * z
+    e = np.exp(-abs(t))
+    values[:] = np.maximum(t, 0.0) + np.log1p(e)
+    slopes[:] = -y * (np.where(t >= 0.0, 1.0, e) / (1.0 + e))
+
+
+@njit
+def rows_in_turn(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """The value and the derivative of every row, one after the other."""
     for i in range(z.size):
         values[i] = point_value(loss, z[i], y[i])
         slopes[i] = point_derivative(loss, z[i], y[i])
+
+
+@in_numpy(rows_in_turn)
+def _rows_in_arrays(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    if type(loss) not in HUBER:
+        rows_in_turn.py_func(loss, z, y, values, slopes)
+        return
+    slopes[:] = np.clip(z - y, -loss.delta, loss.delta)
+    values[:] = abs(slopes) * (abs(z - y) - 0.5 * abs(slopes))
+
+
+@choose_by_type("loss")
+def plain_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """Write l(z_i, y_i) and its derivative in z_i of every row, of a loss without weights or intercept."""
+    rows_in_turn(loss, z, y, values, slopes)
 
 
 @plain_rows.register(*LOGISTIC)
@@ -71,6 +97,35 @@ def row_bend(loss: Any, z: float, y: float, slope: float) -> float:
 @row_bend.register(*LOGISTIC)
 def _bend_of_slope(loss: Any, z: float, y: float, slope: float) -> float:
     return abs(slope) * (1.0 - abs(slope))
+
+
+@njit
+def sides(loss: Any, z: FloatArray, y: FloatArray, slopes: FloatArray) -> tuple[float, float, float, float]:
+    """The sizes of the weighted slopes that are positive, of those that are not, and the curvatures of both."""
+    plus, minus, bend_plus, bend_minus = 0.0, 0.0, 0.0, 0.0
+    for i in range(z.size):
+        slope = loss.weights[i] * slopes[i]
+        bend = loss.weights[i] * row_bend(loss, z[i], y[i], slopes[i])
+        if slope > 0.0:
+            plus, bend_plus = plus + slope, bend_plus + bend
+        else:
+            minus, bend_minus = minus - slope, bend_minus + bend
+    return plus, minus, bend_plus, bend_minus
+
+
+@in_numpy(sides)
+def _sides_in_arrays(loss: Any, z: FloatArray, y: FloatArray, slopes: FloatArray) -> tuple[float, float, float, float]:
+    if type(loss) in HUBER:
+        bends = loss.weights * (abs(z - y) <= loss.delta)
+    elif type(loss) in LOGISTIC:
+        bends = loss.weights * abs(slopes) * (1.0 - abs(slopes))
+    else:
+        return sides.py_func(loss, z, y, slopes)  # type: ignore[no-any-return]
+    weighted = loss.weights * slopes
+    up = weighted > 0.0
+    return (
+        float(weighted[up].sum()), float(-weighted[~up].sum()), float(bends[up].sum()), float(bends[~up].sum())
+    )  # fmt: skip
 
 
 @njit
@@ -105,14 +160,7 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
         scale = max(scale, abs(z[i]) + abs(y[i]))
     for _ in range(LEVEL_STEPS):
         plain_rows(loss, z, y, values, slopes)
-        plus, minus, bend_plus, bend_minus = 0.0, 0.0, 0.0, 0.0
-        for i in range(z.size):
-            slope = loss.weights[i] * slopes[i]
-            bend = loss.weights[i] * row_bend(loss, z[i], y[i], slopes[i])
-            if slope > 0.0:
-                plus, bend_plus = plus + slope, bend_plus + bend
-            else:
-                minus, bend_minus = minus - slope, bend_minus + bend
+        plus, minus, bend_plus, bend_minus = sides(loss, z, y, slopes)
         rest, bend = plus - minus, bend_plus + bend_minus
         if abs(rest) <= BALANCED * (plus + minus):
             break

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit
+from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.types import FloatArray, IntArray
 
 
@@ -24,11 +24,21 @@ def dot(a: FloatArray, b: FloatArray) -> float:
     return total
 
 
+@in_numpy(dot)
+def _whole_dot(a: FloatArray, b: FloatArray) -> float:
+    return float(a @ b)
+
+
 @njit
 def add_scaled(out: FloatArray, scale: float, a: FloatArray) -> None:
     """out += scale * a."""
     for i in range(out.size):
         out[i] += scale * a[i]
+
+
+@in_numpy(add_scaled)
+def _add_whole(out: FloatArray, scale: float, a: FloatArray) -> None:
+    out += scale * a[: out.size]
 
 
 @njit
@@ -44,6 +54,11 @@ def add_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatAr
     a, b, c, d = rows[which[0]], rows[which[1]], rows[which[2]], rows[which[3]]
     for i in range(out.size):
         out[i] += (scales[0] * a[i] + scales[1] * b[i]) + (scales[2] * c[i] + scales[3] * d[i])
+
+
+@in_numpy(add_four)
+def _add_whole_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatArray) -> None:
+    out += scales @ rows[which]
 
 
 @njit
@@ -72,6 +87,11 @@ def four_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: Flo
         third += c[i] * v[i]
         fourth += d[i] * v[i]
     out[0], out[1], out[2], out[3] = first, second, third, fourth
+
+
+@in_numpy(four_dots)
+def _whole_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: FloatArray, out: FloatArray) -> None:
+    out[0], out[1], out[2], out[3] = a @ v, b @ v, c @ v, d @ v
 
 
 @njit

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit
+from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns, all_whole, mixed_gram
 from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
 from exactsel.kernels.linalg import dot
@@ -159,6 +159,13 @@ def scale_column(loss: Any, a: FloatArray, weights: FloatArray, scaled: FloatArr
         mean = sum_here / total if total > 0.0 else 0.0
     for row in range(weights.size):
         scaled[row] = weights[row] * (a[row] - mean)
+
+
+@in_numpy(scale_column)
+def _scale_whole(loss: Any, a: FloatArray, weights: FloatArray, scaled: FloatArray) -> None:
+    total = weights.sum() if is_levelled(loss) else 0.0
+    mean = weights @ a / total if total > 0.0 else 0.0
+    scaled[: weights.size] = weights * (a - mean)
 
 
 @njit(sums=True)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import in_numpy, njit
 from exactsel.types import FloatArray, IntArray
 
 LANES = 16
@@ -100,6 +100,16 @@ def _cosines(M: FloatArray, m: int, room: TripleRoom) -> None:
                 cosines[j, i] = cosines[i, j]
 
 
+@in_numpy(_cosines)
+def _whole_cosines(M: FloatArray, m: int, room: TripleRoom) -> None:
+    cosines, scale, diagonal = room.cosines, room.scale, M.diagonal()[:m]
+    scale[:m] = np.where(diagonal < np.inf, 1.0 / np.sqrt(diagonal), 0.0)
+    lower = np.tril(M[:m, :m] * (scale[:m, None] * scale[:m]), -1).astype(SINGLE)
+    cosines[:m, :m] = lower + lower.T
+    np.fill_diagonal(cosines[:m, :m], OWN)
+    cosines[:m, m : m + LANES] = NONE
+
+
 @njit(sums=True)
 def _closer_look(l: int, m: int, room: TripleRoom) -> int:
     """Enter the i > l in ``room.rows`` whose triples with l and any j < l one comparison does not clear."""
@@ -118,6 +128,16 @@ def _closer_look(l: int, m: int, room: TripleRoom) -> int:
         room.rows[count] = l + 1 + i
         count += 1 if marked[i] > NONE else 0
     return count
+
+
+@in_numpy(_closer_look)
+def _whole_look(l: int, m: int, room: TripleRoom) -> int:
+    between, reach, own = abs(room.cosines[l, l + 1 : m]), room.reach[l + 1 : m], room.reach[l]
+    clear = reach * reach + own * own + TWO * between * reach * own <= ONE - SLACK - between * between
+    reach[:] = np.where(between > reach, between, reach)
+    entered = l + 1 + np.flatnonzero(~clear)
+    room.rows[: entered.size] = entered
+    return int(entered.size)
 
 
 @njit
@@ -163,6 +183,16 @@ def _four_clear(l: int, wanted: int, at: int, count: int, room: TripleRoom) -> b
         passes = passes & (c * c <= left_s * left[j]) & (e * e <= left_t * left[j])
         good += ONE if passes else NONE
     return bool(good >= SINGLE(wanted))
+
+
+@in_numpy(_four_clear)
+def _whole_four_clear(l: int, wanted: int, at: int, count: int, room: TripleRoom) -> bool:
+    C, top = room.cosines, ONE - SLACK
+    rows = room.rows[at : min(at + 4, count)]
+    of_l = C[l, rows]
+    left_rows = top - of_l * of_l
+    off = C[rows, :wanted] - of_l[:, None] * C[l, :wanted]
+    return bool((left_rows > NONE).all() and (off * off <= left_rows[:, None] * room.left[:wanted]).all())
 
 
 @njit(sums=True)

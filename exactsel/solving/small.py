@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from exactsel._jit import CHOOSES
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from exactsel._jit import interpreted
 from exactsel.problem.interface import SubsetProblem
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MOST_ENTRIES = 50_000
 """Entries of the data, ..."""
@@ -15,4 +22,16 @@ MOST_COLUMNS = 120
 def is_small(problem: SubsetProblem) -> bool:
     """Whether kernels are interpreted as long as the allowance lasts (:mod:`exactsel._jit.interpreting`)."""
     columns = problem.units.columns
-    return CHOOSES and columns <= MOST_COLUMNS and problem.n * columns <= MOST_ENTRIES
+    return columns <= MOST_COLUMNS and problem.n * columns <= MOST_ENTRIES
+
+
+def begun_without_compiler(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function of a small problem interpret the kernels it calls."""
+
+    @wraps(function)
+    def begin(*arguments: P.args, **named: P.kwargs) -> T:
+        problem = next((each for each in (*arguments, *named.values()) if hasattr(each, "units")), None)
+        with interpreted(problem is not None and is_small(problem)):  # type: ignore[arg-type]
+            return function(*arguments, **named)
+
+    return begin

@@ -39,7 +39,7 @@ from exactsel.solving.choose import make, methods_for
 from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
-from exactsel.solving.small import is_small
+from exactsel.solving.small import begun_without_compiler, is_small
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
 from exactsel.start.portfolio import portfolio_for
@@ -280,6 +280,7 @@ class Search:
         }
 
 
+@begun_without_compiler
 def solve(
     problem: SubsetProblem,
     *,
@@ -337,9 +338,8 @@ def solve(
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
     watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
-    with interpreted(is_small(problem)):
-        run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
-        return _observed(run, [kept, *watching], proof, trace, events)
+    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
+    return _observed(run, [kept, *watching], proof, trace, events)
 
 
 def _only(kind: type, callback: Callback | None) -> Callback | None:

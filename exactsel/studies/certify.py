@@ -23,6 +23,7 @@ from exactsel.problem.model import Model, demands_text
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.result import Claim, Readable, Result, claim_of
+from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import solve
 from exactsel.start.models import given_support
 from exactsel.types import FloatArray
@@ -99,6 +100,7 @@ class Certified(Readable, Gap):
         return "\n".join([*lines, "", str(self.result)])
 
 
+@begun_without_compiler
 def certify(
     problem: SubsetProblem,
     candidate: Any = None,

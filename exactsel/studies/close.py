@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from exactsel import clock
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.result import Result, Termination
+from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.exchange import NEAR
 from exactsel.studies.near import NearOptimal, list_near
 
@@ -31,6 +32,7 @@ class Close:
     why_not: str = ""
 
 
+@begun_without_compiler
 def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] = (signal.SIGINT,)) -> Close:
     """List all models of k columns within the first of :data:`SHARES` for which that can be done in little time.
 

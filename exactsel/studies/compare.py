@@ -20,6 +20,7 @@ from exactsel.search.tolerance import Gap
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
+from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support
@@ -95,6 +96,7 @@ class Comparison(Json):
         return {"methods": methods, "exact": self.result.as_dict(), "left_out": left_out}
 
 
+@begun_without_compiler
 def compare(
     problem: SubsetProblem,
     methods: str | Sequence[str | Heuristic] | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel.kernels.node import IN
 from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.small import begun_without_compiler
 
 MOST_MODELS = 20_000
 """Exchanges looked at; with more columns than that the question is left alone ..."""
@@ -48,6 +49,7 @@ def demands(problem: SubsetProblem) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return problem.units.must_have, problem.units.must_not
 
 
+@begun_without_compiler
 def neighbourhood(
     problem: SubsetProblem, support: tuple[int, ...], upper: float, met: Iterable[tuple[float, tuple[int, ...]]]
 ) -> Neighbourhood | None:

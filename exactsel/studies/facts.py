@@ -16,6 +16,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.choose import company_of
 from exactsel.solving.settings import Settings
+from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.types import FloatArray
 
@@ -74,6 +75,7 @@ def _target_facts(problem: Problem) -> dict[str, Any]:
     return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
 
 
+@begun_without_compiler
 def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
     """How hard the problem looks: the gap that starting models and the root's bound leave, and what bounds it."""
     search = Search(problem, Settings(node_limit=1, time_limit=seconds, subtrees=False), signals=())

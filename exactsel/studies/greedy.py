@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.exchange import demands
 
 MOST_SUPPORTS = 3000
@@ -28,6 +29,7 @@ class GreedyStep:
     """... and its objective."""
 
 
+@begun_without_compiler
 def greedy_steps(problem: SubsetProblem) -> list[GreedyStep]:
     """Greedy's models from the columns that must be in to k columns; one of no column where k is 0."""
     path, forced = _path(problem), len(demands(problem)[0])

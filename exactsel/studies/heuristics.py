@@ -33,6 +33,7 @@ from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Result, Termination, claim_of
 from exactsel.solving.settings import Settings
+from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support, given_support
@@ -148,6 +149,7 @@ def option_names(method: str) -> tuple[str, ...]:
     return tuple(entry.name for entry in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
+@begun_without_compiler
 def run(
     method: str | Heuristic,
     problem: SubsetProblem,

@@ -31,6 +31,7 @@ from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
 from exactsel.solving.result import Readable, Result
 from exactsel.solving.settings import Settings
+from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import solve
 from exactsel.types import IntArray, StateArray
 
@@ -140,6 +141,7 @@ class NearOptimal(Readable):
         return "\n".join(lines)
 
 
+@begun_without_compiler
 def near_optimal(
     problem: SubsetProblem,
     tau: float,
@@ -184,6 +186,7 @@ def near_optimal(
     return list_near(problem, result, tau, cap=cap, time_limit=rest, signals=signals, **options)
 
 
+@begun_without_compiler
 def list_near(
     problem: SubsetProblem,
     result: Result,

@@ -16,6 +16,7 @@ from exactsel.problem.regression import Problem
 from exactsel.solving.choose import FAMILIES
 from exactsel.solving.result import Result, Termination
 from exactsel.solving.settings import Settings
+from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import solve
 from exactsel.studies.near import NearOptimal, check_near, list_near
 
@@ -63,6 +64,7 @@ class SolutionPath(Json):
         return {"near": self.near[place].listed() if place < len(self.near) else None}
 
 
+@begun_without_compiler
 def solve_path(
     problem: Problem | ColumnSubsetProblem,
     ks: Iterable[int] | None = None,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.result import Result
+from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.close import Close, close_models
 from exactsel.studies.exchange import NEAR, Neighbourhood, neighbourhood
 
@@ -23,6 +24,7 @@ class Surroundings:
     """How close a model must come, as a share of the objective, to count among those ``exchanges`` looked at."""
 
 
+@begun_without_compiler
 def surroundings(problem: SubsetProblem, result: Result, signals: Sequence[int] = (signal.SIGINT,)) -> Surroundings:
     """Look around the answer of a solve; some seconds at most, and one of the ``signals`` ends it."""
     met = [(incumbent.value, incumbent.support) for incumbent in result.history.incumbents] if result.history else []

@@ -55,3 +55,16 @@ def test_what_a_solve_does_not_load():
         "sys.stdout.write(repr(sorted({'cvxpy', 'matplotlib', 'sklearn', 'pandas'} & set(sys.modules))))"
     )
     assert output_of(probe) == "[]"
+
+
+@pytest.mark.skipif(not _jit.ENABLED, reason="numba is never loaded")
+@pytest.mark.parametrize("options", ["", ", loss='huber'", ", loss='logistic'"])
+def test_a_small_solve_does_not_load_the_compiler(options):
+    probe = (
+        "import sys\nimport numpy as np\nfrom exactsel import Problem, solve\n"
+        "A = np.arange(24.0).reshape(8, 3) ** 0.5\ny = np.array([1.0, -1.0] * 4)\n"
+        f"result = solve(Problem(A, y, 2, lam=0.1{options}))\nassert result.reached\n"
+        "sys.stdout.write(repr(sorted({'numba', 'llvmlite'} & set(sys.modules))))"
+    )
+    assert output_of(probe) == "[]"
+    assert output_of(probe, EXACTSEL_JIT="1") == "['llvmlite', 'numba']"

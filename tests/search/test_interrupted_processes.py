@@ -63,6 +63,8 @@ class Process:
 ENDED = (130, b"", b"interrupted.\n")
 
 IMPORTING = """
+import os
+os.environ["EXACTSEL_JIT"] = "1"  # so that numba is imported, too
 class Waiting:
     def find_spec(self, name, path=None, target=None):
         if name == "{module}":

@@ -209,6 +209,8 @@ class TestSolve:
     def test_compiling_for_a_loss_that_is_not_built_in_is_announced(self, capsys):
         arguments = {"quiet": False, "log_interval": 5.0, "eps": 0.0, "rel_eps": 1e-6}
         progress_log(Problem(np.eye(3), np.ones(3), 1, lam=1.0, loss=PseudoHuber(1.0)), arguments)
+        assert "compiling" not in capsys.readouterr().err
+        assert _jit.njit(lambda x: x).compiled
         assert "compiling kernels for pseudo-huber loss (in every process, as it is not" in capsys.readouterr().err
 
     def test_more_supports_than_a_float_can_count(self, run, file):

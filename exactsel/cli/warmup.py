@@ -1,0 +1,35 @@
+"""``exactsel warmup``."""
+
+from __future__ import annotations
+
+import click
+
+from exactsel.cli.talk import say, say_line
+
+
+@click.command("warmup")
+@click.option("--all", "everything", is_flag=True, help="Also intercepts, groups, css and every approximate method.")
+@click.option("--processes", type=click.IntRange(1), help="At a time; by default one a core, and four at most.")
+def command(everything: bool, processes: int | None) -> int:
+    """Compile kernels ahead, so that no later run waits for it: for images, clusters, continuous integration.
+
+    They are kept in the user's cache folder, or in EXACTSEL_CACHE_DIR. Exit code 1 says that something could not be
+    compiled, or not be kept.
+    """
+    from exactsel._jit import ENABLED
+    from exactsel._jit.folders import cache_folder
+    from exactsel.studies.warmup import MORE, USUAL, warm_up
+
+    if not ENABLED:
+        say_line("EXACTSEL_JIT=0 says that nothing is compiled; unset it.")
+        return 1
+    folder = cache_folder()
+    if folder is None:
+        say_line("kernels cannot be kept: no cache folder can be written; name one in EXACTSEL_CACHE_DIR.")
+        return 1
+    kinds, failed = USUAL + MORE if everything else USUAL, False
+    say_line(f"compiling {len(kinds)} kinds of problems into {folder}")
+    for number, warmed in enumerate(warm_up(kinds, processes), 1):
+        failed = failed or bool(warmed.error)
+        say(f"{number}/{len(kinds)}  {warmed.kind:<20} {warmed.seconds:6.1f} s  {warmed.error}".rstrip())
+    return int(failed)

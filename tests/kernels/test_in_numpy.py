@@ -1,0 +1,147 @@
+"""What is interpreted in the place of kernels with long loops is the same as their own text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from own_loss import PseudoHuber
+
+from exactsel import Huber, Logistic, Problem, _jit
+from exactsel.kernels import levels, linalg, rows, triples
+from exactsel.kernels.counting import count_room, eliminate
+from exactsel.losses.adjusted import adjusted
+from exactsel.walks.closed_form import walk_data
+
+pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="every kernel's own text runs")
+
+SEEDS = st.integers(0, 2**32)
+
+
+def both(kernel, *arguments):
+    """What the two return, and their arguments afterwards."""
+    outcomes = []
+    for text in (kernel.py_func, kernel.text):
+        copies = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
+        with np.errstate(all="ignore"):
+            outcomes.append((text(*copies), [value for value in copies if isinstance(value, np.ndarray)]))
+    assert kernel.text is not kernel.py_func
+    return outcomes
+
+
+def agree(kernel, *arguments):
+    (value, arrays), (other, others) = both(kernel, *arguments)
+    assert (value is None) == (other is None)
+    if value is not None:
+        np.testing.assert_allclose(other, value, rtol=1e-11, atol=1e-11)
+    for array, another in zip(arrays, others, strict=True):
+        np.testing.assert_allclose(another, array, rtol=1e-12, atol=1e-12)
+
+
+@given(SEEDS)
+def test_vectors(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 40))
+    a, b, c, d, v = rng.standard_normal((5, n))
+    agree(linalg.dot, a, b)
+    agree(linalg.add_scaled, v, float(rng.standard_normal()), a)
+    agree(linalg.add_four, v, np.array([a, b, c, d, v]), rng.integers(0, 5, 4), rng.standard_normal(4))
+    agree(linalg.four_dots, a, b, c, d, v, np.empty(4) * 0.0)
+    for loss in (Huber(0.5), *(adjusted(Huber(0.5), None, levelled, n) for levelled in (False, True))):
+        agree(rows.scale_column, loss, a, abs(b), np.zeros(n))
+        agree(rows.scale_column, loss, a, np.zeros(n), np.zeros(n))
+
+
+def room_for(rng, m):
+    """A symmetric matrix, nearly always of correlations, and memory for what is said of it."""
+    X = rng.standard_normal((m + int(rng.integers(1, 6)), m)) + rng.choice([0.0, 1.0, 3.0]) * rng.standard_normal(
+        (1, m)
+    )
+    M = X.T @ X * 10.0 ** rng.integers(-3, 4)
+    for j in np.flatnonzero(rng.random(m) < 0.1):
+        M[j, j] = np.inf
+    if rng.random() < 0.2:
+        M[m - 1, 0] = M[0, m - 1] = np.nan
+    return M, triples.triple_room(m + 3)
+
+
+@given(SEEDS)
+@settings(max_examples=200)
+def test_triples(seed):
+    """All three texts leave the same marks; where they round otherwise a margin of the numbers compared decides."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(2, 30))
+    M, room = room_for(rng, m)
+    copies = [type(room)(*(array.copy() for array in room)) for _ in range(2)]
+    texts = [
+        [getattr(getattr(triples, name), text) for name in ("_cosines", "_closer_look", "_left", "_four_clear")]
+        for text in ("py_func", "text")
+    ]
+    with np.errstate(all="ignore"):
+        for (cosines, *_), here in zip(texts, copies, strict=True):
+            cosines(M, m, here)
+            here.reach[:m] = 0.0
+        np.testing.assert_array_equal(copies[0].cosines[:m], copies[1].cosines[:m])
+        np.testing.assert_array_equal(copies[0].scale[:m], copies[1].scale[:m])
+        for l in range(m - 1):
+            counts = [look(l, m, here) for (_, look, *_), here in zip(texts, copies, strict=True)]
+            assert counts[0] == counts[1]
+            np.testing.assert_array_equal(copies[0].rows[: counts[0]], copies[1].rows[: counts[0]])
+            np.testing.assert_array_equal(copies[0].reach[:m], copies[1].reach[:m])
+            if counts[0]:
+                wanted = (l + triples.LANES - 1) // triples.LANES * triples.LANES
+                distinct = [left(l, wanted, here) for (_, _, left, _), here in zip(texts, copies, strict=True)]
+                clear = [
+                    [four(l, wanted, at, counts[0], here) for at in range(0, counts[0], 4)]
+                    for (*_, four), here in zip(texts, copies, strict=True)
+                ]
+                assert distinct[0] == distinct[1]
+                assert clear[0] == clear[1]
+
+
+@given(SEEDS)
+@settings(max_examples=100)
+def test_elimination(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(3, 20)), int(rng.integers(2, 12))
+    A = rng.standard_normal((n, d))
+    if rng.random() < 0.3:
+        A[:, -1] = A[:, 0]
+    problem = Problem(A, rng.standard_normal(n), min(d, 3), lam=float(rng.choice([0.1, 1e-9])))
+    data = walk_data(problem, None)
+    rooms = [count_room(d), count_room(d)]
+    order, inside = rng.permutation(d), int(rng.integers(0, d))
+    level = float(rng.random()) * data.constant
+    answers = []
+    for text, room in zip((eliminate.py_func, eliminate.text), rooms, strict=True):
+        room.order[:d] = order
+        with np.errstate(all="ignore"):
+            answers.append(text(data, inside, d, level, 1e-12, room))
+    assert answers[0] == answers[1]
+    if answers[0]:
+        left = np.tril_indices(d - inside)
+        scale = abs(rooms[0].M[: d - inside, : d - inside][left]).max(initial=1.0)
+        np.testing.assert_allclose(
+            rooms[1].M[: d - inside, : d - inside][left], rooms[0].M[: d - inside, : d - inside][left],
+            rtol=1e-9, atol=1e-10 * scale,
+        )  # fmt: skip
+    assert eliminate.text(data, inside, d, level, np.inf, rooms[1]) is False
+
+
+@given(SEEDS, st.sampled_from([Huber(0.5), "logistic", PseudoHuber(0.7)]), st.booleans())
+def test_rows_of_losses(seed, loss, intercept):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    z = 10.0 ** rng.integers(-2, 4) * rng.standard_normal(n)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0) if loss == "logistic" else rng.standard_normal(n)
+    if loss == "logistic":
+        agree(levels.logistic_rows, z, y, np.zeros(n), np.zeros(n))
+    else:
+        agree(levels.rows_in_turn, loss, z, y, np.zeros(n), np.zeros(n))
+    if isinstance(loss, PseudoHuber):
+        return
+    loss = adjusted(Logistic() if loss == "logistic" else loss, 1.0 + rng.random(n), intercept, n)
+    values, slopes = np.zeros(n), np.zeros(n)
+    levels.plain_rows(loss, z, y, values, slopes)
+    agree(levels.sides, loss, z, y, slopes)

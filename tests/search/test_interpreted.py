@@ -1,0 +1,165 @@
+"""Small problems are solved by the Python text of kernels, as long as an allowance lasts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from instances_for_tests import optimum_of, random_case
+
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, solve, verify
+from exactsel._jit import interpreting, kernel, njit
+from exactsel._jit.interpreting import Exhausted, allowance, session
+from exactsel.errors import UnsupportedError
+from exactsel.solving.small import MOST_COLUMNS, is_small
+
+pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="everything is interpreted")
+
+
+@pytest.fixture
+def chooses(monkeypatch):
+    """As where nobody says what is compiled."""
+    monkeypatch.setattr(interpreting, "CHOOSES", True)
+    monkeypatch.setattr(allowance, "left", 10**7)
+
+
+@pytest.fixture
+def nothing_compiled(monkeypatch, chooses):
+    def refuse(self, *arguments, **named):
+        raise AssertionError(f"{self.__name__} was to be compiled")
+
+    monkeypatch.setattr(kernel.Kernel, "compiled", property(refuse))
+
+
+def data(loss="quadratic", seed=0, n=30, d=10):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, d)) + rng.normal(size=(n, 1))
+    y = A @ rng.choice([-1.0, 0.0, 1.0], d) + 2.0 * rng.normal(size=n)
+    return A, np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+
+
+def small(loss="quadratic", **options):
+    if loss == "css":
+        return ColumnSubsetProblem(data()[0], 3)
+    if loss == "groups":
+        return GroupedProblem(Problem(*data(), 3, lam=0.1), [f"group {j // 2}" for j in range(10)])
+    return Problem.prepared(*data(loss), 3, loss=loss, lam=0.1, **options)
+
+
+KINDS = ["quadratic", "huber", "logistic", "css", "groups"]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("seed", range(80))
+def test_the_optimum_with_a_proof_and_without_the_compiler(seed, nothing_compiled, tmp_path):
+    case = random_case(seed)
+    optimum, problem = optimum_of(case), case.problem()
+    slack = 1e-7 * (1.0 + abs(optimum.high))
+    try:
+        result = solve(problem, proof=tmp_path / "run.exsel", signals=())
+    except UnsupportedError:
+        result = solve(problem, signals=())
+    assert optimum.low - slack <= result.upper <= optimum.high + slack
+    assert result.lower <= optimum.high + slack
+    if result.proof is not None:
+        assert verify(problem, tmp_path / "run.exsel").verified
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+@pytest.mark.parametrize("options", [{"intercept": True}, {"weights": np.arange(1.0, 31.0)}])
+def test_intercepts_and_weights(loss, options, nothing_compiled):
+    assert solve(small(loss, **options), signals=()).reached
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_claims_as_compiled(kind, monkeypatch):
+    compiled = solve(small(kind), signals=())
+    monkeypatch.setattr(interpreting, "CHOOSES", True)
+    monkeypatch.setattr(allowance, "left", 10**7)
+    interpreted = solve(small(kind), signals=())
+    assert allowance.left < 10**7
+    assert interpreted.claim == compiled.claim
+    assert interpreted.support == compiled.support
+    assert interpreted.upper == pytest.approx(compiled.upper, rel=1e-9)
+    assert interpreted.lower == pytest.approx(compiled.lower, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("calls", [0, 1, 30, 300, 3000])
+def test_whatever_is_left_of_the_allowance(kind, calls, chooses, monkeypatch):
+    """Where it ends does not depend on threads, so the tree does not either."""
+    results = []
+    for threads in (1, 3):
+        monkeypatch.setattr(allowance, "left", calls)
+        results.append(solve(small(kind), threads=threads, signals=()))
+    assert results[0].reached
+    assert results[0].tree_hash == results[1].tree_hash
+    assert results[0].upper == results[1].upper
+    assert results[0].lower == results[1].lower
+
+
+@njit
+def _told(x, i):
+    if i < 0:
+        raise ValueError("before the first")
+    x[i] += 1.0
+
+
+@njit
+def _add_ones(x, rest, wanted):
+    for i in range(wanted):
+        _told(x, i)
+        rest[0][i] += 2.0
+    return x.sum()
+
+
+def test_a_call_that_uses_up_the_allowance_is_done_anew(chooses, monkeypatch):
+    monkeypatch.setattr(allowance, "left", 3)
+    x, rest = np.zeros(5), (np.zeros(5),)
+    with session(True):
+        assert _add_ones(x, rest, 5) == 5.0
+        np.testing.assert_array_equal(x, np.ones(5))
+        np.testing.assert_array_equal(rest[0], np.full(5, 2.0))
+        assert allowance.left == 0
+        assert _add_ones(x, rest, 2) == 7.0
+    np.testing.assert_array_equal(rest[0], [4.0, 4.0, 2.0, 2.0, 2.0])
+
+
+def test_errors_are_errors(chooses):
+    with session(True), pytest.raises(ValueError, match="before the first"):
+        _told(np.zeros(2), -1)
+
+
+def test_only_in_a_session_and_only_where_it_is_wanted(chooses, monkeypatch):
+    called = []
+    monkeypatch.setattr(_told, "text", lambda x, i: called.append(i))
+    _told(np.zeros(2), 0)
+    with session(False):
+        _told(np.zeros(2), 0)
+    assert not called
+    with session(True):
+        _told(np.zeros(2), 1)
+        with session(True):
+            _told(np.zeros(2), 0)
+    assert called == [1, 0]
+    monkeypatch.setattr(interpreting, "CHOOSES", False)
+    with session(True):
+        _told(np.zeros(2), 1)
+    assert called == [1, 0]
+
+
+def test_the_allowance_is_no_error_for_those_outside():
+    assert not issubclass(Exhausted, ArithmeticError)
+    assert is_small(small())
+    assert not is_small(Problem(np.ones((2, MOST_COLUMNS + 1)), np.ones(2), 1, lam=1.0))
+    assert not is_small(Problem(np.ones((6000, 10)), np.ones(6000), 1, lam=1.0))
+
+
+def test_who_looks_at_the_events_has_kernels_compiled(chooses):
+    """A search in steps interprets only what it does itself."""
+    sessions = {interpreting.current.session for _ in Search(small(), Settings(), signals=())}
+    assert sessions == {None}
+
+
+def test_a_time_limit_holds(chooses):
+    result = solve(small("huber"), time_limit=1e-9, signals=())
+    assert result.lower <= solve(small("huber"), signals=()).upper <= result.upper

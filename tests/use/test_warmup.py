@@ -1,0 +1,59 @@
+"""Compiling ahead."""
+
+from __future__ import annotations
+
+import pytest
+
+from exactsel import _jit
+from exactsel.studies import warmup
+from exactsel.studies.warmup import MORE, USUAL, Warmed, warm, warm_up
+
+pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
+
+
+@pytest.mark.parametrize("kind", ["quadratic", "css"])
+def test_what_a_kind_needs_is_called(kind, monkeypatch):
+    solved = []
+    monkeypatch.setattr(warmup, "solve", lambda problem, **options: solved.append((problem.family, options)))
+    warm(kind)
+    assert len(solved) == 2
+    assert {family for family, _ in solved} == {"css" if kind == "css" else "regression"}
+    assert solved[1][1]["node_limit"] == warmup.NODES
+
+
+def test_every_method_is_run_on_a_problem_it_serves(monkeypatch):
+    ran = []
+    monkeypatch.setattr(warmup, "run", lambda method, problem, **options: ran.append((method, problem.family)))
+    warm("methods")
+    assert {method for method, _ in ran} == set(warmup.names())
+
+
+def test_each_kind_in_a_process_of_its_own():
+    """One that does not exist ends with an error, the others are told all the same."""
+    told = {warmed.kind: warmed for warmed in warm_up(("nonsense",), 1)}
+    assert "nonsense" in told["nonsense"].error
+    assert told["nonsense"].seconds > 0
+
+
+def test_the_command_lists_what_is_done(run, monkeypatch):
+    asked = []
+
+    def warmed(kinds, processes):
+        asked.append((kinds, processes))
+        return iter([Warmed(kind, 1.0, "no room" if kind == "css" else "") for kind in kinds])
+
+    monkeypatch.setattr(warmup, "warm_up", warmed)
+    shown = run("warmup")
+    assert shown.code == 0
+    assert shown.out.splitlines()[0].startswith("1/3  quadratic")
+    shown = run("warmup", "--all", "--processes", 2)
+    assert shown.code == 1
+    assert "no room" in shown.out
+    assert asked == [(USUAL, None), (USUAL + MORE, 2)]
+
+
+def test_where_nothing_can_be_kept_it_says_so(run, monkeypatch):
+    monkeypatch.setattr("exactsel._jit.folders.cache_folder", lambda: None)
+    shown = run("warmup")
+    assert shown.code == 1
+    assert "EXACTSEL_CACHE_DIR" in shown.err
