@@ -28,7 +28,7 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-interpreted, interpreted_steps = interpreting.session, interpreting.steps
+interpreted, interpreted_steps, interprets = interpreting.session, interpreting.steps, interpreting.interprets
 njit, overload, prange, with_compiler = _chosen.njit, _chosen.overload, _chosen.prange, _chosen.with_compiler
 before_compiling, kernels_are_cached = _chosen.before_compiling, _chosen.kernels_are_cached
 parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads

@@ -62,7 +62,7 @@ class Session:
         try:
             with np.errstate(all="ignore"):
                 return kernel.text(*arguments, **named)
-        except (Exhausted, ArithmeticError):
+        except (Exhausted, ArithmeticError, ValueError):  # functions of math raise where compiled ones return nan
             for array, kept in before:
                 np.copyto(array, kept)
         finally:

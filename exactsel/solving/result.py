@@ -138,7 +138,8 @@ class Result(Readable, Gap):
     tree_hash: str
     """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads.
 
-    A search that writes a proof, a trace or each step may go another way, since not all methods can be shown.
+    A search that writes a proof, a trace or each step may go another way, since not all methods can be shown. Last bits
+    of bounds, which are part of it, differ between interpreted and compiled kernels, see ``settings["kernels"]``.
     """
     scope: str = ""
     """A restriction of the lower bound, if there is one, in words."""

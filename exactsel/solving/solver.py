@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from exactsel import clock
-from exactsel._jit import available_threads, interpreted, interpreted_steps
+from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError
@@ -110,6 +110,7 @@ class Search:
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
+        self._kernels = "compiled" if ENABLED else "interpreted"
 
     @property
     def bound(self) -> PreparedBound | None:
@@ -140,7 +141,7 @@ class Search:
                 yield event
 
     def _run(self) -> Generator[Event, None, None]:
-        settings = self.settings
+        settings, began_interpreted = self.settings, interprets()
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
         with Watch(settings.time_limit, self._signals) as watch, one_thread():
             try:
@@ -163,6 +164,8 @@ class Search:
                     yield event
             finally:
                 self.times["search"] = time.perf_counter() - began
+                if began_interpreted:
+                    self._kernels = "interpreted" if interprets() else "interpreted, then compiled"
 
     def _prepared(self, watch: Watch) -> Generator[Event, None, Expander]:
         """What expands nodes, and on the way the starting models."""
@@ -268,6 +271,7 @@ class Search:
             "bound": methods.bound.name,
             "branching": methods.branching.name,
             "threads": self.settings.threads or available_threads(),
+            "kernels": self._kernels,
             "batch": self.settings.batch or methods.tree.batch,
             "method": methods.words(
                 self._bound,

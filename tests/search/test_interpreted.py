@@ -77,6 +77,8 @@ def test_the_same_claims_as_compiled(kind, monkeypatch):
     monkeypatch.setattr(allowance, "left", 10**7)
     interpreted = solve(small(kind), signals=())
     assert allowance.left < 10**7
+    assert compiled.settings["kernels"] == "compiled"
+    assert interpreted.settings["kernels"] == "interpreted"
     assert interpreted.claim == compiled.claim
     assert interpreted.support == compiled.support
     assert interpreted.upper == pytest.approx(compiled.upper, rel=1e-9)
@@ -92,6 +94,8 @@ def test_whatever_is_left_of_the_allowance(kind, calls, chooses, monkeypatch):
         monkeypatch.setattr(allowance, "left", calls)
         results.append(solve(small(kind), threads=threads, signals=()))
     assert results[0].reached
+    if calls <= 300:
+        assert results[0].settings["kernels"] == ("interpreted, then compiled" if calls else "compiled")
     assert results[0].tree_hash == results[1].tree_hash
     assert results[0].upper == results[1].upper
     assert results[0].lower == results[1].lower
