@@ -7,10 +7,10 @@
 
 PYTHON ?= python3
 
-# Processes for the tests: one a core and 3 GB of memory (that much goes into compiling), and no more than four, because
-# they wait for each other's kernels where there are none yet, and tests use threads of their own.
+# Processes for the tests: one a core and one more, because they wait for each other's kernels where there are none yet;
+# one for 3 GB of memory (that much goes into compiling), and no more than six, because tests use threads of their own.
 JOBS   ?= $(shell $(PYTHON) -c 'import os; m = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"); \
-            print(max(1, min(4, os.cpu_count(), int(m / 3e9))))' 2>/dev/null || echo 2)
+            print(max(1, min(6, os.cpu_count() + 1, int(m / 3e9))))' 2>/dev/null || echo 2)
 
 VENV := .venv
 BIN  := $(VENV)/bin

@@ -23,7 +23,6 @@ T = TypeVar("T")
 ALLOWANCE = 100_000
 """Calls of kernels a process interprets: a second or two."""
 
-
 CHOOSES = os.environ.get("EXACTSEL_JIT", "") not in ("0", "1")
 """Whether it is for this module to say what is compiled: EXACTSEL_JIT=0 says nothing is, EXACTSEL_JIT=1 all is."""
 
@@ -50,13 +49,13 @@ class Session:
 
     def call(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What the kernel returns."""
-        if self._inside:
-            if allowance.left <= 0:
-                raise Exhausted
-            allowance.left -= 1
-            return kernel.text(*arguments, **named)
         if allowance.left <= 0:
+            if self._inside:
+                raise Exhausted
             return kernel.compiled(*arguments, **named)
+        allowance.left -= 1
+        if self._inside:
+            return kernel.text(*arguments, **named)
         before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
         self._inside = True
         try:

