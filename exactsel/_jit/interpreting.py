@@ -12,8 +12,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
+
+from exactsel.types import BoolArray
 
 if TYPE_CHECKING:
     from exactsel._jit.kernel import Kernel
@@ -39,6 +42,16 @@ class _Allowance:
 
 
 allowance = _Allowance()
+
+_flags: WeakValueDictionary[int, np.ndarray[Any, Any]] = WeakValueDictionary()
+"""Of :func:`new_flag`, by identity."""
+
+
+def new_flag() -> BoolArray:
+    """A flag (1,), down, that others raise while a kernel runs, so that undoing a call must leave it as it is."""
+    flag = np.zeros(1, dtype=np.bool_)
+    _flags[id(flag)] = flag
+    return flag
 
 
 class Session:
@@ -117,9 +130,9 @@ def _compiled(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any])
 
 
 def _changeable(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """All arrays of a nested tuple that can be written to."""
+    """All arrays of a nested tuple that kernels can write to, flags that others raise left out."""
     if isinstance(value, np.ndarray):
-        if value.flags.writeable:
+        if value.flags.writeable and _flags.get(id(value)) is not value:
             yield value
     elif isinstance(value, tuple):
         for part in value:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from exactsel._jit import new_flag
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.witness import ModelPoint, Proof
 from exactsel.kernels.node import Answers
@@ -20,8 +21,8 @@ from exactsel.types import BoolArray, FloatArray, StateArray
 
 
 def never_stop() -> BoolArray:
-    """A stop flag nobody raises."""
-    return np.zeros(1, dtype=np.bool_)
+    """A stop flag that is down."""
+    return new_flag()
 
 
 @dataclass(frozen=True)

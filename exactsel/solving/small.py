@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from exactsel._jit import interpreted
 from exactsel.problem.interface import SubsetProblem
@@ -30,8 +30,8 @@ def begun_without_compiler(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def begin(*arguments: P.args, **named: P.kwargs) -> T:
-        problem = next((each for each in (*arguments, *named.values()) if hasattr(each, "units")), None)
-        with interpreted(problem is not None and is_small(problem)):  # type: ignore[arg-type]
+        problem: Any = next((each for each in (*arguments, *named.values()) if hasattr(each, "units")), None)
+        with interpreted(problem is not None and is_small(problem)):
             return function(*arguments, **named)
 
     return begin

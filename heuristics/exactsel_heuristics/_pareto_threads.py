@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel._jit import new_flag
 from exactsel.types import BoolArray
 from exactsel_heuristics.base import Context
 
@@ -51,7 +52,7 @@ def together(run: Callable[..., int], team: int, first: int, end: int, *more: An
 @contextmanager
 def stop_flag(context: Context, work: float) -> Iterator[BoolArray]:
     """A flag (1,) that turns true once the context says stop, where an iteration takes so much work that it matters."""
-    flag, over = np.zeros(1, dtype=np.bool_), threading.Event()
+    flag, over = new_flag(), threading.Event()
     if work < LONG:
         yield flag
         return

@@ -12,7 +12,7 @@ from exactsel.errors import InputError
 from exactsel.kernels.node import FREE
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
-from exactsel_heuristics._grouped import swap_groups
+from exactsel_heuristics._grouped import CALL_WORK, FIT_WORK, KEPT, swap_groups
 from exactsel_heuristics._perturbing import perturbed
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 PORTION_SHORTLIST = 5
 """Entering columns refitted for each leaving one in a portion of work."""
 
-FIT_WORK, CALL_WORK, START_WORK = 10.0, 1e5, 1e6
-"""Newton steps of a refit, and as many multiplications as it takes time besides, and as a search begins."""
-
-KEPT = 8
-"""Supports a portion hands on."""
+START_WORK = 1e6
+"""As many multiplications as it takes time for a search to begin."""
 
 CONFIRMATIONS = 5
 """Moves refitted per pass before the pass counts as fruitless: quick objectives may flatter near-dependent columns."""

@@ -9,7 +9,10 @@ from instances_for_tests import optimum_of, random_case
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, solve, verify
 from exactsel._jit import interpreting, kernel, njit
 from exactsel._jit.interpreting import Exhausted, allowance, session
+from exactsel.bounds.base import never_stop
 from exactsel.errors import UnsupportedError
+from exactsel.search.events import Started
+from exactsel.search.watch import Watch
 from exactsel.solving.small import MOST_COLUMNS, is_small
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="everything is interpreted")
@@ -62,6 +65,23 @@ def test_the_optimum_with_a_proof_and_without_the_compiler(seed, nothing_compile
     assert result.lower <= optimum.high + slack
     if result.proof is not None:
         assert verify(problem, tmp_path / "run.exsel").verified
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(80, 2080))
+def test_thousands_of_claims_are_true(seed, nothing_compiled, tmp_path):
+    """A minute or two: ``pytest -m long tests/search/test_interpreted.py``."""
+    case = random_case(seed)
+    optimum, problem = optimum_of(case), case.problem()
+    rounding = 1e-12 * (1.0 + abs(optimum.high))
+    try:
+        result = solve(problem, proof=tmp_path / "run.exsel", signals=())
+        assert verify(problem, tmp_path / "run.exsel").verified
+    except UnsupportedError:
+        result = solve(problem, signals=())
+    assert result.lower <= optimum.high + rounding
+    assert result.upper >= optimum.low - rounding
+    assert result.reached or result.claim == "bounded"
 
 
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
@@ -126,6 +146,55 @@ def test_a_call_that_uses_up_the_allowance_is_done_anew(chooses, monkeypatch):
         assert allowance.left == 0
         assert _add_ones(x, rest, 2) == 7.0
     np.testing.assert_array_equal(rest[0], [4.0, 4.0, 2.0, 2.0, 2.0])
+
+
+@njit
+def _until_stopped(x, stop, turns):
+    for _ in range(turns):
+        if stop[0]:
+            return -1.0
+        _told(x, 0)
+    return x[0]
+
+
+def test_a_flag_raised_meanwhile_stays_up_when_the_call_is_undone(chooses, monkeypatch):
+    """Else a signal that comes while the allowance runs out would be lost."""
+    x, stop = np.zeros(1), never_stop()
+    told = _told.text
+
+    def raising(x, i):
+        stop[0] = True  # as the thread does that watches for signals
+        told(x, i)
+        raise Exhausted
+
+    monkeypatch.setattr(_told, "text", raising)
+    with session(True):
+        assert _until_stopped(x, stop, 5) == -1.0
+    assert stop[0]
+    assert x[0] == 0.0
+
+
+def test_an_interrupt_while_the_allowance_runs_out_ends_the_search(chooses, monkeypatch):
+    watches, seen, call = [], [], interpreting.Session.call
+
+    def watch(*arguments):
+        watches.append(Watch(*arguments))
+        return watches[-1]
+
+    def interrupted(self, kernel, arguments, named):
+        if self._inside and not seen:
+            seen.append(kernel)
+            watches[0]._raise_flag("interrupted")
+            raise Exhausted
+        return call(self, kernel, arguments, named)
+
+    monkeypatch.setattr("exactsel.solving.solver.Watch", watch)
+    search = Search(small("huber"), Settings(heuristics=()), signals=())
+    for event in search:
+        if isinstance(event, Started):
+            monkeypatch.setattr(interpreting.Session, "call", interrupted)
+    assert seen
+    assert search.result().termination == "interrupted"
 
 
 def test_errors_are_errors(chooses):

@@ -32,7 +32,6 @@ def test_each_kind_in_a_process_of_its_own():
     """One that does not exist ends with an error, the others are told all the same."""
     told = {warmed.kind: warmed for warmed in warm_up(("nonsense",), 1)}
     assert "nonsense" in told["nonsense"].error
-    assert told["nonsense"].seconds > 0
 
 
 def test_the_command_lists_what_is_done(run, monkeypatch):
