@@ -30,6 +30,7 @@ _HOMES = {
     "certify": "exactsel.studies.certify",
     "Certified": "exactsel.studies.certify",
     "verify": "exactsel.proofs.verify",
+    "Model": "exactsel.problem.model",
     "near_optimal": "exactsel.studies.near",
     "NearOptimal": "exactsel.studies.near",
     "Result": "exactsel.solving.result",
@@ -54,6 +55,7 @@ __all__ = [
     "InputError",
     "Instance",
     "Logistic",
+    "Model",
     "NearOptimal",
     "Problem",
     "ProgressLog",
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from exactsel.losses import Huber, Logistic, Quadratic
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
+    from exactsel.problem.model import Model
     from exactsel.problem.regression import Problem
     from exactsel.proofs.verify import verify
     from exactsel.report.log import ProgressLog

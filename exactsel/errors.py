@@ -8,6 +8,8 @@ else where it is printed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -27,6 +29,15 @@ def _escape(mark: str) -> str:
         return NAMED[mark]
     code = ord(mark)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """``; did you mean 'X'`` for the known name that is likely meant, or nothing; capitals make no difference."""
+    from difflib import get_close_matches
+
+    by_small = {each.casefold(): each for each in reversed(list(known))}
+    found = get_close_matches(str(name).casefold(), by_small, n=1, cutoff=0.7)
+    return f"; did you mean '{by_small[found[0]]}'" if found else ""
 
 
 class ExactselError(Exception):
@@ -58,3 +69,7 @@ class OutputError(InputError):
 
 class OutputWarning(UserWarning):
     """A file could not be written and the result is handed over without it."""
+
+
+class CompilingWarning(UserWarning):
+    """A time limit came while kernels were being compiled."""

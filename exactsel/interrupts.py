@@ -24,7 +24,9 @@ T = TypeVar("T")
 
 
 class CompilationStopped(KeyboardInterrupt):
-    """An interrupt came while a kernel was compiled; the compilation goes on in the background, and nobody waits."""
+    """An interrupt, or the end of the time there is, came while a kernel was compiled; the compilation goes on in the
+    background, and nobody waits.
+    """
 
 
 class Watching(Protocol):
@@ -34,6 +36,10 @@ class Watching(Protocol):
     def interrupted(self) -> bool:
         """Whether a signal has come."""
 
+    @property
+    def over(self) -> bool:
+        """Whether a signal has come, or the end of a time limit that compiling counts for."""
+
     result_at_hand: bool
     """Whether whoever is watched has a result, which must not be lost."""
 
@@ -41,6 +47,8 @@ class Watching(Protocol):
 _local = threading.local()
 _in_main: list[Watching] = []
 _half_written: set[str] = set()
+_given_up: list[threading.Event] = []
+"""One for each compilation that was given up; set when it has ended all the same."""
 
 
 def current() -> Watching | None:
@@ -49,15 +57,25 @@ def current() -> Watching | None:
     return watches[-1] if watches else None
 
 
+def watches() -> tuple[Watching, ...]:
+    """All watches of this thread, the innermost last."""
+    return tuple(_watches())
+
+
+def compiles_on() -> bool:
+    """Whether a compilation that was given up still goes on, so that the process would wait for it at its end."""
+    return not all(done.is_set() for done in _given_up)
+
+
 def in_main() -> Watching | None:
     """The outermost watch of the main thread."""
     return next(iter(tuple(_in_main)), None)
 
 
-def enter(watch: Watching) -> None:
-    """A watch begins in this thread."""
+def enter(watch: Watching, signals: bool) -> None:
+    """A watch begins in this thread; ``signals`` says whether it takes any."""
     _watches().append(watch)
-    if threading.current_thread() is threading.main_thread():
+    if signals and threading.current_thread() is threading.main_thread():
         _in_main.append(watch)
 
 
@@ -68,10 +86,9 @@ def leave(watch: Watching) -> None:
             watches.remove(watch)
 
 
-def adopt(watch: Watching | None) -> None:
-    """Let this thread do dispensable work for the one ``watch`` belongs to."""
-    if watch is not None:
-        _watches().append(watch)
+def adopt(watches: Iterable[Watching]) -> None:
+    """Let this thread do dispensable work for the one these watches belong to."""
+    _watches().extend(watches)
     _local.dispensable = True
 
 
@@ -86,6 +103,23 @@ def dispensable() -> Iterator[None]:
         _local.dispensable = before
 
 
+@contextlib.contextmanager
+def hurrying(wanted: bool) -> Iterator[None]:
+    """A block that must not wait for the compiler, where that is ``wanted``."""
+    before = getattr(_local, "hurrying", False)
+    _local.hurrying = before or wanted
+    try:
+        yield
+    finally:
+        _local.hurrying = before
+
+
+def give_up_if_over() -> None:
+    """Raise :class:`CompilationStopped` where :func:`aside` would."""
+    if getattr(_local, "dispensable", False) and _is_over():
+        raise CompilationStopped
+
+
 def dispensable_steps(steps: Iterable[T]) -> Iterator[T]:
     """The same steps; what it takes to come to each is dispensable."""
     iterator = iter(steps)
@@ -96,6 +130,16 @@ def dispensable_steps(steps: Iterable[T]) -> Iterator[T]:
             except StopIteration:
                 return
         yield step
+
+
+def _is_over() -> bool:
+    """Whether nobody waits for what is dispensable any more; of time limits only the innermost is asked, because who
+    is given up must know that it is.
+    """
+    if getattr(_local, "hurrying", False):
+        return True
+    watches = _watches()
+    return bool(watches) and (watches[-1].over or any(watch.interrupted for watch in watches))
 
 
 def _watches() -> list[Watching]:
@@ -114,12 +158,11 @@ def aside(work: Callable[[], T], instead: T | None = None) -> T:
     Raises
     ------
     CompilationStopped
-        When the work is :func:`dispensable` and the watch of this thread has taken a signal.
+        When the work is :func:`dispensable` and a watch of this thread says that all is over.
     """
     if getattr(_local, "aside", False):
         return work()
-    watch = current()
-    needed = watch is not None and watch.interrupted and not getattr(_local, "dispensable", False)
+    needed = _is_over() and not getattr(_local, "dispensable", False)
     _local.plain = needed and getattr(_local, "plain", False)
     if _local.plain and instead is not None:
         return instead  # having waited once is enough
@@ -141,14 +184,15 @@ def aside(work: Callable[[], T], instead: T | None = None) -> T:
         return work()
     waited = 0
     while not done.wait(POLL):
-        watch = current()
-        if watch is None or not watch.interrupted:
+        if not _is_over():
             continue
         if getattr(_local, "dispensable", False):
+            _given_up.append(done)
             raise CompilationStopped
         waited += 1
         if instead is not None and waited >= LOADS:
             _local.plain = True
+            _given_up.append(done)
             return instead
     well, value = outcome
     if not well:

@@ -1,10 +1,14 @@
-"""Numbers made plain: what JSON has words for."""
+"""Results made plain: as JSON, in a line, as a table in a notebook."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
+
+from exactsel.errors import escaped
 
 
 def finite(value: float) -> float | None:
@@ -27,3 +31,24 @@ class Json:
     def to_json(self, **options: Any) -> str:
         """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
         return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+
+class Readable(Json):
+    """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
+
+    def __repr__(self) -> str:
+        """One line, whatever the number of columns."""
+        return f"<{type(self).__name__} {' '.join(str(self).partition(chr(10))[0].split())}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """A table for a notebook; all texts are escaped."""
+
+    def row(cells: Sequence[str], kind: str) -> str:
+        shown = (f"<{kind} style='text-align:left'>{escape(escaped(cell))}</{kind}>" for cell in cells)
+        return f"<tr>{''.join(shown)}</tr>"
+
+    return f"<table>{row(head, 'th') if head else ''}{''.join(row(cells, 'td') for cells in rows)}</table>"

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, did_you_mean
 
 KINDS = ("losses", "bounds", "trees", "branchings", "frontiers", "heuristics")
 
@@ -54,5 +54,6 @@ def load(kind: str, name: str) -> Any:
     except KeyError:
         known = ", ".join(names(kind)) or "none (is exactsel installed?)"
         singular = {"losses": "loss", "branchings": "branching rule"}.get(kind, kind[:-1])
-        raise InputError(f"there is no {singular} called '{name}'; known are: {known}.") from None
+        meant = did_you_mean(name, names(kind))
+        raise InputError(f"there is no {singular} called '{name}'; known are: {known}{meant}.") from None
     return entry.load()

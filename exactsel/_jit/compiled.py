@@ -26,15 +26,18 @@ from numba import types
 from numba.core import cgutils
 from numba.core import config as _config
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import OmittedArg
 from numba.extending import intrinsic
 from numba.extending import overload as overload
 
-from exactsel._jit import plain
+from exactsel._jit import plain, quicker
 from exactsel._jit.disk import KernelCache
 from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
 from exactsel._jit.inner import separate
 from exactsel.interrupts import aside
 from exactsel.turns import turn
+
+quicker.apply()
 
 CACHE = None if cache_folder() is None else str(cache_folder())
 """The folder, or None."""
@@ -83,16 +86,23 @@ def _compiled_in_turn(dispatcher: Any) -> None:
     dispatcher.compile = in_turn
 
 
-def _compiled_aside(dispatcher: Any) -> None:
-    """Compile in a thread that can be left alone, so that an interrupt does not wait for the compiler.
+def _compiled_aside(dispatcher: Any, instead: Callable[..., Any]) -> None:
+    """Compile in a thread that can be left alone, so that neither an interrupt nor a time limit waits for the compiler.
 
-    What is needed for the result after an interrupt runs as plain Python, where it is not compiled yet.
+    What is needed for the result after that runs as plain Python, ``instead``, where it is not compiled yet.
     """
-    compile_for, plain = dispatcher._compile_for_args, dispatcher.py_func
-    dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), plain)
+    compile_for = dispatcher._compile_for_args
+
+    def as_text(*arguments: Any) -> Any:
+        return instead(*(each.value if isinstance(each, OmittedArg) else each for each in arguments))
+
+    dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), as_text)
 
 
-def njit(py_function: Callable[..., Any], *, disk_cache: bool, parallel: bool, sums: bool, inline: bool) -> Any:
+def njit(
+    py_function: Callable[..., Any], *, instead: Callable[..., Any], disk_cache: bool, parallel: bool, sums: bool,
+    inline: bool,
+) -> Any:  # fmt: skip
     """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`."""
     fastmath: Any = {"reassoc", "contract"} if sums else False
     make = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
@@ -100,7 +110,7 @@ def njit(py_function: Callable[..., Any], *, disk_cache: bool, parallel: bool, s
     separate(dispatcher, make(py_function))
     if CACHE is not None:
         _cached(dispatcher, py_function)
-    _compiled_aside(dispatcher)
+    _compiled_aside(dispatcher, instead)
     _load_from_disk(dispatcher, disk_cache)
     dispatchers.append(dispatcher)
     return dispatcher

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from exactsel.interrupts import CompilationStopped, give_up_if_over
 from exactsel.types import BoolArray
 
 if TYPE_CHECKING:
@@ -26,12 +27,19 @@ T = TypeVar("T")
 ALLOWANCE = 100_000
 """Calls of kernels a process interprets: a second or two."""
 
+CALLS_A_LOOK = 200
+"""Calls, a few milliseconds, from one look at the watch to the next."""
+
 CHOOSES = os.environ.get("EXACTSEL_JIT", "") not in ("0", "1")
 """Whether it is for this module to say what is compiled: EXACTSEL_JIT=0 says nothing is, EXACTSEL_JIT=1 all is."""
 
 
 class Exhausted(Exception):
     """The allowance is used up."""
+
+
+class PartUsedUp(Exception):
+    """The part of the allowance somebody may use is used up; the call that did is undone."""
 
 
 class _Allowance:
@@ -59,15 +67,21 @@ class Session:
 
     def __init__(self) -> None:
         self._inside = False
+        self.least = 0
+        """What whoever is at work must leave of the allowance."""
 
     def call(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What the kernel returns."""
-        if allowance.left <= 0:
+        if allowance.left <= self.least:
             if self._inside:
                 raise Exhausted
+            if self.least:
+                raise PartUsedUp
             return kernel.compiled(*arguments, **named)
         allowance.left -= 1
         if self._inside:
+            if allowance.left % CALLS_A_LOOK == 0:
+                give_up_if_over()
             return kernel.text(*arguments, **named)
         before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
         self._inside = True
@@ -75,10 +89,14 @@ class Session:
             with np.errstate(all="ignore"):
                 return kernel.text(*arguments, **named)
         except (Exhausted, ArithmeticError, ValueError):  # functions of math raise where compiled ones return nan
-            for array, kept in before:
-                np.copyto(array, kept)
+            _undo(before)
+        except CompilationStopped:
+            _undo(before)
+            raise
         finally:
             self._inside = False
+        if self.least and allowance.left <= self.least:
+            raise PartUsedUp
         return _compiled(kernel, arguments, named)
 
 
@@ -104,6 +122,36 @@ def session(wanted: bool) -> Iterator[None]:
         current.session = None
 
 
+def steps_leaving_half(sequence: Iterable[T], cut: Callable[[], None]) -> Iterator[T]:
+    """The same steps up to the one that would use more than half of what is left of the allowance; ``cut`` is called
+    then. All of them where compiled kernels are at work, or little is left.
+    """
+    iterator = iter(sequence)
+    least = allowance.left // 2 if allowance.left >= ALLOWANCE // 2 else 0
+    while True:
+        try:
+            with _leaving(least):
+                step = next(iterator)
+        except StopIteration:
+            return
+        except PartUsedUp:
+            return cut()
+        yield step
+
+
+@contextmanager
+def _leaving(least: int) -> Iterator[None]:
+    at_work = current.session
+    if at_work is None:
+        yield
+        return
+    at_work.least = least
+    try:
+        yield
+    finally:
+        at_work.least = 0
+
+
 def interprets() -> bool:
     """Whether the next kernel this thread calls is interpreted."""
     return current.session is not None and allowance.left > 0
@@ -127,6 +175,12 @@ def _compiled(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any])
 
     with parallel_section(1):
         return kernel.compiled(*arguments, **named)
+
+
+def _undo(before: Iterable[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
+    """Bring back what arrays held."""
+    for array, kept in before:
+        np.copyto(array, kept)
 
 
 def _changeable(value: Any) -> Iterator[np.ndarray[Any, Any]]:

@@ -71,8 +71,11 @@ class Kernel:
         """What numba makes of it."""
         while _before:
             _before.pop()()
-        made = compiler().njit(self.py_func, disk_cache=_disk_cache, **self._options)
+        made = compiler().njit(self.py_func, instead=self._as_text, disk_cache=_disk_cache, **self._options)
         return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
+
+    def _as_text(self, *arguments: Any, **named: Any) -> Any:
+        return self.text(*arguments, **named)
 
     @property
     def _numba_type_(self) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from exactsel import interrupts
 from exactsel._version import __version__
 from exactsel.cli.talk import say, say_line
 
@@ -95,8 +96,8 @@ def main(arguments: list[str] | None = None) -> Any:
         code = _guarded(arguments)
     except KeyboardInterrupt:
         code = _complain("interrupted.", 130)
-    if code == 130 and arguments is None:
-        _end_without_waiting(code)
+    if arguments is None and (code == 130 or interrupts.compiles_on()):
+        _end_without_waiting(code if isinstance(code, int) else 0)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -276,9 +276,9 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])
     stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
+    before_compiling(lambda: _say_compiling(problem, log))
     with interpreted(is_small(problem)):
         log.begin(problem, __version__, stop)
-    before_compiling(lambda: _say_compiling(problem, log))
     return log
 
 

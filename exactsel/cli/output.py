@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from exactsel.errors import OutputError, OutputWarning
+from exactsel.cli.talk import say_line
+from exactsel.errors import CompilingWarning, OutputError, OutputWarning
 
 UNWRITTEN = 74
 """Exit code of a run whose result is whole, but for a file or a stream that could not be written."""
@@ -108,12 +109,15 @@ def noting_what_is_unwritten() -> Iterator[Unwritten]:
     def note(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, OutputWarning):
             unwritten.sentences.append(str(message))
+        elif issubclass(category, CompilingWarning):
+            say_line(f"Warning: {message}")
         else:
             shown_otherwise(message, category, *where, **more)
 
     with warnings.catch_warnings():
         shown_otherwise = warnings.showwarning
         warnings.simplefilter("always", OutputWarning)
+        warnings.simplefilter("once", CompilingWarning)
         warnings.showwarning = note
         _now.append(unwritten)
         try:

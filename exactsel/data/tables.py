@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,10 @@ import numpy as np
 from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
-from exactsel.errors import InputError, escaped
+from exactsel.errors import InputError, did_you_mean
 from exactsel.files import is_file
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
+from exactsel.problem.labels import labels_for, labels_of
 from exactsel.types import FloatArray
 
 DEFAULT_TARGET = "y"
@@ -111,13 +111,10 @@ def choose_columns(
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:
     """The instance with labels -1 and +1 where logistic loss is asked for and the target holds 0 and 1."""
-    chosen = instance.loss if loss is None else loss
-    if getattr(chosen, "name", chosen) != "logistic" or instance.y is None or instance.y.dtype.kind not in "biuf":
+    if instance.y is None:
         return instance
-    if set(np.unique(instance.y).tolist()) != {0, 1}:
-        return instance
-    warnings.warn("the target holds 0 and 1; logistic loss reads them as -1 and +1.", stacklevel=3)
-    return replace(instance, y=2.0 * instance.y.astype(np.float64) - 1.0)
+    y = labels_for(instance.loss if loss is None else loss, instance.y, stacklevel=3)
+    return instance if y is instance.y else replace(instance, y=y)
 
 
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
@@ -130,7 +127,8 @@ def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
     try:
         place = int(choice)
     except ValueError:
-        raise InputError(f"{where} has no column called '{choice}'; {_known(names)}.") from None
+        meant = did_you_mean(choice, names)
+        raise InputError(f"{where} has no column called '{choice}'{meant}; {_known(names)}.") from None
     if not -len(names) <= place < len(names):
         raise InputError(f"{where} has no column {place}; its {len(names)} columns are numbered from 0.")
     return place % len(names)
@@ -165,7 +163,4 @@ def _target_values(column: Column, where: str) -> FloatArray:
         raise InputError(
             f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic loss."
         )
-    warnings.warn(
-        escaped(f"the target {column.name} is text; '{levels[0]}' is read as -1 and '{levels[1]}' as +1."), stacklevel=4
-    )
-    return np.array([1.0 if text == levels[1] else -1.0 for text in column.texts])
+    return labels_of(column.texts, f"the target {column.name}", stacklevel=4)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exactsel import registry
-from exactsel.errors import InputError
+from exactsel.errors import InputError, did_you_mean
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
 from exactsel.problem.frames import frame_matrix
 from exactsel.types import FloatArray
@@ -126,7 +126,10 @@ def _by_columns(given: NDArray[Any]) -> FloatArray:
 def checked_k(k: Any, d: int) -> int:
     """The largest number of columns, at most d; the warning about that points at the caller's caller."""
     if k is None:
-        raise InputError("k, the largest number of columns in the model, is missing; give -k or store k in the file.")
+        raise InputError(
+            "k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5 on the command line, "
+            "or store k in the file."
+        )
     try:
         whole = not isinstance(k, bool) and int(k) == k
     except (TypeError, ValueError, OverflowError):
@@ -142,9 +145,16 @@ def checked_k(k: Any, d: int) -> int:
 
 
 def checked_lam(lam: Any, loss: str | None = None) -> float:
-    """The ridge weight, finite and not negative; not 0 where a ``loss`` that needs it positive is named."""
+    """The ridge weight, finite and not negative; where a ``loss`` that needs it positive is named not 0, which is the
+    default elsewhere.
+    """
+    if lam is None and loss is None:
+        return 0.0
     if lam is None:
-        raise InputError("lam, the ridge weight, is missing; give --lam (0 for none) or store lam in the file.")
+        raise InputError(
+            f"lam, the ridge weight, is missing, and {loss} loss needs a positive one; give lam=1 (--lam 1) to begin "
+            f"with, scikit-learn's C = 1, where columns have about the size 1 (scale=True, --scale, sees to that)."
+        )
     value = _real(lam)
     if value is None:
         raise InputError(f"lam is {_shown(lam)}, but the ridge weight must be a number.")
@@ -155,7 +165,7 @@ def checked_lam(lam: Any, loss: str | None = None) -> float:
     if value > LARGEST_ENTRY:
         raise InputError(f"lam is {value:g}, too large to compute with; give at most {LARGEST_ENTRY:g}.")
     if value == 0 and loss is not None:
-        raise InputError(f"lam is 0, which only quadratic loss allows; give a positive --lam for {loss} loss.")
+        raise InputError(f"lam is 0, which only quadratic loss allows; give a positive lam (--lam) for {loss} loss.")
     return value
 
 
@@ -188,7 +198,8 @@ def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which:
         if found or number is None:
             what = "no column is" if not found else f"{len(found)} columns are"
             advice = "give the column's number" + (" (in Python)" if number is not None else "")
-            raise InputError(f"{which} names {entry!r}, but {what} called that; {advice}.")
+            meant = "" if found else did_you_mean(entry, names or ())
+            raise InputError(f"{which} names {entry!r}, but {what} called that{meant}; {advice}.")
         single = number
     if isinstance(single, bool) or not isinstance(single, int) or not 0 <= single < d:
         raise InputError(f"{which} names column {_shown(single)}, but the columns are numbered 0 to {d - 1}.")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from exactsel.errors import InputError
-from exactsel.problem.frames import frame_matrix
+from exactsel.errors import InputError, did_you_mean
+from exactsel.files import write_bytes
+from exactsel.problem.checks import checked_names
+from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame, numeric_matrix
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
+
+FORMAT = 1
+"""Of the files of :meth:`Model.save`."""
 
 SHOWN = 3
 """Units of a hierarchy that are told one by one."""
@@ -25,6 +33,8 @@ class Model:
     """(d,)"""
     intercept: float | None
     """None where the problem has none."""
+    names: tuple[str, ...] | None = None
+    """Of the columns, where they have names."""
 
     @classmethod
     def of(cls, problem: SubsetProblem, coef: FloatArray) -> Model | None:
@@ -32,16 +42,37 @@ class Model:
         if not coef.size:
             return None
         preparation = None if problem.objective is None else problem.objective.preparation
+        names = problem.units.column_names
         if problem.objective is None or preparation is None:
-            return cls(coef, None)
+            return cls(coef, None, names)
         undone, intercept = problem.objective.as_given(coef)
-        return cls(undone, intercept if preparation.centred else None)
+        return cls(undone, intercept if preparation.centred else None, names)
 
     def predict(self, A: Any) -> FloatArray:
-        """Predictions for rows (n, d), an array or a data frame with the columns in the same order.
+        """Predictions for rows.
 
         For logistic loss these are scores: positive ones speak for the label +1.
+
+        Parameters
+        ----------
+        A : array, sparse matrix or data frame (n, d)
+            A data frame's columns are found by name where the model has names: in any order, among others, and only
+            those in the model are needed. Anything else has all columns, in the model's order.
+
+        Returns
+        -------
+        array (n,)
+
+        Raises
+        ------
+        InputError
+            For rows that do not fit the model.
         """
+        if self.names is not None and is_frame(A):
+            chosen = np.flatnonzero(self.coef)
+            found = self._columns_named(frame_columns(A), [self.names[j] for j in chosen])
+            by_name: FloatArray = found.reshape(len(A), chosen.size) @ self.coef[chosen] + (self.intercept or 0.0)
+            return by_name
         given, _ = frame_matrix(A, None)
         rows = np.asarray(given, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.coef.size:
@@ -51,6 +82,63 @@ class Model:
             )
         predicted: FloatArray = rows @ self.coef + (self.intercept or 0.0)
         return predicted
+
+    def coefficients(self) -> dict[str | int, float]:
+        """The coefficients that are not zero, by name, or by number where the columns have no names."""
+        chosen = map(int, np.flatnonzero(self.coef))
+        return {j if self.names is None else self.names[j]: float(self.coef[j]) for j in chosen}
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the model to a file of JSON, for :meth:`load`; every number is kept to the last bit.
+
+        Raises
+        ------
+        OutputError
+            When it cannot be written; an earlier file stays then.
+        """
+        text = {"exactsel_model": FORMAT, "intercept": self.intercept, "coef": self.coef.tolist(), "names": self.names}
+        write_bytes(file, json.dumps(text).encode())
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str]) -> Model:
+        """Read a model that :meth:`save` has written.
+
+        Raises
+        ------
+        InputError
+            For a file that cannot be read, or holds something else.
+        """
+        try:
+            found = json.loads(Path(file).read_bytes())
+        except OSError as error:
+            raise InputError(f"the model {Path(file)} cannot be read ({error.strerror}); check its name.") from None
+        except (ValueError, RecursionError):
+            found = None
+        known = isinstance(found, dict) and found.get("exactsel_model")
+        if known != FORMAT:
+            held = "no model" if not known else f"a model of format {known!r}"
+            raise InputError(f"{Path(file)} holds {held}, but one of format {FORMAT} was expected; write it with save.")
+        try:
+            coef = np.array(found["coef"], dtype=np.float64).reshape(len(found["coef"]))
+            intercept = None if found["intercept"] is None else float(found["intercept"])
+            names = checked_names(found["names"], coef.size)
+            if not np.isfinite([*coef, intercept or 0.0]).all():
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{Path(file)} is a damaged model; write it anew with save.") from None
+        return cls(coef, intercept, names)
+
+    def _columns_named(self, columns: Sequence[Column], wanted: Sequence[str]) -> FloatArray:
+        """The columns (n, wanted) of a frame that the model needs."""
+        given = [column.name for column in columns]
+        for name in wanted:
+            if (count := given.count(name)) != 1:
+                held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
+                raise InputError(
+                    f"the model needs the column '{name}', but {held} called that{did_you_mean(name, given)}; give the "
+                    f"columns the names they had, or pass an array with all {self.coef.size} in their order."
+                )
+        return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict")
 
 
 def demands_text(problem: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel._jit import available_threads, interpreted, loss_session, parallel_section
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
@@ -136,7 +136,8 @@ class Objective:
     @cached_property
     def at_zero(self) -> float:
         """The size of P(0): the scale on which small differences are judged."""
-        return abs(self(np.zeros(self.d)))
+        with interpreted(True):  # what is wanted before any search, and of all data, must not wait for the compiler
+            return abs(self(np.zeros(self.d)))
 
     @cached_property
     def row_loss(self) -> Any:

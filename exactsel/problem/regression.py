@@ -22,6 +22,7 @@ from exactsel.problem.checks import checked_data, checked_k, default_delta
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupedUnits, GroupSpec
 from exactsel.problem.hierarchy import under_hierarchy
+from exactsel.problem.labels import labels_for
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.units import Units
@@ -43,13 +44,14 @@ class Problem:
         One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
         matrix made dense; a pandas, polars or pyarrow frame brings its column names.
     y : array (n,)
-        Target; labels -1 and +1 for logistic loss.
+        Target; for logistic loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are read as these,
+        with a warning.
     k : int
         Largest number of non-zero coefficients. More than d is taken as d, with a warning.
     loss : str or Loss
         ``"quadratic"``, ``"huber"``, ``"logistic"``, the name of a plug-in, or a loss object.
     lam : float
-        Ridge weight, >= 0; 0 is allowed for quadratic loss only.
+        Ridge weight, >= 0; 0 is allowed for quadratic loss only, and its default.
     delta : float, optional
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
@@ -90,7 +92,7 @@ class Problem:
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
     ) -> None:
-        AT, target, names = checked_data(A, y, feature_names)
+        AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
         if groups is None:
@@ -131,7 +133,7 @@ class Problem:
         UnsupportedError
             For an intercept or weights with a loss that is not built in.
         """
-        AT, target, options["feature_names"] = checked_data(A, y, options.get("feature_names"))
+        AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
         name = loss if isinstance(loss, str) else loss.name
         centre = wants_intercept(intercept, name)
         known = None if weights is None else checked_weights(weights, target.size, name)

@@ -67,6 +67,8 @@ def search(
                     finished = rounds.outcome()
             except (Interrupted, CompilationStopped):
                 state.put_back()
+                if not watch.stopped:  # a signal came to somebody else, around this search
+                    raise
                 continue
             yield from commit_models(state, finished, expander)
             if _termination(state, expander, limits, watch) is None and _goes_ahead(state, expander, limits):

@@ -13,14 +13,15 @@ from exactsel.start.portions import Improver
 
 
 def improve(state: SearchState, expander: Expander, improver: Improver) -> Iterator[Event]:
-    """Give out portions where they are due, and commit what comes of them."""
-    work = work_done(state, expander.problem)
-    if not improver.is_due(state.portions, work):
-        return
-    found = False
-    for fit, method in improver.improve(state.portions, work, state.incumbent):
+    """Give out portions where they are due, and run what was postponed; commit what comes of them."""
+    work, found = work_done(state, expander.problem), False
+    for fit, method in improver.postponed(state.incumbent):
         found = True
         yield from commit_model(state, fit, method)
+    if improver.is_due(state.portions, work):
+        for fit, method in improver.improve(state.portions, work, state.incumbent):
+            found = True
+            yield from commit_model(state, fit, method)
     if found:
         yield from prune(state, expander)
 

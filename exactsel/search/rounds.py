@@ -28,7 +28,7 @@ class Rounds:
         self._wait: Callable[[], Round] | None = None
         self._worker: ThreadPoolExecutor | None = None
         if expander.threads > 1:
-            self._worker = ThreadPoolExecutor(1, "exactsel-round", interrupts.adopt, (interrupts.current(),))
+            self._worker = ThreadPoolExecutor(1, "exactsel-round", interrupts.adopt, (interrupts.watches(),))
 
     @property
     def begun(self) -> bool:

@@ -30,13 +30,16 @@ class Watch:
 
     Watches may be nested, one around many searches: a signal that comes to an inner one has come to the outer one too,
     and a watch begun after the signal is interrupted from the start.
+
+    With ``gives_up`` the time limit holds for compiling, too: see :class:`exactsel.interrupts.CompilationStopped`.
     """
 
-    def __init__(self, time_limit: float | None = None, signals: Sequence[int] = ()) -> None:
+    def __init__(self, time_limit: float | None = None, signals: Sequence[int] = (), *, gives_up: bool = False) -> None:
         self.flag: BoolArray = never_stop()
         self.reason: str | None = None
         self.result_at_hand = False
         self._outer: Watch | None = None
+        self._gives_up = gives_up
         self._deadline = None if time_limit is None else clock.now() + time_limit
         self._signals = tuple(signals) if threading.current_thread() is threading.main_thread() else ()
         self._previous: dict[int, Any] = {}
@@ -49,6 +52,11 @@ class Watch:
     def interrupted(self) -> bool:
         """Whether a signal has come."""
         return self.reason == "interrupted"
+
+    @property
+    def over(self) -> bool:
+        """Whether a signal has come, or the end of a time limit that holds for compiling."""
+        return self.interrupted or (self._gives_up and bool(self.flag[0]))
 
     def keep_result(self) -> None:
         """Whoever is watched has a result now, which the command line waits for after a signal."""
@@ -108,7 +116,8 @@ class Watch:
             self._outer = outer if isinstance(outer, Watch) else None
             if self._outer is not None and self._outer.interrupted:
                 self._raise_flag("interrupted")
-            interrupts.enter(self)
+        if self._signals or self._gives_up:
+            interrupts.enter(self, signals=bool(self._signals))
         for number in self._signals:
             self._previous[number] = signal.signal(number, self._handle)
         if self._signals:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from exactsel.plain import Json, finite, writable
+from exactsel.errors import UnsupportedError
+from exactsel.plain import Readable, finite, html_table, writable
 from exactsel.problem.model import Model, demands_text
 from exactsel.problem.preparing import Preparation
 from exactsel.search.tolerance import FINEST, Gap, Tolerance
@@ -94,14 +95,7 @@ def termination_of(reason: str | None, claim: Claim) -> Termination:
     return Termination.PRECISION_LIMIT if done and not claim.reached else stopped
 
 
-class Readable(Json):
-    """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(str(self))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result(Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
@@ -213,6 +207,30 @@ class Result(Readable, Gap):
         names: tuple[str, ...] | None = self.problem[f"{'column' if self.problem.get('groups') else 'feature'}_names"]
         return names
 
+    def predict(self, A: Any) -> FloatArray:
+        """Predictions (n,) of the model, see :meth:`exactsel.Model.predict`."""
+        return self._fitted.predict(A)
+
+    def coefficients(self) -> dict[str | int, float]:
+        """The model's coefficients that are not zero, by the columns' names, or their numbers where there are none."""
+        return self._fitted.coefficients()
+
+    def to_series(self) -> Any:
+        """The same as a pandas Series, the intercept, if there is one, first."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError("a Series needs pandas; run: pip install pandas, or use coefficients().") from None
+        model = self._fitted
+        first: dict[str | int, float] = {} if model.intercept is None else {"(intercept)": model.intercept}
+        return pandas.Series(first | model.coefficients(), dtype=float, name="coefficient")
+
+    @property
+    def _fitted(self) -> Model:
+        if self.model is None:
+            raise UnsupportedError("column subset selection has no coefficients; see support for the columns.")
+        return self.model
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line. Infinities become null.
 
@@ -271,6 +289,18 @@ class Result(Readable, Gap):
 
         coef = self.coef if self.model is None else self.model.coef
         return plot_coefficients(self.shown, coef, self.column_names, axes)
+
+    def __repr__(self) -> str:
+        found = None if self.model is None else self.model.coefficients()
+        inside = self.support if found is None else ", ".join(f"{name}: {value:.6g}" for name, value in found.items())
+        return f"<Result {self.claim.value}: upper={self.upper:.9g}, gap={self.gap:.3g}, model {{{inside}}}>"
+
+    def _repr_html_(self) -> str:
+        rows = [line.split(maxsplit=1) for line in str(self).split("\n")]
+        if self.model is not None:
+            rows += [[f"coefficient of {name}", f"{value:.9g}"] for name, value in self.model.coefficients().items()]
+            rows += [] if self.model.intercept is None else [["intercept", f"{self.model.intercept:.9g}"]]
+        return html_table(rows)
 
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"

@@ -10,6 +10,7 @@ import math
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -17,11 +18,11 @@ from functools import cached_property
 from typing import Any
 
 from exactsel import clock
-from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets
+from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import InputError
-from exactsel.interrupts import CompilationStopped, dispensable, dispensable_steps
+from exactsel.errors import CompilingWarning, InputError
+from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying
 from exactsel.observers.history import History
 from exactsel.observers.trace import Trace
 from exactsel.problem.fit import Fit
@@ -35,19 +36,25 @@ from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.choose import make, methods_for
 from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
-from exactsel.solving.small import begun_without_compiler, is_small
+from exactsel.solving.small import is_small
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
-from exactsel.start.portfolio import portfolio_for
+from exactsel.start.portfolio import AUTO, portfolio_for
 from exactsel.start.portions import Improver
 from exactsel.walks.listing import Lister
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
+
+SHORT_OF_TIME = (
+    "the time limit came while kernels were being compiled, which they are once; run 'exactsel warmup' before, or give "
+    "a minute more."
+)
 
 Callback = Callable[[Event, SearchState], None]
 
@@ -110,6 +117,7 @@ class Search:
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
+        self._postponed = False
         self._kernels = "compiled" if ENABLED else "interpreted"
 
     @property
@@ -143,11 +151,11 @@ class Search:
     def _run(self) -> Generator[Event, None, None]:
         settings, began_interpreted = self.settings, interprets()
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
-        with Watch(settings.time_limit, self._signals) as watch, one_thread():
+        with Watch(settings.time_limit, self._signals, gives_up=True) as watch, one_thread():
             try:
                 expander = yield from self._prepared(watch)
             except CompilationStopped:
-                self._termination = "interrupted"
+                self._termination = watch.reason or "interrupted"
                 open_nodes = tuple(self.state.frontier)
                 yield from (Started(open_nodes), Finished(self._termination, open_nodes))
                 return
@@ -209,9 +217,15 @@ class Search:
 
         context = Context(settings.seed, should_stop=should_stop, threads=settings.threads)
         models = starting_models(self.problem, settings.heuristics, state.incumbent, context)
-        for fit, source in dispensable_steps(models):
+        steps = dispensable_steps(models)
+        # The search often needs no more than the other half; if it does, they come when kernels are compiled. One that
+        # was asked for by name is run to its end.
+        for fit, source in steps_leaving_half(steps, self._postpone) if settings.heuristics == AUTO else steps:
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
+
+    def _postpone(self) -> None:
+        self._postponed = True
 
     def _improver(self, watch: Watch) -> Improver | None:
         """What looks for models between the rounds."""
@@ -219,7 +233,9 @@ class Search:
         if not settings.heuristics:
             return None
         threads = settings.threads or available_threads()
-        return Improver(self.problem, settings.heuristics, settings.seed, threads, lambda: watch.stopped)
+        return Improver(
+            self.problem, settings.heuristics, settings.seed, threads, lambda: watch.stopped, self._postponed
+        )
 
     def _take(self, fit: Fit, source: str) -> Iterator[Event]:
         if fit.value < self.state.value:
@@ -235,6 +251,13 @@ class Search:
 
     def result(self, events: Sequence[Event] | None = None) -> Result:
         """The outcome so far; of a search that has not finished it says ``interrupted``."""
+        timed_out = self._termination == "time_limit"
+        if timed_out and compiles_on():
+            warnings.warn(SHORT_OF_TIME, CompilingWarning, stacklevel=3)
+        with hurrying(timed_out):
+            return self._result(None if events is None else tuple(events))
+
+    def _result(self, events: tuple[Event, ...] | None) -> Result:
         problem, state = self.problem, self.state
         shown, lower = state.shown, state.lower
         claim = claim_of(shown.upper, lower, self._tolerance)
@@ -257,7 +280,7 @@ class Search:
             settings={**self.settings.as_dict(), **self._choices()},
             tree_hash=state.tree_hash,
             scope=state.scope,
-            events=None if events is None else tuple(events),
+            events=events,
             history=self.history,
             preparation=getattr(problem, "preparation", None),
             model=Model.of(problem, shown.fit.coef),
@@ -284,9 +307,10 @@ class Search:
         }
 
 
-@begun_without_compiler
 def solve(
-    problem: SubsetProblem,
+    problem: SubsetProblem | Any,
+    y: Any = None,
+    k: int | None = None,
     *,
     callback: Callback | None = None,
     start: Sequence[int] | None = None,
@@ -301,9 +325,16 @@ def solve(
 ) -> Result:
     """Find the best model with at most k columns, and prove how good it is.
 
+        solve(X, y, k=5, loss="huber", lam=1.0, intercept=True)
+
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem or GroupedProblem
+    problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
+        Data come with ``y`` and ``k``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
+    y : array (n,), optional
+        Target of the data.
+    k : int, optional
+        Largest number of columns of the data.
     callback : callable, optional
         Called with (event, state) for every event; see :mod:`exactsel.search.events`.
     start : sequence of int, optional
@@ -338,12 +369,14 @@ def solve(
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
     """
+    asked, settings = problem_asked(problem, y, k, options)
     how: dict[str, Any] = {"listing": trace is None, "shown": proof is not None}
     events: list[Event] | None = [] if record else None
     kept = None if events is None else (lambda event, state: events.append(event))
     watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
-    run = Search(problem, Settings(**options), start=start, signals=signals, details=record or details, **how)
-    return _observed(run, [kept, *watching], proof, trace, events)
+    with interpreted(is_small(asked)):
+        run = Search(asked, Settings(**settings), start=start, signals=signals, details=record or details, **how)
+        return _observed(run, [kept, *watching], proof, trace, events)
 
 
 def _only(kind: type, callback: Callback | None) -> Callback | None:

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from exactsel._jit import interprets
 from exactsel.errors import UnsupportedError
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.start.heuristic import Context, Heuristic
-from exactsel.start.models import admissible, checked_support, resolve
+from exactsel.start.models import admissible, checked_support, resolve, starting_models
 from exactsel.start.portfolio import portfolio_for
 from exactsel.types import IntArray
 
@@ -75,15 +76,28 @@ class Improver:
     seed : int
     threads : int
     should_stop : callable
+    postponed : bool
+        Whether the starting models were cut short, because kernels were interpreted.
     """
 
     def __init__(
         self, problem: SubsetProblem, heuristics: Sequence[Any], seed: int, threads: int,
-        should_stop: Callable[[], bool],
+        should_stop: Callable[[], bool], postponed: bool = False,
     ) -> None:  # fmt: skip
         self._problem, self._seed, self._threads, self._should_stop = problem, seed, threads, should_stop
+        self._heuristics, self._postponed = heuristics, postponed
         methods = resolve(portfolio_for(problem, heuristics)[1])
         self._methods: list[Heuristic] = [method for method in methods if getattr(method, "portions", False)]
+
+    def postponed(self, best: Fit) -> Iterator[tuple[Fit, str]]:
+        """The starting models that were postponed, as soon as kernels are compiled, as :func:`starting_models` has
+        them; nothing where there are none.
+        """
+        if not self._postponed or interprets():
+            return
+        self._postponed = False
+        context = Context(self._seed, should_stop=self._should_stop, threads=self._threads)
+        yield from starting_models(self._problem, self._heuristics, best, context)
 
     def is_due(self, portions: Portions, work: float) -> bool:
         """Whether the search has done enough work for the next portions."""

@@ -17,19 +17,19 @@ from numpy.typing import ArrayLike
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name
 from exactsel.interrupts import half_written
-from exactsel.plain import finite
+from exactsel.plain import Readable, finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
-from exactsel.solving.result import Claim, Readable, Result, claim_of
+from exactsel.solving.result import Claim, Result, claim_of
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import solve
 from exactsel.start.models import given_support
 from exactsel.types import FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certified(Readable, Gap):
     """A candidate model, and how far from optimal it is proven to be.
 

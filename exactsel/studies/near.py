@@ -21,7 +21,7 @@ from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened, scope_o
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.kernels.node import IN, OUT
-from exactsel.plain import finite
+from exactsel.plain import Readable, finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text, listed
 from exactsel.proofs.statement import statement_of
@@ -29,7 +29,7 @@ from exactsel.search.branching import Branching
 from exactsel.search.regions import NodeBounds
 from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
-from exactsel.solving.result import Readable, Result
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import solve
@@ -54,7 +54,7 @@ class NearModel:
     value: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NearOptimal(Readable):
     """All sets of exactly k columns whose objective is at most ``threshold``, best first.
 
@@ -198,7 +198,7 @@ def list_near(
     **options: Any,
 ) -> NearOptimal:
     """As :func:`near_optimal`, from a ``result`` of the same problem; the time limit is for the listing alone."""
-    with Watch(time_limit, signals) as watch, one_thread():
+    with Watch(time_limit, signals, gives_up=True) as watch, one_thread():
         watch.keep_result()
         methods = methods_for(problem, Settings(**options))
         threads = options.get("threads") or available_threads()
@@ -208,7 +208,7 @@ def list_near(
             with dispensable():
                 termination = listing.run(watch)
         except CompilationStopped:
-            termination = "interrupted"
+            termination = watch.reason or "interrupted"
     models = tuple(sorted(listing.within(), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", listing.threshold, tau, termination, listing.regions, result,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 from exactsel.errors import InputError
-from exactsel.plain import Json
+from exactsel.plain import Readable, html_table
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -20,9 +20,12 @@ from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import solve
 from exactsel.studies.near import NearOptimal, check_near, list_near
 
+_HEAD = ("k", "lam", "objective", "gap", "claim", "columns")
+_WIDTHS = (4, 10, 16, 9, 11, 0)
 
-@dataclass(frozen=True)
-class SolutionPath(Json):
+
+@dataclass(frozen=True, repr=False)
+class SolutionPath(Readable):
     """The results along a path, in the order solved: lam descending, and k ascending for each lam."""
 
     results: tuple[Result, ...]
@@ -35,6 +38,29 @@ class SolutionPath(Json):
     def reached(self) -> bool:
         """Whether the tolerance asked for is proven for every problem."""
         return all(result.reached for result in self.results)
+
+    def __repr__(self) -> str:
+        return f"<SolutionPath of {len(self.results)} problems, {'all' if self.reached else 'not all'} proven>"
+
+    def __str__(self) -> str:
+        """One line a problem."""
+        rows = (zip(row, _WIDTHS, strict=True) for row in (_HEAD, *self._rows()))
+        return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in row).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows(), _HEAD)
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for result in self.results:
+            inside = result.feature_names or result.support
+            yield (
+                str(result.problem["k"]),
+                f"{result.problem['lam']:.6g}" if "lam" in result.problem else "",
+                f"{result.upper:.9g}",
+                f"{result.gap:.3g}",
+                result.claim.value,
+                ", ".join(map(str, inside)) or "none",
+            )
 
     @property
     def complete(self) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from instances_for_tests import optimum_of, random_case
 
-from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, solve, verify
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, registry, solve, verify
 from exactsel._jit import interpreting, kernel, njit
 from exactsel._jit.interpreting import Exhausted, allowance, session
 from exactsel.bounds.base import never_stop
@@ -177,8 +177,8 @@ def test_a_flag_raised_meanwhile_stays_up_when_the_call_is_undone(chooses, monke
 def test_an_interrupt_while_the_allowance_runs_out_ends_the_search(chooses, monkeypatch):
     watches, seen, call = [], [], interpreting.Session.call
 
-    def watch(*arguments):
-        watches.append(Watch(*arguments))
+    def watch(*arguments, **options):
+        watches.append(Watch(*arguments, **options))
         return watches[-1]
 
     def interrupted(self, kernel, arguments, named):
@@ -195,6 +195,108 @@ def test_an_interrupt_while_the_allowance_runs_out_ends_the_search(chooses, monk
             monkeypatch.setattr(interpreting.Session, "call", interrupted)
     assert seen
     assert search.result().termination == "interrupted"
+
+
+@pytest.mark.parametrize("after", [0, 3, 50])
+def test_a_time_limit_ends_a_kernel_that_is_interpreted(after, chooses, monkeypatch, tmp_path):
+    """It is looked at between the calls of kernels inside one; what that wrote is undone, and the proof holds."""
+    watches, calls, call = [], [], interpreting.Session.call
+
+    def watch(*arguments, **options):
+        watches.append(Watch(*arguments, **options))
+        return watches[-1]
+
+    def late(self, kernel, arguments, named):
+        if self._inside:
+            calls.append(kernel)
+            if len(calls) == after:
+                watches[0]._raise_flag("time_limit")
+        return call(self, kernel, arguments, named)
+
+    monkeypatch.setattr(interpreting, "CALLS_A_LOOK", 1)
+    monkeypatch.setattr(interpreting.Session, "call", late)
+    monkeypatch.setattr("exactsel.solving.solver.Watch", watch)
+    problem, proof = small("huber"), tmp_path / "run.exsel"
+    result = solve(problem, proof=proof, time_limit=0.0 if after == 0 else 1e6, signals=())
+    assert result.termination == "time_limit"
+    assert -np.inf < result.lower <= result.upper
+    assert verify(problem, proof).verified
+    assert len(calls) < 20_000  # it did not go on to the end
+
+
+class TestHalfOfTheAllowance:
+    """Starting heuristics leave the search its half."""
+
+    @pytest.fixture
+    def hungry(self, monkeypatch):
+        """A portfolio whose second method would go on for ever."""
+
+        class Hungry:
+            name = "hungry"
+
+            def run(self, problem, context):
+                while True:
+                    problem.fit([0])
+
+        first = registry.load("heuristics", "forward")()
+        monkeypatch.setattr("exactsel.start.models.portfolio_for", lambda problem, given: ([first, Hungry()], []))
+        monkeypatch.setattr("exactsel.start.models.first_is_enough", lambda *what: False)
+
+    @pytest.mark.parametrize("loss", KINDS[:3])
+    def test_the_search_has_enough(self, loss, hungry, nothing_compiled, monkeypatch):
+        monkeypatch.setattr(interpreting, "ALLOWANCE", 10**5)
+        monkeypatch.setattr(allowance, "left", 10**5)
+        result = solve(small(loss), signals=())
+        assert result.claim.reached
+        assert result.settings["kernels"] == "interpreted"
+        assert 0 < allowance.left <= 10**5 // 2
+
+    def test_what_was_cut_short_comes_when_kernels_are_compiled(self, chooses, monkeypatch):
+        """With too little for the search as well: its events tell who found the best model in the end."""
+        ran = []
+
+        class Patient:
+            name = "patient"
+
+            def run(self, problem, context):
+                ran.append(interpreting.interprets())
+                if len(ran) == 1:
+                    while True:
+                        problem.fit([0])
+                return registry.load("heuristics", "swap")().run(problem, context)
+
+        monkeypatch.setattr("exactsel.start.models.portfolio_for", lambda problem, given: ([Patient()], []))
+        monkeypatch.setattr(interpreting, "ALLOWANCE", 300)
+        monkeypatch.setattr(allowance, "left", 300)
+        result = solve(small("huber"), subtrees=False, batch=1, signals=())
+        assert result.claim.reached
+        assert result.settings["kernels"] == "interpreted, then compiled"
+        assert ran == [True, False]
+        assert result.source == "patient"
+
+    def test_little_is_left_to_whoever_comes_first(self, chooses, monkeypatch):
+        monkeypatch.setattr(interpreting, "ALLOWANCE", 10**5)
+        monkeypatch.setattr(allowance, "left", 100)
+        with session(True):
+            assert list(interpreting.steps_leaving_half([1, 2, 3], pytest.fail)) == [1, 2, 3]
+            _told(np.zeros(1), 0)
+        assert allowance.left < 100
+
+    def test_what_the_last_call_wrote_is_undone(self, chooses, monkeypatch):
+        monkeypatch.setattr(interpreting, "ALLOWANCE", 10)
+        monkeypatch.setattr(allowance, "left", 10)
+        x, stop, cut = np.zeros(1), never_stop(), []
+
+        def steps():
+            yield "first"
+            _until_stopped(x, stop, 100)
+            yield "never"
+
+        with session(True):
+            assert list(interpreting.steps_leaving_half(steps(), lambda: cut.append(True))) == ["first"]
+        assert cut == [True]
+        assert x[0] == 0.0
+        assert 0 < allowance.left <= 5
 
 
 def test_errors_are_errors(chooses):

@@ -202,3 +202,27 @@ solving.search = search
         process.send_signal(signal.SIGINT)
         process.communicate(b"\n", timeout=HANG)
         assert process.returncode == 0
+
+
+NEVER_COMPILED = """
+from exactsel._jit import interpreting
+interpreting.ALLOWANCE = interpreting.allowance.left = 2000  # too little for a search
+from exactsel import interrupts
+from exactsel._jit import compiled
+aside = interrupts.aside
+compiled.aside = lambda work, instead: aside(lambda: time.sleep(1e6), instead)
+"""
+
+
+@pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
+@pytest.mark.parametrize(("options", "code"), [((), 1), (("--threads", "2"), 1), (("--eps", "1e9"), 0)])
+def test_a_time_limit_does_not_wait_for_the_compiler(options, code):
+    """Nor does the end of the process; bounds hold, and people are told what to do."""
+    command = ("solve", DIABETES, "--time-limit", "0.3", "--json", *options)
+    process = Process(*command, before=NEVER_COMPILED)._process
+    out, err = process.communicate(timeout=HANG)
+    result = json.loads(out)
+    assert process.returncode == code
+    assert result["termination"] == ("time_limit" if code else "gap_closed")
+    assert 0.0 <= result["lower"] <= result["upper"]
+    assert ("run 'exactsel warmup' before" in err.decode()) == bool(code)

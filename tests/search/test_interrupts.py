@@ -163,7 +163,7 @@ class TestCompiling:
         outcome = []
 
         def work():
-            interrupts.adopt(stopped)
+            interrupts.adopt((stopped,))
             try:
                 aside(compiler)
             except CompilationStopped:
@@ -173,6 +173,27 @@ class TestCompiling:
         thread.start()
         thread.join(HANG)
         assert outcome == ["stopped"]
+
+    @pytest.mark.parametrize("gives_up", [False, True])
+    def test_time_limits_count_for_compiling_where_they_say_so(self, gives_up, compiler):
+        with Watch(0.0, gives_up=gives_up) as watch, dispensable():
+            assert watch.stopped
+            if gives_up:
+                with pytest.raises(CompilationStopped):
+                    aside(compiler)
+                assert interrupts.compiles_on()
+            else:
+                assert aside(lambda: time.sleep(3 * interrupts.POLL) or "done") == "done"
+
+    def test_the_limit_of_somebody_around_does_not_count(self):
+        """Who is given up has to know; else a search would begin the same round again and again."""
+        with Watch(0.0, gives_up=True) as outer, Watch(None, gives_up=True), dispensable():
+            assert outer.stopped
+            assert aside(lambda: time.sleep(3 * interrupts.POLL) or "done") == "done"
+
+    def test_what_a_hurry_needs_runs_as_plain_python(self, compiler):
+        with interrupts.hurrying(True):
+            assert aside(compiler, "plain") == "plain"
 
     def test_errors_come_back(self):
         with pytest.raises(ZeroDivisionError):

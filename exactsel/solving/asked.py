@@ -1,0 +1,58 @@
+"""What somebody asks for in one call: a problem made before, or data and what to choose from them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from exactsel.errors import InputError, did_you_mean
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+from exactsel.solving.settings import settings_of
+
+
+class UnknownOptionError(InputError, TypeError):
+    """A keyword nothing is called by."""
+
+
+OF_PROBLEM = tuple(
+    name
+    for make in (Problem.__init__, Problem.prepared)
+    for name, parameter in inspect.signature(make).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+)
+"""What else data need to become a problem."""
+
+
+def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) -> tuple[SubsetProblem, dict[str, Any]]:
+    """The problem, and the options that are left for the search.
+
+    Raises
+    ------
+    InputError
+        For data without a target, a target beside a problem, and words that neither a problem nor a search knows.
+    """
+    known = hasattr(data, "units")
+    others = [name for name in options if name not in settings_of() and (known or name not in OF_PROBLEM)]
+    if others:
+        raise UnknownOptionError(_unknown(others[0], known))
+    if known:
+        if y is not None or k is not None:
+            raise InputError("a problem was given, which has its own y and k; change those with problem.replace(k=5).")
+        return data, dict(options)
+    if y is None:
+        raise InputError(
+            "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
+            "columns that stand for all others."
+        )
+    chosen = {name: value for name, value in options.items() if name in OF_PROBLEM}
+    left = {name: value for name, value in options.items() if name not in OF_PROBLEM}
+    return Problem.prepared(data, y, k, **chosen), left  # type: ignore[arg-type]
+
+
+def _unknown(name: str, known: bool) -> str:
+    if known and name in OF_PROBLEM:
+        return f"{name!r} is part of a problem and not of a search; make the problem with it."
+    words = [*settings_of(), *(() if known else OF_PROBLEM)]
+    return f"{name!r} is no option of a search{did_you_mean(name, words)}; its options are: {', '.join(words)}."
