@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,11 @@ def frame_columns(frame: Any) -> list[Column]:
         import narwhals as nw
     except ImportError:
         raise UnsupportedError("data frames need narwhals; run: pip install 'exactsel[frames]'.") from None
+    # Of a pyarrow table these are the columns themselves, and its names are told apart by narwhals.
+    names = Counter(name for name in frame.columns if isinstance(name, str))
+    twice = next((name for name, count in names.items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"the data frame holds {names[twice]} columns called '{twice}'; give each a name of its own.")
     try:
         known = nw.from_native(frame, eager_only=True)
     except TypeError:

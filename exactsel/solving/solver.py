@@ -11,8 +11,8 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -24,12 +24,10 @@ from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import CompilingWarning, InputError
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying
 from exactsel.observers.history import History
-from exactsel.observers.trace import Trace
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.proofs.statement import statement_of
-from exactsel.proofs.writer import ProofWriter
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Finished, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.expand import Expander
@@ -38,7 +36,7 @@ from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.choose import make, methods_for
-from exactsel.solving.claim import with_proof
+from exactsel.solving.observed import Callback, observed, only
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import is_small
@@ -55,8 +53,6 @@ SHORT_OF_TIME = (
     "the time limit came while kernels were being compiled, which they are once; run 'exactsel warmup' before, or give "
     "a minute more."
 )
-
-Callback = Callable[[Event, SearchState], None]
 
 
 class Search:
@@ -323,20 +319,17 @@ def solve(
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> Result:
-    """Find the best model with at most k columns, and prove how good it is.
-
-        solve(X, y, k=5, loss="huber", lam=1.0, intercept=True)
+    """Find the best model with at most k columns, and prove how good it is: ``solve(X, y, k=5, loss="huber", lam=1)``.
 
     Parameters
     ----------
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
         Data come with ``y`` and ``k``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
-    y : array (n,), optional
-        Target of the data.
-    k : int, optional
-        Largest number of columns of the data.
-    callback : callable, optional
-        Called with (event, state) for every event; see :mod:`exactsel.search.events`.
+    y, k : array (n,), int, optional
+        Target of the data, and the largest number of columns.
+    callback, on_incumbent, on_bound : callable, optional
+        Called with (event, state) for every event (see :mod:`exactsel.search.events`), for every better model
+        (``event.upper``, ``event.support``, ``event.coef``), or when the lower bound rises (``event.lower``).
     start : sequence of int, optional
         A support to start from, besides the heuristics'.
     record : bool
@@ -346,18 +339,13 @@ def solve(
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
         search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
-        With a trace, ``record`` or ``details`` nothing is solved by listing, which leaves nothing to replay.
     trace : path, optional
-        File that gets every event as one JSON object a line while the search goes, see :mod:`exactsel.observers.trace`.
-    on_incumbent : callable, optional
-        Called with (event, state) for every better model: ``event.upper``, ``event.support``, ``event.coef``.
-    on_bound : callable, optional
-        Called with (event, state) whenever the lower bound of the search rises: ``event.lower``.
+        File that gets every event as one JSON object a line, see :mod:`exactsel.observers.trace`. With one, ``record``
+        or ``details`` nothing is solved by listing, which leaves nothing to replay.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     **options
-        Fields of :class:`exactsel.Settings`: eps, rel_eps, time_limit, node_limit, memory_limit, threads,
-        seed, tree, bound, branching, frontier, heuristics, batch, warm_start, force_quit, subtrees.
+        Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads.
 
     Returns
     -------
@@ -371,38 +359,7 @@ def solve(
     """
     asked, settings = problem_asked(problem, y, k, options)
     how: dict[str, Any] = {"listing": trace is None, "shown": proof is not None}
-    events: list[Event] | None = [] if record else None
-    kept = None if events is None else (lambda event, state: events.append(event))
-    watching = (callback, _only(IncumbentFound, on_incumbent), _only(LowerBoundRaised, on_bound))
+    watching = (callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
     with interpreted(is_small(asked)):
         run = Search(asked, Settings(**settings), start=start, signals=signals, details=record or details, **how)
-        return _observed(run, [kept, *watching], proof, trace, events)
-
-
-def _only(kind: type, callback: Callback | None) -> Callback | None:
-    """A callback for events of one kind."""
-    if callback is None:
-        return None
-    return lambda event, state: callback(event, state) if isinstance(event, kind) else None
-
-
-def _observed(
-    run: Search, callbacks: Sequence[Callback | None], proof: str | os.PathLike[str] | None,
-    trace: str | os.PathLike[str] | None, events: list[Event] | None,
-) -> Result:  # fmt: skip
-    """Run to the end; every event goes to the proof, the trace and the callbacks there are, in this order."""
-    with ExitStack() as files:
-        writer = None if proof is None else files.enter_context(closing(ProofWriter(run.problem, proof)))
-        tracer = None if trace is None else files.enter_context(Trace(trace))
-        if tracer is not None:
-            tracer.begin(run.problem, run.settings.as_dict())
-        observers = [observer for observer in (writer, tracer, *callbacks) if observer is not None]
-        for event in run:
-            for observer in observers:
-                observer(event, run.state)
-        result = run.result(events)
-        if writer is not None:
-            result = with_proof(result, writer)
-        if tracer is not None:
-            tracer.end(result.lower, result.upper, result.as_dict())
-    return result
+        return observed(run, watching, proof, trace, record)

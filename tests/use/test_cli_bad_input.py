@@ -19,7 +19,10 @@ BAD_OPTIONS = [
     (["--lam", "-1"], "lam is -1, but the ridge weight must be a finite number that is not negative."),
     (["--lam", "nan"], "lam is nan, but the ridge weight must be a finite number that is not negative."),
     (["--lam", "inf"], "lam is inf, but the ridge weight must be a finite number that is not negative."),
-    (["--lam", "0", "--loss", "huber"], "lam is 0, which only quadratic loss allows; give a positive --lam for huber"),
+    (
+        ["--lam", "0", "--loss", "huber"],
+        "lam is 0, which only quadratic loss allows; give a positive lam (--lam)",
+    ),
     (["--delta", "1"], "delta is given, but quadratic loss has no such parameter; use --loss huber or drop delta."),
     (["--loss", "huber", "--delta", "0"], "delta is 0.0, but the Huber threshold must be a positive number"),
     (["--loss", "logistic"], "the target y holds the values "),
@@ -46,8 +49,14 @@ BAD_FILES = [
     ({"A": np.full((9, 2), "one")}, "A is not numeric; encode text and categories as numbers first."),
     ({"A": np.ones((0, 4)), "y": np.ones(0)}, "A is empty (shape 0 x 4); give at least one row and column."),
     ({"y": np.ones(8)}, "A has 9 rows but y has 8 entries; they must describe the same rows."),
-    ({"k": None}, "k, the largest number of columns in the model, is missing; give -k or store k in the file."),
-    ({"lam": None}, "lam, the ridge weight, is missing; give --lam (0 for none) or store lam in the file."),
+    (
+        {"k": None},
+        "k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5",
+    ),
+    (
+        {"lam": None, "loss": "huber", "delta": 1.0},
+        "lam, the ridge weight, is missing, and huber loss needs",
+    ),
     ({"k": 1.5}, "k is 1.5, but one whole number was expected"),
     ({"loss": "absolute"}, "there is no loss called 'absolute'"),
     ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 columns; give one name per column."),

@@ -193,7 +193,7 @@ class TestProblem:
         with pytest.raises(InputError, match="delta is given, but quadratic loss has no such parameter"):
             Instance(A, Y, **FULL).problem(loss="quadratic", delta=1.0)
 
-    @pytest.mark.parametrize(("known", "missing"), [({"lam": 1.0}, "k, "), ({"k": 1}, "lam, ")])
+    @pytest.mark.parametrize(("known", "missing"), [({"lam": 1.0}, "k, "), ({"k": 1, "loss": "huber"}, "lam, ")])
     def test_k_and_lam_must_come_from_somewhere(self, known, missing):
         with pytest.raises(InputError, match=f"^{missing}.*is missing"):
             Instance(A, Y, **known).problem()

@@ -106,7 +106,7 @@ class TestData:
 
     def test_logistic_labels(self):
         refuse("^the target y holds the values -2, 0.5, 1, 4, but logistic loss needs labels -1 and", loss="logistic")
-        refuse("^the target y holds the values 0, 1, but .* recode y", y=[0, 1, 1, 0], loss="logistic")
+        refuse("^the target y holds the values 0, 2, but .* recode y", y=[0, 2, 2, 0], loss="logistic")
         refuse("the values 0, 1, 2, 3, …, but", A=np.eye(9), y=np.arange(9.0), loss="logistic")
         assert make(y=[1, -1, 1, 1], loss="logistic").loss == Logistic()
 
@@ -132,10 +132,13 @@ class TestData:
 @pytest.mark.smoke
 class TestParameters:
     def test_k_and_lam_must_be_given(self):
-        refuse("^k, the largest number of columns in the model, is missing; give -k or store k", k=None)
-        refuse(r"^lam, the ridge weight, is missing; give --lam \(0 for none\) or store lam", lam=None)
-        with pytest.raises(InputError, match=r"^lam, the ridge weight, is missing"):
-            Problem(A, Y, 2)
+        refuse("^k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5 on", k=None)
+        refuse(
+            "^lam, the ridge weight, is missing, and huber loss needs a positive one; give lam=1",
+            lam=None,
+            loss="huber",
+        )
+        assert Problem(A, Y, 2).lam == 0.0
 
     @pytest.mark.parametrize("k", [-1, -(10**30), np.int64(-5), -2.0])
     def test_k_is_not_negative(self, k):
