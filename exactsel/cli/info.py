@@ -31,7 +31,7 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     from exactsel.studies.facts import group_facts, instance_facts, root_facts
 
     def show_columns() -> None:
-        columns = None if as_json else read_columns(arguments["instance"])
+        columns = None if as_json else read_columns(arguments["instance"], arguments["decimal"], arguments["encoding"])
         if columns is not None:
             say(column_table(columns))
 

@@ -60,6 +60,15 @@ def problem_options(function: Decorated) -> Decorated:
                 help="Columns to replace by a group of 0/1 columns, one for each value.",
             ),
             click.option(
+                "--missing",
+                type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
+                help="What to do about missing values; with an indicator a 0/1 column says where.",
+            ),
+            click.option(
+                "--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."
+            ),
+            click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
+            click.option(
                 "--groups",
                 help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
             ),
@@ -157,27 +166,27 @@ def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
             say_line(f"Warning: {message}")
 
 
-def read_file(arguments: dict[str, Any]) -> Instance:
-    """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them."""
+def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
+    """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them; ``more``
+    says otherwise.
+    """
     from exactsel.data import read_data
 
-    dropped, encoded = (
-        [name.strip() for text in arguments[option] for name in text.split(",") if name.strip()]
-        for option in ("drop", "one_hot")
-    )
-    return read_data(arguments["instance"], target=arguments["target"], drop=dropped, one_hot=encoded)
+    options = {name: arguments[name] for name in ("target", "drop", "one_hot", "missing", "decimal", "encoding")}
+    return read_data(arguments["instance"], **options | more)
 
 
-def given_data(arguments: dict[str, Any]) -> tuple[Any, Any]:
-    """A and y as the file has them, before anything is done to them."""
+def given_data(arguments: dict[str, Any], **more: Any) -> tuple[Any, Any]:
+    """A and y as the file has them, before anything is done to them; ``more`` as for :func:`read_file`."""
     import numpy as np
 
     from exactsel.data.tables import with_labels
     from exactsel.problem.checks import checked_matrix, checked_vector
 
     with warnings_as_lines(quiet=True):
-        instance = with_labels(read_file(arguments), arguments["loss"])
-    return checked_matrix(instance.A), checked_vector(np.asarray(instance.y))
+        instance = with_labels(read_file(arguments, **more), arguments["loss"])
+    A = np.asarray(instance.A, dtype=np.float64) if more else checked_matrix(instance.A)
+    return A, checked_vector(np.asarray(instance.y))
 
 
 def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
@@ -197,7 +206,7 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
                 state, chosen = labelled.grouped_problem, {"groups": _groups(arguments["groups"], labelled)}
             return state(
                 **chosen, **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
-                must_have=_listed(arguments["must_have"]), must_not=_listed(arguments["must_not"]),
+                **{name: _columns(arguments[name], labelled) for name in ("must_have", "must_not")},
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
                 weights=read_weights(arguments["weights"]), **_hierarchy(arguments["hierarchy"], labelled),
             )  # fmt: skip
@@ -243,9 +252,11 @@ def read_weights(path: str | None) -> Any:
         ) from None
 
 
-def _listed(text: str | None) -> list[str]:
+def _columns(text: str | None, instance: Instance) -> list[Any]:
     """Columns separated by commas: names, or numbers where no column is called so."""
-    return [entry.strip() for entry in (text or "").split(",") if entry.strip()]
+    from exactsel.data.tables import meant
+
+    return [] if text is None else meant([text.strip()] if text.strip() else [], instance.feature_names or ())
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -304,6 +315,9 @@ PROBLEM = (
     "target",
     "drop",
     "one_hot",
+    "missing",
+    "decimal",
+    "encoding",
     "groups",
     "hierarchy",
     "intercept",

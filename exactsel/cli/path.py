@@ -102,6 +102,7 @@ def _errors(path: SolutionPath, validation: dict[str, Any], settings: dict[str, 
 
 def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:
     """What cross-validation needs to know: the data as given, every fold is prepared anew."""
+    from exactsel.data.missing import KEPT
     from exactsel.errors import InputError
     from exactsel.problem.hierarchy import hierarchy_options
     from exactsel.studies.crossval import random_folds
@@ -112,9 +113,14 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
     A, y, preparation = problem.A, problem.y, problem.preparation
     prepared: dict[str, Any] = {}
-    if preparation is not None:
+    filled = arguments["missing"] in KEPT
+    if filled:
+        A, y = given_data(arguments, missing=KEPT[arguments["missing"]])
+        prepared = {"missing": arguments["missing"].partition("-")[0]}
+    elif preparation is not None:
         A, y = given_data(arguments)
-        prepared = {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
+    if preparation is not None:
+        prepared |= {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
     splits = random_folds(len(y), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}

@@ -44,7 +44,7 @@ def refusing_damage(file: Path, what: str, advice: str) -> Iterator[None]:
     """
     try:
         yield
-    except ExactselError:
+    except (ExactselError, Warning):  # of warnings somebody has made errors
         raise
     except MemoryError:
         raise InputError(f"{file} takes more memory than there is; keep fewer rows or columns.") from None

@@ -15,10 +15,7 @@ from exactsel.data.arrays import read_bytes
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.problem.checks import column_number
-from exactsel.problem.frames import Column
-
-MOST_LEVELS = 100
-"""A column of more different values than this is hardly a category."""
+from exactsel.problem.frames import MOST_LEVELS, Column
 
 HOW = "write NAME=COLUMN,COLUMN;NAME=PATTERN* or name a .json or .csv file"
 

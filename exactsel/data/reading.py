@@ -6,6 +6,8 @@ ending                             what it holds
 ``.npz``                           arrays A, y and parameters (:mod:`exactsel.data.instance`), or a scipy.sparse matrix
 ``.csv``, ``.tsv`` (also ``.gz``)  text table, names in the first line
 ``.parquet``, ``.feather``         columns with names; needs pyarrow
+``.xlsx``, ``.dta``, ``.sav``,     the first sheet, a Stata or SPSS file, one JSON object a line; needs pandas, and for
+``.jsonl``, ``.ndjson``            sheets openpyxl, for SPSS pyreadstat
 ``.svm``, ``.svmlight``,           svmlight: the target first in each line; needs scikit-learn
 ``.libsvm`` (also ``.gz``)
 ``.mtx`` (also ``.mtx.gz``)        Matrix Market, the target in another file
@@ -25,11 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
-from exactsel.data.text import read_text_table
+from exactsel.data.text import Written, read_text_table
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
@@ -37,7 +40,7 @@ from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
 
-FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
+FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
 """Endings of file names that are read."""
 
 
@@ -52,6 +55,9 @@ def load(
     delta: float | None = None,
     groups: GroupSpec | None = None,
     one_hot: Sequence[Choice] = (),
+    missing: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong",
 ) -> Problem | GroupedProblem:
@@ -73,6 +79,10 @@ def load(
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     one_hot : sequence of str or int
         Columns to replace by a group of 0/1 columns, one for each value.
+    missing : str, optional
+        What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
+    decimal, encoding : str, optional
+        Decimal mark and encoding of a text, where they cannot be told or are taken wrong.
     hierarchy, hierarchy_kind : optional
         Columns, or groups, that are chosen only together with others, see :class:`exactsel.Problem`; takes precedence
         over the file's.
@@ -86,8 +96,9 @@ def load(
     InputError
         When the file cannot be read or states no usable problem.
     """
-    reader = instance_from if is_frame(source) else read_data
-    instance = with_labels(reader(source, target=target, drop=drop, one_hot=one_hot), loss)
+    chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot, "missing": missing}
+    written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
+    instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta}
     options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind}
     if groups is not None or instance.groups is not None:
@@ -101,13 +112,16 @@ def read_data(
     target: Choice | None = None,
     drop: Sequence[Choice] = (),
     one_hot: Sequence[Choice] = (),
+    missing: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Instance:
     """Read a file of one of the :data:`FORMATS` as an instance.
 
     Parameters
     ----------
     path : path
-    target, drop, one_hot
+    target, drop, one_hot, missing, decimal, encoding
         See :func:`load`.
 
     Returns
@@ -122,21 +136,23 @@ def read_data(
     """
     file = Path(path)
     ending = _ending(file)
+    if decimal not in (None, ",", "."):
+        raise InputError(f"--decimal is '{decimal}', but it must be ',' or '.'.")
     if ending == ".npz" and not is_sparse_archive(file):
-        _refuse_encoding(one_hot, file)
+        _refuse_encoding(one_hot, missing, file)
         return choose_columns(_checked(read_instance(file), file), target=target, drop=drop, where=str(file))
     if not is_file(file):
         if file.is_dir():
             raise InputError(f"{file} is a folder, but an instance is one file; name a file inside it.")
         raise InputError(f"there is no file {file}; check the name and the folder.")
-    if ending not in _READERS:
+    if ending not in _READERS and ending not in _TEXTS:
         raise InputError(f"{file} is of no kind that is read; the kinds are {', '.join(FORMATS)}.")
     with _refusing_damage(file):
-        found = _READERS[ending](file)
+        found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
     if isinstance(found, Instance):
-        _refuse_encoding(one_hot, file)
+        _refuse_encoding(one_hot, missing, file)
         return choose_columns(found, target=target, drop=drop, where=str(file))
-    return instance_from(found, target=target, drop=drop, one_hot=one_hot, where=str(file))
+    return instance_from(found, target=target, drop=drop, one_hot=one_hot, missing=missing, where=str(file))
 
 
 def _checked(instance: Instance, file: Path) -> Instance:
@@ -154,7 +170,11 @@ def _checked(instance: Instance, file: Path) -> Instance:
     return instance
 
 
-def _refuse_encoding(one_hot: Sequence[Choice], file: Path) -> None:
+def _refuse_encoding(one_hot: Sequence[Choice], missing: str | None, file: Path) -> None:
+    if missing is not None:
+        raise InputError(
+            f"--missing {missing} is for tables with named columns, but {file} holds numbers only; fill gaps before."
+        )
     if one_hot:
         raise InputError(
             f"--one-hot {one_hot[0]} is for tables with named columns, but {file} holds numbers only; encode the "
@@ -162,7 +182,9 @@ def _refuse_encoding(one_hot: Sequence[Choice], file: Path) -> None:
         )
 
 
-def read_columns(path: str | os.PathLike[str]) -> list[Column] | None:
+def read_columns(
+    path: str | os.PathLike[str], decimal: str | None = None, encoding: str | None = None
+) -> list[Column] | None:
     """The columns of a table with names, whatever they hold; None for a file of another kind.
 
     Raises
@@ -171,10 +193,11 @@ def read_columns(path: str | os.PathLike[str]) -> list[Column] | None:
         When the file cannot be read.
     """
     file = Path(path)
-    if _ending(file) not in (".csv", ".tsv", ".parquet", ".feather") or not is_file(file):
+    ending = _ending(file)
+    if ending not in (*_TEXTS, ".parquet", ".feather", *FOREIGN) or not is_file(file):
         return None
     with _refusing_damage(file):
-        return list(_READERS[_ending(file)](file))
+        return list(_TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file))
 
 
 def _ending(file: Path) -> str:
@@ -226,8 +249,6 @@ def _array(file: Path) -> Instance:
 
 _READERS: dict[str, Callable[[Path], Any]] = {
     ".npz": _sparse_archive,
-    ".csv": read_text_table,
-    ".tsv": read_text_table,
     ".parquet": _frame,
     ".feather": _frame,
     ".svm": _svmlight,
@@ -235,4 +256,6 @@ _READERS: dict[str, Callable[[Path], Any]] = {
     ".libsvm": _svmlight,
     ".mtx": _matrix_market,
     ".npy": _array,
+    **dict.fromkeys(FOREIGN, read_foreign),
 }
+_TEXTS = {".csv": read_text_table, ".tsv": read_text_table}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
+from exactsel.data.missing import without_gaps
 from exactsel.errors import InputError, did_you_mean
 from exactsel.files import is_file
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
@@ -31,23 +34,24 @@ def instance_from(
     target: Choice | None = None,
     drop: Sequence[Choice] = (),
     one_hot: Sequence[Choice] = (),
+    missing: str | None = None,
     where: str = "the data frame",
 ) -> Instance:
     """An instance from a data frame, or from a list of :class:`exactsel.problem.frames.Column`.
 
     Parameters
     ----------
-    data : data frame or list of Column
-        Anything narwhals reads: pandas, polars, pyarrow, ...
+    data : data frame (pandas, polars, pyarrow, ...) or list of Column
     target : str or int, optional
-        The column to predict, by name or number from 0, or a file that holds it; a column called ``y`` by default.
-        A target of two texts becomes -1 and +1, in alphabetical order, with a warning.
-    drop : sequence of str or int
-        Columns to leave out; of a block of ``one_hot`` also single ones, ``column=value``.
-    one_hot : sequence of str or int
-        Columns to replace by a group of 0/1 columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
+        The column to predict, by name or number from 0, or a file that holds it; a column called ``y`` by default. One
+        of two texts becomes -1 and +1, in alphabetical order, with a warning.
+    drop, one_hot : sequence of str or int
+        Columns to leave out, of a block also single ones, ``column=value``; and columns to replace by a block of 0/1
+        columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
+    missing : str, optional
+        What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     where : str
-        What the messages call the data.
+        What messages call the data.
 
     Returns
     -------
@@ -57,27 +61,61 @@ def instance_from(
     Raises
     ------
     InputError
-        When a column is unknown, or holds text or missing values.
+        When columns are unknown, or hold text or missing values.
     """
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
-    encoded = {place_of(names, name, where) for name in one_hot}
+    encoded = {place_of(names, name, where) for name in meant(one_hot, names)}
     # What is no column yet may be one of a block: COLUMN=VALUE.
     blocks = tuple(f"{names[j]}=" for j in encoded)
-    levels = [name for name in drop if isinstance(name, str) and name not in names and name.startswith(blocks)]
-    left_out = {place_of(names, name, where) for name in drop if name not in levels}
+    left = meant(drop, names)
+    levels = [name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)]
+    left_out = {place_of(names, name, where) for name in left if name not in levels}
     place, file = _target_place(names, target, where)
-    y = None if file is None else read_vector(file)
-    if place is not None:
-        y = _target_values(columns[place], where)
-    kept, labels = encode(
-        [(column, j in encoded) for j, column in enumerate(columns) if j not in left_out and j != place]
-    )
-    if not kept:
-        raise InputError(f"{where} has no columns left beside the target; drop fewer.")
-    matrix, feature_names = numeric_matrix(kept, where), tuple(column.name for column in kept)
-    instance = Instance(matrix, y, feature_names=feature_names, groups=labels if encoded else None)
+    trouble = list[str]()
+    if missing is not None:
+        columns, _, more = without_gaps(columns, place, left_out, missing, where)
+        left_out |= more
+    with _noting(trouble):
+        y = read_vector(file) if file is not None else None if place is None else _target_values(columns[place], where)
+    left_out |= set() if place is None else {place}
+    kept, labels = encode([(column, j in encoded) for j, column in enumerate(columns) if j not in left_out])
+    with _noting(trouble):
+        matrix = numeric_matrix(_some(kept, where), where)
+    if trouble:
+        raise InputError(" ".join(trouble))
+    named = tuple(column.name for column in kept)
+    instance = Instance(matrix, y, feature_names=named, groups=labels if encoded else None)
     return choose_columns(instance, drop=levels, where=where)
+
+
+def _some(columns: Sequence[Column], where: str) -> Sequence[Column]:
+    """The columns; :class:`InputError` where there are none."""
+    if not columns:
+        raise InputError(f"{where} has no columns left beside the target; drop fewer.")
+    return columns
+
+
+@contextmanager
+def _noting(trouble: list[str]) -> Iterator[None]:
+    """Keep what is wrong, so that all of it is told at once."""
+    try:
+        yield
+    except InputError as error:
+        trouble.append(str(error))
+
+
+def meant(choices: Sequence[Choice], names: Sequence[str]) -> list[Choice]:
+    """The columns one by one: a text that is no name may list several, separated by commas, those in double quotes
+    with commas of their own.
+    """
+    found: list[Choice] = []
+    for choice in choices:
+        if not isinstance(choice, str) or choice in names or "," not in choice:
+            found.append(choice)
+        else:
+            found += [name.strip() for name in next(csv.reader([choice], skipinitialspace=True)) if name.strip()]
+    return found
 
 
 def choose_columns(
@@ -90,7 +128,7 @@ def choose_columns(
         raise InputError(f"{where} holds no table of rows and columns, so no column can be chosen; store a 2-d array.")
     d = instance.A.shape[1]
     names = list(instance.feature_names) if instance.feature_names is not None else [""] * d
-    left_out = {place_of(names, name, where) for name in drop}
+    left_out = {place_of(names, name, where) for name in meant(drop, names)}
     y = instance.y
     if target is not None:
         place, file = _target_place(names, target, where)
@@ -153,7 +191,8 @@ def _known(names: Sequence[str]) -> str:
 def _target_values(column: Column, where: str) -> FloatArray:
     if column.missing:
         raise InputError(
-            f"in {where}, the target {column.name} has {column.missing} missing values; remove those rows first."
+            f"in {where}, the target {column.name} has {column.missing} missing values; remove those rows with "
+            f"--missing drop-rows."
         )
     if column.values is not None:
         return column.values

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from exactsel.data.arrays import TEXT_BYTES, read_bytes
+from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, read_cells
 from exactsel.data.sizes import COLUMN_BYTES, Budget
 from exactsel.errors import InputError, escaped
-from exactsel.problem.frames import Column
+from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import FloatArray
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-"""Cells that mean that there is no value, in small letters."""
+DELIMITERS = ",;\t|"
 
-DELIMITERS = ",;\t"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CELLS_AT_ONCE = 2**17
 """Cells turned into numbers in one go: as text they take many times the memory."""
@@ -29,48 +31,81 @@ PLACE_BYTES = 24
 """What a cell takes in the lists of a column of text, beside the text itself."""
 
 
-def read_text_table(file: Path) -> list[Column]:
+@dataclass(frozen=True)
+class Written:
+    """How a text is written, as far as somebody has said so."""
+
+    decimal: str | None = None
+    """``,`` or ``.``"""
+    encoding: str | None = None
+    """A name Python knows."""
+
+
+def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
     """The columns of a text table whose first line may hold their names.
 
-    Commas, semicolons and tabs separate cells, whichever the first line has most of. Without names the columns are
-    called ``column 0`` and so on. A first column without a name among others, as pandas writes its index, is taken
-    for row labels and left out with a warning.
+    Commas, semicolons, tabs and bars separate cells, whichever the first line has most of. Without names the columns
+    are called ``column 0`` and so on. A first column without a name among others, as pandas writes its index, is taken
+    for row labels and left out with a warning. Cells are read by :mod:`exactsel.data.cells`; what was not plain is said
+    in a warning.
 
     Raises
     ------
     InputError
-        When rows have different lengths, or there are none, or more than may be unpacked.
+        When rows have different lengths, or there are none, or more than may be unpacked, or a column can be read in
+        two ways.
     """
-    table = _Table(file)
+    table = _Table(file, written)
     first = next(table.rows(), None)
     if first is None:
         raise InputError(f"{file} is empty; a table has a line of names and a line for every observation.")
-    header = None if all(_number(cell) is not None for cell in first) else [cell.strip() for cell in first]
+    header = None if all(_may_be_number(cell) for cell in first) else [cell.strip() for cell in first]
     width = len(first)
     names = header if header is not None else [f"column {j}" for j in range(width)]
-    columns = _columns(table, names, 1 if header is None else 2)
+    columns = _columns(table, names, 1 if header is None else 2, written.decimal)
     if columns is None:
         raise InputError(f"{file} has a line of names but no observations; add a line for each.")
     if header is not None and header[0] == "" and width > 1:
         warnings.warn(
             f"the first column of {escaped(str(file))} has no name; it is taken for row labels.", stacklevel=4
         )
-        return columns[1:]
+        columns = columns[1:]
+    _tell_of_names(file, [column.name for column in columns])
     return columns
+
+
+def _may_be_number(cell: str) -> bool:
+    return any(as_number(bare(cell), mark) is not None for mark in ".,") if cell.strip() else False
+
+
+def _tell_of_names(file: Path, names: Sequence[str]) -> None:
+    """Warn of names that are there twice, and of columns without one."""
+    twice = sorted({name for name in names if name and names.count(name) > 1}) if len(set(names)) < len(names) else []
+    unnamed = [str(j) for j, name in enumerate(names) if not name]
+    for what, found in (("more than one column is called", twice), ("there is no name for column", unnamed)):
+        if found:
+            shown = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
+            warnings.warn(
+                escaped(f"in {file}, {what} {shown}; such columns can be named by their number, from 0."), stacklevel=5
+            )
 
 
 class _Table:
     """The cells of a text, which can be gone through several times."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, written: Written) -> None:
         self.file = file
         self.budget = Budget(file)
         self._data = read_bytes(file, self.budget)
-        if b"\0" in self._data and not self._data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(f"{file} holds NUL bytes, which no text does; save it as UTF-8 text.")
-        self._pending = 0
+        self._encoding = written.encoding or _encoding_of(self._data, file)
+        self._pending = self._skipped = 0
         first = next(self._lines(), "")
-        self.delimiter = max(DELIMITERS, key=first.count)
+        if first[:4].lower() == "sep=" and len(first.strip()) == 5:  # as some spreadsheets begin their files
+            self._skipped = 1
+            first = first[4] + next(self._lines(), "")
+            self.delimiter = first[0]
+        else:
+            self.delimiter = _delimiter_of(first)
         self.budget.take(COLUMN_BYTES * first.count(self.delimiter))
 
     def rows(self) -> Iterator[list[str]]:
@@ -112,14 +147,86 @@ class _Table:
 
     def _lines(self) -> Iterator[str]:
         try:
-            yield from io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8-sig", newline="")
+            lines = io.TextIOWrapper(io.BytesIO(self._data), encoding=self._encoding, newline="")
+            for _ in range(self._skipped):
+                next(lines, "")
+            yield from lines
+        except LookupError:
+            raise InputError(f"--encoding is '{self._encoding}', which no text is known by; give utf-8, say.") from None
+        except UnicodeError:
+            raise InputError(
+                f"{self.file} is not {self._encoding.upper().replace('-SIG', '')} text; save it as UTF-8, or say what "
+                f"it is with --encoding (cp1252, latin-1, utf-16, say)."
+            ) from None
+
+
+def _delimiter_of(line: str) -> str:
+    """What the line has most of; what is between others may be numbers with decimal commas."""
+    for mark in DELIMITERS.replace(",", ""):
+        if mark in line and all(as_number(bare(cell), ",") is not None for cell in line.split(mark)):
+            return mark
+    return max(DELIMITERS, key=line.count)
+
+
+def _encoding_of(data: bytes, file: Path) -> str:
+    """The encoding of a text that does not say which it is: UTF-8 where it can be that, else that of older Windows."""
+    if data.startswith(UTF_16):
+        return "utf-16"
+    if b"\0" in data:
+        raise InputError(f"{file} holds NUL bytes, which no text does; save it as UTF-8 text, or name its --encoding.")
+    try:
+        codecs.decode(data, "utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            codecs.decode(data, "cp1252")
         except UnicodeDecodeError:
-            raise InputError(f"{self.file} is not UTF-8 text; save it as UTF-8.") from None
+            return "utf-8-sig"
+        warnings.warn(
+            f"{escaped(str(file))} is not UTF-8 text and read as Windows-1252; if names look wrong, say --encoding.",
+            stacklevel=6,
+        )
+        return "cp1252"
+    return "utf-8-sig"
 
 
-def _columns(table: _Table, names: Sequence[str], begin: int) -> list[Column] | None:
-    """The columns; None where there are no rows. Those that are not all numbers are read a second time, as text."""
-    parts: list[list[FloatArray] | None] = [[] for _ in names]
+def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | None) -> list[Column] | None:
+    """The columns; None where there are no rows. Those that are not all plain numbers are read again, as text."""
+    parts = _plain(table, len(names), begin)
+    if parts is None:
+        return None
+    plain = {j: np.concatenate(part) for j, part in enumerate(parts) if part is not None}
+    texts = _texts(table, [j for j in range(len(names)) if j not in plain], begin)
+    marks = {j: decimal_mark(bare(cell) for cell in cells if not is_missing(cell)) for j, cells in texts.items()}
+    fractions = [j for j, values in plain.items() if np.any(values != np.trunc(values))]
+    if "," in (decimal, *marks.values()):  # then 1.234 may be more than a thousand
+        more = _texts(table, fractions, begin)
+        texts |= more
+        marks |= {j: decimal_mark(cells) for j, cells in more.items()}
+    shown = {mark for mark in marks.values() if mark in (",", ".")} | ({"."} if set(fractions) - set(texts) else set())
+    in_file = decimal or (shown.pop() if len(shown) == 1 else "." if not shown and table.delimiter == "," else None)
+    notes: dict[str, list[str]] = {}
+    columns = []
+    for j, name in enumerate(names):
+        if j not in texts:
+            columns.append(Column(name, plain[j]))
+            continue
+        own = marks[j]
+        mark = decimal or (own if own in (",", ".") else "." if own == "" else in_file)
+        columns.append(_column(name, texts[j], mark, table.file, notes))
+    _tell_how(table.file, notes)
+    return columns
+
+
+def _tell_how(file: Path, notes: dict[str, list[str]]) -> None:
+    """Warn of what was done to read cells that are no plain numbers."""
+    for how, names in notes.items():
+        shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        warnings.warn(escaped(f"in {file}, {how} in {shown}."), stacklevel=6)
+
+
+def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | None] | None:
+    """The blocks of the columns that are all plain numbers, None for others; None where there are no rows."""
+    parts: list[list[FloatArray] | None] = [[] for _ in range(width)]
     empty = True
     for block in table.blocks(begin):
         empty = False
@@ -131,21 +238,14 @@ def _columns(table: _Table, names: Sequence[str], begin: int) -> list[Column] | 
             else:
                 table.budget.take(found.nbytes)
                 known.append(found)
-    if empty:
-        return None
-    others = [j for j, part in enumerate(parts) if part is None]
-    texts = _texts(table, others, begin) if others else {}
-    return [
-        _column(name, texts[j]) if part is None else Column(name, np.concatenate(part))
-        for j, (name, part) in enumerate(zip(names, parts, strict=True))
-    ]
+    return None if empty else parts
 
 
 def _texts(table: _Table, places: Sequence[int], begin: int) -> dict[int, list[str]]:
     """The cells of some columns as they are; equal ones are kept once."""
     kept: dict[int, list[str]] = {j: [] for j in places}
     same: dict[str, str] = {}
-    for block in table.blocks(begin):
+    for block in table.blocks(begin) if places else ():
         for j in places:
             table.budget.take(PLACE_BYTES * len(block[j]))
             for cell in block[j]:
@@ -165,19 +265,26 @@ def _numbers(cells: Sequence[str]) -> FloatArray | None:
     return None if np.isnan(values).any() or any("_" in cell for cell in cells) else values
 
 
-def _column(name: str, cells: Sequence[str]) -> Column:
-    """A column of which not all cells are numbers."""
-    missing = sum(cell.strip().lower() in MISSING for cell in cells)
-    held = [cell.strip() for cell in cells if cell.strip().lower() not in MISSING]
-    if all(_number(cell) is not None for cell in held):
-        return Column(name, None, missing=missing)
-    if {cell.lower() for cell in held} <= {"true", "false"} and not missing:
-        return Column(name, np.array([float(cell.lower() == "true") for cell in held]))
-    return Column(name, None, kind="text", missing=missing, texts=tuple(held))
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return None if "_" in cell or cell.strip().lower() in MISSING else float(cell)
-    except ValueError:
-        return None
+def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, notes: dict[str, list[str]]) -> Column:
+    """A column of which not all cells are plain numbers; ``decimal`` is None where that cannot be told."""
+    absent = np.array([is_missing(cell) for cell in cells])
+    missing = int(absent.sum())
+    held = [cell for cell, gone in zip(cells, absent, strict=True) if not gone]
+    found = read_cells(cells, decimal or ".")
+    if decimal is None and (found.values is not None or read_cells(cells, ",").values is not None):
+        example = next(cell for cell in held if "," in cell or "." in cell)
+        raise InputError(
+            f"in {file}, column {name} holds numbers like '{example}', in which the mark may be a decimal one or group "
+            f"thousands; say which with --decimal ',' or --decimal '.'."
+        )
+    if found.values is not None and held:
+        for how in found.how:
+            notes.setdefault(how, []).append(name)
+        return Column(name, None, missing=missing, partial=found.values) if missing else Column(name, found.values)
+    if not held:
+        return Column(name, None, missing=missing, partial=np.full(len(cells), np.nan))
+    if {cell.lower() for cell in held} <= {"true", "false"}:
+        truths = np.array([np.nan if is_missing(cell) else float(cell.lower() == "true") for cell in cells])
+        return Column(name, None, missing=missing, partial=truths) if missing else Column(name, truths)
+    kind = "dates" if all(map(is_date, held)) else "text"
+    return Column(name, None, kind=kind, missing=missing, texts=tuple(held), absent=absent if missing else None)

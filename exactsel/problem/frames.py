@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.types import FloatArray
+from exactsel.types import BoolArray, FloatArray
 
 FRAME_LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals")
 """Libraries whose frames are recognised; none of them is imported to find out."""
+
+MOST_LEVELS = 100
+"""A column of more different values than this is hardly a category."""
 
 SHOWN = 6
 """Columns, or values of a column, that a message names one by one."""
@@ -32,7 +35,11 @@ class Column:
     missing: int = 0
     """Entries without a value."""
     texts: tuple[str, ...] = ()
-    """The entries of a text column."""
+    """The entries of a text column that are there."""
+    partial: FloatArray | None = None
+    """(n,) numbers, nan where there is none, of a column that has some."""
+    absent: BoolArray | None = None
+    """(n,) where a text column has no entry, if some are missing."""
 
 
 def is_frame(value: Any) -> bool:
@@ -95,51 +102,75 @@ def frame_matrix(A: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str
 def _column(nw: Any, name: str, series: Any) -> Column:
     missing, dtype = int(series.null_count()), series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
-        if missing:
-            return Column(name, None, missing=missing)
         values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        lost = int(np.count_nonzero(np.isnan(values)))
-        return Column(name, None, missing=lost) if lost else Column(name, values)
+        lost = max(missing, int(np.count_nonzero(np.isnan(values))))
+        return Column(name, None, missing=lost, partial=values) if lost else Column(name, values)
     if dtype.is_temporal():
         return Column(name, None, kind="dates", missing=missing)
-    entries = [entry for entry in series.to_list() if entry is not None]
+    absent = series.is_null().to_list()
+    given = [None if gone else entry for entry, gone in zip(series.to_list(), absent, strict=True)]
+    entries = [entry for entry in given if entry is not None]
     if not any(isinstance(entry, str) for entry in entries):
         try:
-            return Column(name, None if missing else np.array(entries, dtype=np.float64), missing=missing)
+            partial = np.array([np.nan if entry is None else entry for entry in given], dtype=np.float64)
+            missing = int(np.count_nonzero(np.isnan(partial)))
+            return Column(name, None, missing=missing, partial=partial) if missing else Column(name, partial)
         except (TypeError, ValueError):
             pass
-    return Column(name, None, kind="text", missing=missing, texts=tuple(map(str, entries)))
+    places = np.array(absent) if missing else None
+    return Column(name, None, kind="text", missing=missing, texts=tuple(map(str, entries)), absent=places)
 
 
 def _refuse(columns: Sequence[Column], where: str) -> None:
-    """:class:`InputError` for the first kind of trouble there is."""
+    """:class:`InputError` for all the trouble there is."""
+    trouble = [*_texts(columns), *_gaps(columns), *_infinite(columns)]
+    if trouble:
+        raise InputError(f"in {where}, {' '.join(trouble)}")
+
+
+def _texts(columns: Sequence[Column]) -> Iterator[str]:
+    """A sentence for each kind of column that holds no numbers."""
     text = [column for column in columns if column.kind == "text"]
-    if text:
-        shown = [f"{column.name} ({_examples(column.texts)})" for column in text]
-        raise InputError(
-            f"in {where}, {_listed(shown, 'holds', 'hold')} text; encode it as a group of 0/1 columns, one for each "
-            f"value, with {_drop(text, '--one-hot')}, or leave it out with {_drop(text)}."
+    few = [column for column in text if len(set(column.texts)) <= MOST_LEVELS]
+    if few:
+        shown = [f"{column.name} ({_examples(column.texts)})" for column in few]
+        yield (
+            f"{_listed(shown, 'holds', 'hold')} text; encode it as a group of 0/1 columns, one for each "
+            f"value, with {_drop(few, '--one-hot')}, or leave it out with {_drop(few)}."
         )
+    many = [column for column in text if column not in few]
+    if many:
+        shown = [f"{column.name} ({len(set(column.texts))}, {_examples(column.texts)})" for column in many]
+        yield f"{_listed(shown, 'holds', 'hold')} text of too many values for a category; leave it out: {_drop(many)}."
     dates = [column for column in columns if column.kind == "dates"]
     if dates:
-        raise InputError(
-            f"in {where}, {_listed([c.name for c in dates], 'holds', 'hold')} dates; turn them into numbers (days "
+        yield (
+            f"{_listed([c.name for c in dates], 'holds', 'hold')} dates; turn them into numbers (days "
             f"since a start, month, weekday), or leave them out with {_drop(dates)}."
         )
-    others = [column for column in columns if column.values is None and column.kind != "numbers"]
+    others = [column for column in columns if column.values is None and column.kind not in ("numbers", "text", "dates")]
     if others:
         shown = [f"{column.name} ({column.kind})" for column in others]
-        raise InputError(
-            f"in {where}, {_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out "
-            f"with {_drop(others)}."
-        )
+        yield f"{_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out with {_drop(others)}."
+
+
+def _gaps(columns: Sequence[Column]) -> Iterator[str]:
+    """A sentence for columns with missing values, and what can be done about those."""
     gaps = [column for column in columns if column.missing]
     if gaps:
         shown = [f"{column.name} ({column.missing} missing)" for column in gaps]
-        raise InputError(
-            f"in {where}, {_listed(shown, 'has', 'have')} missing values; fill them in (with the median, say), "
-            f"remove those rows, or leave the columns out with {_drop(gaps)}."
+        yield (
+            f"{_listed(shown, 'has', 'have')} missing values; fill them in with --missing mean (or median, "
+            f"mean-indicator), remove those rows with --missing drop-rows, or leave the columns out with {_drop(gaps)}."
         )
+
+
+def _infinite(columns: Sequence[Column]) -> Iterator[str]:
+    """A sentence for columns with infinite values."""
+    wrong = [column for column in columns if column.values is not None and bool(np.isinf(column.values).any())]
+    if wrong:
+        shown = [column.name for column in wrong]
+        yield f"{_listed(shown, 'holds', 'hold')} infinite values; correct those, or leave it out with {_drop(wrong)}."
 
 
 def _listed(shown: Sequence[str], singular: str, plural: str) -> str:

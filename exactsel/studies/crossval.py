@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel._jit import loss_session
+from exactsel.data.missing import middle_of
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
@@ -82,50 +83,56 @@ def cross_validate(
     must_not: Sequence[int | str] = (),
     hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong",
+    missing: str = "mean",
     **options: Any,
 ) -> ValidationErrors:
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 
     Parameters
     ----------
-    A, y : arrays (n, d), (n,)
+    A, y : arrays (n, d), (n,); where A has no value, nan
     folds : iterable of (training rows, held-out rows)
     ks, lams : sequences, sizes and ridge weights to try
     loss, delta
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
     intercept, scale : bool
-        Intercept, scaled columns: each fold's columns are prepared by what its training rows are like
-        (:mod:`exactsel.problem.preparing`), and its models measured on the held-out rows as they are.
+        Each fold's columns are prepared by what its training rows are like (:mod:`exactsel.problem.preparing`), and its
+        models measured on the held-out rows as they are.
     weights : array (n,), optional
         Row weights; a fold's error is then the weighted mean over its held-out rows.
     must_have, must_not, hierarchy, hierarchy_kind
         As for :class:`exactsel.Problem`.
+    missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows
     **options
         As for :func:`exactsel.solve`.
-
-    Returns
-    -------
-    ValidationErrors
     """
-    demands: Any = {"must_have": must_have, "must_not": must_not}
-    demands |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind}
-    whole = Problem.prepared(A, y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
+    demands: Any = {
+        "must_have": must_have, "must_not": must_not, "hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind,
+    }  # fmt: skip
+    whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = None if weights is None else checked_weights(weights, len(y), whole.loss.name)
     errors, proven = [], True
     for train, held_out in folds:
         problem = Problem.prepared(
-            A[train], y[train], sizes[-1], loss=whole.loss, lam=ridges[0], intercept=intercept, scale=scale,
-            weights=None if counted is None else counted[train], **demands,
+            _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
+            intercept=intercept, scale=scale, weights=None if counted is None else counted[train], **demands,
         )  # fmt: skip
         path = solve_path(problem, sizes, ridges, **options)
         proven &= path.reached
         counts = np.ones(len(held_out)) if counted is None else counted[held_out]
-        values = _held_out_losses(path, whole.loss, A[held_out], y[held_out], counts)
+        rows = _filled(A[held_out], A[train], missing)
+        values = _held_out_losses(path, whole.loss, rows, y[held_out], counts)
         errors.append(np.reshape(values, (len(ridges), len(sizes))))
     if not errors:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return ValidationErrors(sizes, ridges, np.array(errors), proven)
+
+
+def _filled(A: FloatArray, known: FloatArray, missing: str) -> FloatArray:
+    """The rows A with what stands for its gaps by the rows ``known``."""
+    gaps = np.isnan(A)
+    return np.where(gaps, middle_of(known, missing), A) if gaps.any() else A
 
 
 def _held_out_losses(path: SolutionPath, loss: Loss, A: FloatArray, y: FloatArray, counts: FloatArray) -> list[float]:

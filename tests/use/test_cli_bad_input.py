@@ -101,8 +101,8 @@ class TestBadInput:
         self.refuse(run(command, tmp_path / "garbage.npz", *options), "is not an .npz archive, despite its name")
         (tmp_path / "cut.npz").write_bytes(Path(TWINS).read_bytes()[:700])
         self.refuse(run(command, tmp_path / "cut.npz", *options), "is truncated or damaged")
-        (tmp_path / "data.xlsx").write_text("1,2\n")
-        self.refuse(run(command, tmp_path / "data.xlsx", *options), "is of no kind that is read; the kinds are .npz, ")
+        (tmp_path / "data.doc").write_text("1,2\n")
+        self.refuse(run(command, tmp_path / "data.doc", *options), "is of no kind that is read; the kinds are .npz, ")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from exactsel import ColumnSubsetProblem, Problem, load, solve
 from exactsel.cli.main import cli
 from exactsel.data import FORMATS, instance_from, read_data
+from exactsel.data.foreign import FOREIGN
 from exactsel.data.instance import Instance, read_instance, write_instance
 from exactsel.errors import InputError, UnsupportedError
 
@@ -39,6 +40,22 @@ def text_table(path: Path, delimiter: str = ",", names=NAMES) -> Path:
     return path
 
 
+def foreign_table(path: Path) -> Path:
+    """The data as another program writes them."""
+    names = ["a", "b", "c", "d", "e", "f"] if path.suffix in (".dta", ".sav") else NAMES  # they take no other names
+    frame = pytest.importorskip("pandas").DataFrame(dict(zip(names, A.T, strict=False)) | {"price": Y})
+    if path.suffix == ".xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    elif path.suffix == ".dta":
+        frame.to_stata(path, write_index=False)
+    elif path.suffix == ".sav":
+        pytest.importorskip("pyreadstat").write_sav(frame, path)
+    else:
+        path.write_text("\n".join(map(json.dumps, frame.to_dict("records"))))
+    return path
+
+
 def written(path: Path) -> tuple[Path, str | None]:
     """The data in a file of the kind its ending says, and the target to ask for."""
     name = path.name
@@ -50,6 +67,8 @@ def written(path: Path) -> tuple[Path, str | None]:
         frame = pytest.importorskip("polars").DataFrame(dict(zip(NAMES, A.T, strict=True)) | {"price": Y})
         frame.write_ipc(path) if name.endswith("feather") else frame.write_parquet(path)
         return path, "price"
+    if name.endswith((".xlsx", ".dta", ".sav", ".jsonl", ".ndjson")):
+        return foreign_table(path), "price"
     if name.endswith(("svm", "svmlight")):
         pytest.importorskip("sklearn.datasets").dump_svmlight_file(A, Y, str(path))
         return path, None
@@ -68,7 +87,7 @@ def written(path: Path) -> tuple[Path, str | None]:
 
 FILES = [
     "d.npz", "sparse.npz", "d.csv", "d.csv.gz", "d.tsv", "d.parquet", "d.feather", "d.svm", "d.svmlight", "d.libsvm",
-    "d.mtx", "d.npy", "both.npy",
+    "d.mtx", "d.npy", "both.npy", "d.xlsx", "d.dta", "d.sav", "d.jsonl", "d.ndjson",
 ]  # fmt: skip
 
 
@@ -79,8 +98,9 @@ class TestEveryKindHoldsTheSameProblem:
         path, target = written(tmp_path / name)
         problem = load(path, target=target, k=2, lam=0.1)
         assert problem.hash == EXPECTED
-        named = name.endswith((".csv", ".gz", ".tsv", ".parquet", ".feather")) or name == "d.npz"
-        assert problem.feature_names == (NAMES if named else None)
+        named = name.endswith((".csv", ".gz", ".tsv", ".parquet", ".feather", *FOREIGN)) or name == "d.npz"
+        if not name.endswith((".dta", ".sav")):
+            assert problem.feature_names == (NAMES if named else None)
 
     def test_every_format_is_tried(self):
         assert {Path(name).suffix for name in FILES} - {".gz"} == {*FORMATS}
@@ -239,7 +259,12 @@ class TestTrouble:
         refused(table(*lines), match)
 
     def test_unknown_columns(self, table):
-        path = table("a,b,a,y", "1,2,3,4")
+        path = table("a,b,c,y", "1,2,3,4")
+        refused(path, "has no column called 'd'; its columns are a, b, c, y", target="d")
+        path.write_text(path.read_text().replace("c", "a"))
+        with pytest.warns(UserWarning, match="more than one column is called a; such columns"):
+            assert read_data(path).feature_names == ("a", "b", "a")
+        warnings.simplefilter("ignore")
         refused(path, "has no column called 'c'; its columns are a, b, a, y", target="c")
         refused(path, "has no column called 'c'", drop=["c"])
         refused(path, "has 2 columns called 'a'; give the column's number", drop=["a"])
@@ -263,15 +288,16 @@ class TestTrouble:
     def test_other_files(self, tmp_path):
         refused(tmp_path / "absent.csv", "there is no file")
         refused(tmp_path, "is a folder, but an instance is one file")
-        (tmp_path / "d.xlsx").write_bytes(b"x")
-        refused(tmp_path / "d.xlsx", r"is of no kind that is read; the kinds are \.npz, \.csv")
-        for name in ("d.parquet", "d.feather", "d.svm", "d.mtx", "d.npy"):
-            if name in ("d.parquet", "d.feather"):
-                pytest.importorskip("polars")
+        (tmp_path / "d.ods").write_bytes(b"x")
+        refused(tmp_path / "d.ods", r"is of no kind that is read; the kinds are \.npz, \.csv")
+        for name in ("d.parquet", "d.feather", "d.svm", "d.mtx", "d.npy", "d.xlsx", "d.dta", "d.sav", "d.jsonl"):
+            if name in ("d.parquet", "d.feather", "d.xlsx", "d.sav"):
+                for needed in ("polars", "openpyxl", "pyreadstat"):
+                    pytest.importorskip(needed)
             (tmp_path / name).write_bytes(b"\x00\x01 nonsense: 1\n")
             refused(tmp_path / name, "cannot be read as what its name says it is")
-        (tmp_path / "d.csv").write_bytes(b"a,y\n\xff\xfe,1\n")
-        refused(tmp_path / "d.csv", "is not UTF-8 text")
+        (tmp_path / "d.csv").write_bytes(b"a,y\n\x81\xfe,1\n")
+        refused(tmp_path / "d.csv", "is not UTF-8 text; save it as UTF-8, or say what it is with --encoding")
         np.save(tmp_path / "d.npy", Y)
         refused(tmp_path / "d.npy", r"has 1 dimension\(s\), but a table")
 

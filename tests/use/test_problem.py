@@ -170,7 +170,7 @@ class TestParameters:
 
     def test_no_ridge_for_quadratic_loss_only(self):
         assert make(lam=0).lam == 0.0
-        match = "^lam is 0, which only quadratic loss allows; give a positive --lam for {} loss"
+        match = "^lam is 0, which only quadratic loss allows; give a positive lam .--lam. for {} loss"
         refuse(match.format("huber"), lam=0, loss="huber")
         refuse(match.format("logistic"), lam=0, loss="logistic", y=np.sign(Y))
         refuse(match.format("pseudo-huber"), lam=0.0, loss=PseudoHuber(1.0))
