@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
@@ -60,6 +61,12 @@ def current() -> Watching | None:
 def watches() -> tuple[Watching, ...]:
     """All watches of this thread, the innermost last."""
     return tuple(_watches())
+
+
+def waited() -> float:
+    """Seconds this thread has waited for the compiler, loading what is compiled included."""
+    seconds: float = getattr(_local, "waited", 0.0)
+    return seconds
 
 
 def compiles_on() -> bool:
@@ -182,15 +189,24 @@ def aside(work: Callable[[], T], instead: T | None = None) -> T:
             threading.Thread(target=go, name="exactsel-compile").start()
     except RuntimeError:  # no more threads, or the interpreter is about to end
         return work()
-    waited = 0
+    began = time.perf_counter()
+    try:
+        return _waited_for(done, outcome, instead)
+    finally:
+        _local.waited = waited() + time.perf_counter() - began
+
+
+def _waited_for(done: threading.Event, outcome: list[Any], instead: T | None) -> T:
+    """What a thread puts into ``outcome`` before ``done`` is set, see :func:`aside`."""
+    looks = 0
     while not done.wait(POLL):
         if not _is_over():
             continue
         if getattr(_local, "dispensable", False):
             _given_up.append(done)
             raise CompilationStopped
-        waited += 1
-        if instead is not None and waited >= LOADS:
+        looks += 1
+        if instead is not None and looks >= LOADS:
             _local.plain = True
             _given_up.append(done)
             return instead

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -22,7 +23,7 @@ from exactsel.cli.options import (
 from exactsel.cli.talk import say
 
 
-@click.command("certify")
+@click.command("certify", cls=Command)
 @problem_options
 @click.option("--support", help="The model's columns: names, or numbers from 0, separated by commas.")
 @click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")

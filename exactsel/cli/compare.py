@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     STEERING,
@@ -19,7 +20,7 @@ from exactsel.cli.options import (
 from exactsel.cli.talk import say
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @problem_options
 @click.option(
     "--heuristic", "heuristics", help="Methods to compare, separated by commas; all that serve the problem by default."

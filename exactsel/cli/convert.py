@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import problem_options, read_file, read_weights, warnings_as_lines
 from exactsel.cli.talk import say
 
 
-@click.command("convert")
+@click.command("convert", cls=Command)
 @problem_options
 @click.argument("out", type=click.Path())
 def command(out: str, **arguments: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     STEERING,
@@ -19,7 +20,7 @@ from exactsel.cli.options import (
 from exactsel.cli.talk import say
 
 
-@click.command("heuristic")
+@click.command("heuristic", cls=Command)
 @click.argument("method")
 @problem_options
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method; may be repeated.")

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import problem_options, read_file, read_problem, warnings_as_lines
 from exactsel.cli.talk import say
 
 
-@click.command("info")
+@click.command("info", cls=Command)
 @problem_options
 @click.option("--root/--no-root", default=True, help="Also bound the root, where k and lam are known (a second or so).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

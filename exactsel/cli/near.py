@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -18,7 +19,7 @@ from exactsel.cli.options import (
 from exactsel.cli.talk import say
 
 
-@click.command("near")
+@click.command("near", cls=Command)
 @problem_options
 @click.option("--tau", type=float, required=True, help="How far above the best objective a model may be.")
 @click.option("--cap", type=int, default=1000, show_default=True, help="Models after which the list is cut short.")

@@ -87,7 +87,11 @@ def problem_options(function: Decorated) -> Decorated:
             ),
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
             click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
-            click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2; 0 for quadratic loss only."),
+            click.option(
+                "--lam",
+                type=float,
+                help="Ridge weight of (lam/2)||x||^2; 0 by default for quadratic loss, positive for others.",
+            ),
             click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
             click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),

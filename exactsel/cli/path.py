@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from exactsel.studies.path import SolutionPath
 
 
-@click.command("path")
+@click.command("path", cls=Command)
 @problem_options
 @click.option("--k-max", type=int, help="All sizes from 1 to this; by default to the instance's k.")
 @click.option("--ks", help="Sizes, separated by commas, instead of --k-max.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -17,7 +18,7 @@ from exactsel.cli.options import (
 )
 
 
-@click.command("play")
+@click.command("play", cls=Command)
 @problem_options
 @search_options
 @click.option("--html", "page_file", type=click.Path(), required=True, help="The page to write.")

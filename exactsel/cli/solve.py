@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -23,7 +24,15 @@ from exactsel.cli.options import (
 from exactsel.cli.talk import say
 
 
-@click.command("solve")
+@click.command(
+    "solve",
+    cls=Command,
+    examples=(
+        "solve instances/diabetes.npz --loss huber --eps 1e-3",
+        "solve instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean -k 2",
+        "solve instances/diabetes.npz -k 8 --time-limit 60 --report run.html",
+    ),
+)
 @problem_options
 @search_options
 @proof_option
@@ -33,9 +42,8 @@ from exactsel.cli.talk import say
 def command(report: str | None, **arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
 
-    INSTANCE is a .npz file with A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names;
-    options override the file. With --problem css it finds the columns that best span all others. Exit code 0 means
-    the tolerance is proven, 1 that a gap is left.
+    Options override what an .npz file says of k, lam and loss. With --problem css it finds the columns that best span
+    all others. Exit code 0 means the tolerance is proven, 1 that a gap is left.
     """
     from exactsel.cli.output import attempted
     from exactsel.files import check_target

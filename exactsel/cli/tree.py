@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -18,7 +19,7 @@ from exactsel.cli.options import (
 from exactsel.cli.talk import say
 
 
-@click.command("tree")
+@click.command("tree", cls=Command)
 @problem_options
 @search_options
 @click.option("--format", "style", type=click.Choice(["dot", "json", "png", "svg"]), default="dot", show_default=True)

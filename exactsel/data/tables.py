@@ -16,7 +16,7 @@ from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
 from exactsel.data.missing import without_gaps
-from exactsel.errors import InputError, did_you_mean
+from exactsel.errors import InputError, did_you_mean, escaped
 from exactsel.files import is_file
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.problem.labels import labels_for, labels_of
@@ -83,7 +83,7 @@ def instance_from(
     with _noting(trouble):
         matrix = numeric_matrix(_some(kept, where), where)
     if trouble:
-        raise InputError(" ".join(trouble))
+        raise InputError(_all_told(trouble, where))
     named = tuple(column.name for column in kept)
     instance = Instance(matrix, y, feature_names=named, groups=labels if encoded else None)
     return choose_columns(instance, drop=levels, where=where)
@@ -103,6 +103,13 @@ def _noting(trouble: list[str]) -> Iterator[None]:
         yield
     except InputError as error:
         trouble.append(str(error))
+
+
+def _all_told(trouble: Sequence[str], where: str) -> str:
+    """Sentences that each begin with the name of the file, as one text that does so once."""
+    first, *others = trouble
+    later = [text.removeprefix(f"in {escaped(where)}, ") for text in others]
+    return " ".join([first, *(text[0].upper() + text[1:] for text in later)])
 
 
 def meant(choices: Sequence[Choice], names: Sequence[str]) -> list[Choice]:

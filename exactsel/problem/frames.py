@@ -125,7 +125,8 @@ def _refuse(columns: Sequence[Column], where: str) -> None:
     """:class:`InputError` for all the trouble there is."""
     trouble = [*_texts(columns), *_gaps(columns), *_infinite(columns)]
     if trouble:
-        raise InputError(f"in {where}, {' '.join(trouble)}")
+        first, *others = trouble
+        raise InputError(" ".join([f"in {where}, {first}", *(text[0].upper() + text[1:] for text in others)]))
 
 
 def _texts(columns: Sequence[Column]) -> Iterator[str]:

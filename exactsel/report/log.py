@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import time
+from collections.abc import Mapping
 from typing import TextIO
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from exactsel.errors import escaped
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
+from exactsel.report.quality import quality_of
 from exactsel.report.terminal import fitting, terminal_width
 from exactsel.search.events import Counted, Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
@@ -40,6 +42,7 @@ class ProgressLog:
         self._rows = 0
         self._counted = ""
         self._null = 0.0
+        self._problem: SubsetProblem | None = None
         self._columns = fitting(WIDTHS, LESS_IMPORTANT, terminal_width(stream))
 
     def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
@@ -49,7 +52,7 @@ class ProgressLog:
         demands = demands_text(problem.describe())
         if demands:
             self._write(f"demands  {demands}")
-        self._null = problem.null_objective
+        self._problem, self._null = problem, problem.null_objective
         self._write(f"gap = (upper - lower) / |upper|   {tolerance}")
         if lacks_intercept(problem):
             self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
@@ -74,9 +77,11 @@ class ProgressLog:
             self._write(line if verify is None or not line.startswith("proof ") else f"proof        {result.proof}")
         if verify is not None:
             self._write(f"check it     {verify}")
+        quality = None if self._problem is None else quality_of(self._problem, result)
+        if quality is not None:
+            self._write(f"fit          {quality}")
         self._write(f"method       {result.settings['method']}")
-        parts = "   ".join(f"{name} {seconds:.2f} s" for name, seconds in result.times.items() if name != "total")
-        self._write(f"time         {parts}")
+        self._write(f"time         {times_text(result.times)}")
 
     def _row(self, source: str, state: SearchState) -> None:
         if self._rows % ROWS_PER_HEADER == 0:
@@ -98,6 +103,16 @@ class ProgressLog:
             self._stream.flush()
         except (OSError, ValueError):  # a full disk, a reader that has gone, a stream that was closed
             self._stream = io.StringIO()
+
+
+def times_text(times: Mapping[str, float]) -> str:
+    """Where the seconds went; the parts before the bracket add up to the total, those in it are of the search."""
+    inside = "   ".join(f"{name} {times[name]:.2f}" for name in ("bound", "refit", "subtrees") if name in times)
+    steps = {name: times[name] for name in ("prepare", "heuristics", "search") if name in times}
+    steps["other"] = max(0.0, times["total"] - sum(steps.values()))
+    text = "   ".join(f"{name} {seconds:.2f}" for name, seconds in steps.items())
+    compiling = f"   compiling, in all of these: {times['compile']:.2f}" if times.get("compile", 0.0) >= 0.01 else ""
+    return f"{times['total']:.2f} s: {text}{f'   (search: {inside})' if inside else ''}{compiling}"
 
 
 def lacks_intercept(problem: SubsetProblem) -> bool:

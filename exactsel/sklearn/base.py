@@ -139,16 +139,18 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         return checked_weights(_check_sample_weight(sample_weight, X, dtype=np.float64), len(X), "quadratic")
 
     def _solve(
-        self, X: FloatArray, y: FloatArray, k: int, lam: float, weights: FloatArray | None
+        self, X: FloatArray, y: FloatArray, k: int, lam: float, weights: FloatArray | None, **limits: Any
     ) -> tuple[FloatArray, float]:
-        """Solve, store what is proven, and return coefficients and intercept for the columns as given."""
+        """Solve, store what is proven, and return coefficients and intercept for the columns as given; ``limits`` take
+        precedence over the estimator's options.
+        """
         size = min(k, X.shape[1]) if isinstance(k, int | np.integer) else k
         problem = Problem.prepared(
             X, y, size, loss=self.loss, lam=lam, delta=self._delta(y, weights), weights=weights,
             intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        result = solve(self._constrained(problem), **self._options())
+        result = solve(self._constrained(problem), **(self._options() | limits))
         self._note(result)
         return problem.as_given(result.coef)
 

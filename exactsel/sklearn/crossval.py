@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
+from exactsel import clock
 from exactsel.problem.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor
 from exactsel.studies.crossval import cross_validate
+from exactsel.studies.path import SolutionPath
 from exactsel.types import FloatArray
+
+TOTAL_SECONDS = 60.0
+"""A cross-validation of ten sizes may take hours to prove; whoever wants that says so."""
 
 
 @dataclass(eq=False, repr=False)
@@ -34,17 +42,23 @@ class ChoosingBase(BestSubsetBase):
     lams: Sequence[float] | None = None
     _: KW_ONLY
     cv: Any = 5
+    verbose: int = 0
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
 
     def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
         ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else list(self.ks)
         lams = [self._lam()] if self.lams is None else list(self.lams)
-        folds = check_cv(self.cv, y, classifier=self.loss == "logistic").split(X, y)
+        folds = list(check_cv(self.cv, y, classifier=self.loss == "logistic").split(X, y))
+        options, began = self._options(), clock.now()
+        total = self.time_limit if "time_limit" not in (self.solver_options or {}) else None
+        if total is not None:
+            del options["time_limit"]
         found = cross_validate(
             X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights), scale=bool(self.standardize),
             intercept=wants_intercept(self.fit_intercept, self.loss), weights=weights,
-            hierarchy=self.hierarchy, hierarchy_kind=self.hierarchy_kind, **self._options(),
+            hierarchy=self.hierarchy, hierarchy_kind=self.hierarchy_kind, total=total,
+            progress=partial(_say, len(folds)) if self.verbose else None, **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best
         self.cv_proven_ = found.proven
@@ -53,7 +67,22 @@ class ChoosingBase(BestSubsetBase):
             "mean_error": found.mean.ravel(), "standard_error": found.standard_error.ravel(),
             "errors": found.errors.reshape(len(found.errors), -1),
         }  # fmt: skip
-        return self._solve(X, y, self.k_, self.lam_, weights)
+        left = {} if total is None else {"time_limit": max(0.0, total - (clock.now() - began))}
+        model = self._solve(X, y, self.k_, self.lam_, weights, **left)
+        if not (found.proven and self.result_.reached):
+            which = "not all models of the folds were" if self.result_.reached else "the model is not"
+            warnings.warn(
+                f"{which} proven best within time_limit={self.time_limit} seconds; raise it, give fewer or smaller ks, "
+                f"or a larger rel_eps. result_ says what is proven.",
+                ConvergenceWarning, stacklevel=3,
+            )  # fmt: skip
+        return model
+
+
+def _say(folds: int, number: int, path: SolutionPath, seconds: float) -> None:
+    """One line for a fold."""
+    proven = sum(result.reached for result in path.results)
+    print(f"fold {number} of {folds}: {proven} of {len(path.results)} models proven best, {seconds:.1f} s so far")
 
 
 @dataclass(eq=False, repr=False)
@@ -70,13 +99,21 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         ``"quadratic"`` or ``"huber"``.
     cv : int, splitter or iterable
         As in scikit-learn.
-    delta, fit_intercept, standardize, rel_eps, time_limit, hierarchy, hierarchy_kind, solver_options
-        See :class:`exactsel.sklearn.BestSubsetRegressor`; limits hold for each problem.
+    time_limit : float, optional
+        Seconds for all problems together, shared out evenly among those that are left; None for no limit. A
+        :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
+    verbose : int
+        1 prints a line for each fold.
+    delta, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, solver_options
+        See :class:`exactsel.sklearn.BestSubsetRegressor`.
 
     Notes
     -----
     The fitted attributes are those of :class:`exactsel.sklearn.crossval.ChoosingBase`.
     """
+
+    _: KW_ONLY
+    time_limit: float | None = TOTAL_SECONDS
 
 
 @dataclass(eq=False, repr=False)
@@ -85,13 +122,16 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
 
     Parameters
     ----------
-    ks, lams, cv, fit_intercept, standardize, rel_eps, time_limit, hierarchy, hierarchy_kind, solver_options
+    ks, lams, cv, time_limit, verbose, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 
     Notes
     -----
     The fitted attributes are those of :class:`exactsel.sklearn.crossval.ChoosingBase`.
     """
+
+    _: KW_ONLY
+    time_limit: float | None = TOTAL_SECONDS
 
     loss = "logistic"
     losses = ("logistic",)

@@ -22,7 +22,7 @@ from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_s
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import CompilingWarning, InputError
-from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying
+from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -113,7 +113,7 @@ class Search:
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
-        self._postponed = False
+        self._postponed, self._waited = False, waited()
         self._kernels = "compiled" if ENABLED else "interpreted"
 
     @property
@@ -258,7 +258,7 @@ class Search:
         shown, lower = state.shown, state.lower
         claim = claim_of(shown.upper, lower, self._tolerance)
         parts = state.seconds.as_dict() if self._expander is not None else {}
-        times = {**self.times, **parts, "total": time.perf_counter() - self._began}
+        times = {**self.times, **parts, "compile": waited() - self._waited, "total": time.perf_counter() - self._began}
         return Result(
             upper=shown.upper,
             lower=lower,

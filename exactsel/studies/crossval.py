@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel import clock
 from exactsel._jit import loss_session
 from exactsel.data.missing import middle_of
 from exactsel.errors import InputError
@@ -67,6 +68,11 @@ def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntA
     return [(np.setdiff1d(order, part), part) for part in parts]
 
 
+_DEMANDS = ("must_have", "must_not", "hierarchy", "hierarchy_kind")
+
+Progress = Callable[[int, SolutionPath, float], None]
+
+
 def cross_validate(
     A: FloatArray,
     y: FloatArray,
@@ -84,6 +90,8 @@ def cross_validate(
     hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong",
     missing: str = "mean",
+    total: float | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> ValidationErrors:
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -91,42 +99,45 @@ def cross_validate(
     Parameters
     ----------
     A, y : arrays (n, d), (n,); where A has no value, nan
-    folds : iterable of (training rows, held-out rows)
-    ks, lams : sequences, sizes and ridge weights to try
-    loss, delta
+    folds, ks, lams : iterable of (training rows, held-out rows), sizes and ridge weights to try
+    loss, delta, must_have, must_not, hierarchy, hierarchy_kind
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
     intercept, scale : bool
-        Each fold's columns are prepared by what its training rows are like (:mod:`exactsel.problem.preparing`), and its
-        models measured on the held-out rows as they are.
-    weights : array (n,), optional
-        Row weights; a fold's error is then the weighted mean over its held-out rows.
-    must_have, must_not, hierarchy, hierarchy_kind
-        As for :class:`exactsel.Problem`.
+        Each fold's columns are prepared by what its training rows are like, and its models measured on the held-out
+        rows as they are.
+    weights : array (n,), optional, of rows; a fold's error is the weighted mean over its held-out rows
     missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows
+    total : float, optional, seconds for all problems, shared out evenly among those that are left
+    progress : callable, optional, called after each fold with its number (from 1), its path and the seconds so far
     **options
-        As for :func:`exactsel.solve`.
+        As for :func:`exactsel.solve`; limits hold for each problem.
     """
-    demands: Any = {
-        "must_have": must_have, "must_not": must_not, "hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind,
-    }  # fmt: skip
+    demands = dict(zip(_DEMANDS, (must_have, must_not, hierarchy, hierarchy_kind), strict=True))
     whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
-    counted = None if weights is None else checked_weights(weights, len(y), whole.loss.name)
-    errors, proven = [], True
-    for train, held_out in folds:
+    counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)
+    errors, proven, began, parts = list[FloatArray](), True, clock.now(), list(folds)
+    for train, held_out in parts:
         problem = Problem.prepared(
             _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
-            intercept=intercept, scale=scale, weights=None if counted is None else counted[train], **demands,
+            intercept=intercept, scale=scale, weights=None if weights is None else counted[train], **demands,
         )  # fmt: skip
-        path = solve_path(problem, sizes, ridges, **options)
+        left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
+        path = solve_path(problem, sizes, ridges, **options | _share(total, clock.now() - began, left))
         proven &= path.reached
-        counts = np.ones(len(held_out)) if counted is None else counted[held_out]
         rows = _filled(A[held_out], A[train], missing)
-        values = _held_out_losses(path, whole.loss, rows, y[held_out], counts)
+        values = _held_out_losses(path, whole.loss, rows, y[held_out], counted[held_out])
         errors.append(np.reshape(values, (len(ridges), len(sizes))))
-    if not errors:
+        if progress is not None:
+            progress(len(errors), path, clock.now() - began)
+    if not parts:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return ValidationErrors(sizes, ridges, np.array(errors), proven)
+
+
+def _share(total: float | None, spent: float, problems: int) -> dict[str, Any]:
+    """The time limit of each of so many problems that are left, if there is one for all."""
+    return {} if total is None else {"time_limit": max(0.0, total - spent) / problems}
 
 
 def _filled(A: FloatArray, known: FloatArray, missing: str) -> FloatArray:

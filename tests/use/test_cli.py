@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +44,21 @@ class TestHelp:
             assert shown.code == 0, shown.err
             assert shown.out.startswith(f"Usage: exactsel {command} ")
             assert shown.err == ""
+
+    @pytest.mark.parametrize("command", ["solve", "path", "compare", "info"])
+    def test_help_says_what_options_are_about(self, run, command):
+        shown = run(command, "--help").out
+        titles = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
+        expected = ["Data:", "Problem:", "Limits:", "Search:", "Output:", "Examples:"]
+        assert titles == [title for title in expected if title in titles]
+        assert {"Data:", "Problem:", "Output:"} <= {*titles}
+        assert ".xlsx" in shown
+
+    def test_examples_of_the_help_run(self, run, monkeypatch, tmp_path):
+        (tmp_path / "instances").symlink_to(Path(TWINS).resolve().parent)
+        monkeypatch.chdir(tmp_path)
+        for line in main_module.cli.get_command(None, "solve").examples:
+            assert run(*shlex.split(line)).code == 0, line
 
     def test_every_option_is_explained(self):
         for command in COMMANDS:

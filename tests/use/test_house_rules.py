@@ -124,8 +124,11 @@ def test_no_pickle(path):
 
 @in_sources
 def test_only_cli_and_report_print(path):
-    if name_of(path).startswith(("exactsel/cli/", "exactsel/report/")):
-        return
+    if (
+        name_of(path).startswith(("exactsel/cli/", "exactsel/report/"))
+        or name_of(path) == "exactsel/sklearn/crossval.py"
+    ):
+        return  # the last with verbose=1, as scikit-learn's own estimators
     calls = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Call)]
     assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from exactsel import ColumnSubsetProblem, solve
-from exactsel.data import load
+from exactsel.data import load, read_columns
 from exactsel.data.instance import read_instance
 from exactsel.studies.heuristics import make, names
 from exactsel_heuristics.base import Context
@@ -55,6 +55,18 @@ def forward(problem) -> list[int]:
 def test_every_file_is_listed():
     assert sorted(entry["file"] for entry in MANIFEST) == sorted(path.name for path in FOLDER.glob("*.npz"))
     assert len(TINY) == 9
+
+
+def test_the_table_is_what_the_manifest_says():
+    """It is for everything a first file of one's own may hold."""
+    (entry,) = tomllib.loads((FOLDER / "MANIFEST.toml").read_text(encoding="utf-8"))["table"]
+    path = FOLDER / entry["file"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"]
+    columns = {column.name: column for column in read_columns(path)}
+    assert {columns["origin"].kind, columns["model year"].kind} == {"text", "dates"}
+    assert (columns["mpg"].missing, columns["horsepower"].missing) == (8, 6)
+    assert len(columns["name"].texts) == entry["rows"] == 406
+    assert all(entry[key] for key in ("point", "origin", "licence"))
 
 
 @every

@@ -12,10 +12,12 @@ from samples import sample
 from exactsel import Problem, solve
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.preparing import Preparation
+from exactsel.studies import crossval
 from exactsel.studies.crossval import cross_validate, random_folds
 
 pytest.importorskip("sklearn")
 
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -259,3 +261,51 @@ class TestPreparation:
         coef = np.arange(7.0)
         undone, intercept = made.undo(coef)
         np.testing.assert_allclose(X @ undone + intercept, coef @ made.made.AT + sum(made.made.target))
+
+
+class TestTotalTimeLimit:
+    """A cross-validation ends, whatever the data; its limit is for all problems together."""
+
+    @pytest.fixture
+    def wide(self):
+        rng = np.random.default_rng(0)
+        return rng.standard_normal((24, 40)), rng.standard_normal(24)
+
+    def test_shares_of_what_is_left(self, wide, monkeypatch):
+        """Time passes by the clock of the test alone: each fold's path takes ten seconds."""
+        now, limits = [0.0], []
+        path = crossval.solve_path
+
+        def slow(problem, ks, lams, **options):
+            limits.append(options["time_limit"])
+            now[0] += 10.0
+            return path(problem, ks, lams, node_limit=1)
+
+        monkeypatch.setattr(crossval, "solve_path", slow)
+        monkeypatch.setattr("exactsel.clock._read", lambda: now[0])
+        folds = crossval.random_folds(24, 3, 0)
+        found = crossval.cross_validate(*wide, folds, [1, 2], [1.0, 0.1], total=65.0)
+        assert limits == [65.0 / 13, 55.0 / 9, 45.0 / 5]
+        assert not found.proven
+
+    def test_with_too_little_it_says_so(self, wide, capsys):
+        model = BestSubsetCV(ks=[1, 12], time_limit=0.0, cv=2, verbose=1)
+        with pytest.warns(ConvergenceWarning, match="proven best within time_limit=0.0 seconds; raise it"):
+            model.fit(*wide)
+        assert not model.cv_proven_
+        assert model.result_.termination == "time_limit"
+        told = capsys.readouterr().out.splitlines()
+        assert [line.partition(":")[0] for line in told] == ["fold 1 of 2", "fold 2 of 2"]
+        assert "of 2 models proven best" in told[0]
+
+    def test_without_a_limit_and_with_one_for_each(self, wide, monkeypatch):
+        seen = []
+
+        def noting(*arguments, total, **options):
+            seen.append((total, options.get("time_limit")))
+            return crossval.cross_validate(*arguments, total=total, **options)
+
+        monkeypatch.setattr("exactsel.sklearn.crossval.cross_validate", noting)
+        for options in ({"time_limit": None}, {"solver_options": {"time_limit": 40.0}}, {}):
+            BestSubsetCV(ks=[1], cv=2, **options).fit(*wide)
+        assert seen == [(None, None), (None, 40.0), (60.0, None)]

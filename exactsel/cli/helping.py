@@ -1,0 +1,66 @@
+"""The help of a command: its options by what they are about, and examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+SECTIONS = {
+    "Data": ("target", "drop", "one_hot", "missing", "decimal", "encoding", "weights"),
+    "Problem": (
+        "problem", "k", "k_max", "ks", "loss", "lam", "lams", "delta", "intercept", "scale", "groups", "hierarchy",
+        "must_have", "must_not",
+    ),
+    "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
+    "Search": (
+        "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
+    ),
+}  # fmt: skip
+"""Parameters by what they are about; all others are about what comes out."""
+
+FORMATS = (
+    "INSTANCE is a table with names (.csv, .tsv, .xlsx, .parquet, .feather, .dta, .sav, .jsonl), a .npz file with A "
+    "(rows x columns) and y, and optionally k, lam, loss, delta and feature_names, or a matrix (.npy, .mtx, .svm)."
+)
+
+
+class Command(click.Command):
+    """A command with many options and some examples.
+
+    Parameters
+    ----------
+    examples : tuple of str
+        Command lines without the program's name, shown at the end of the help.
+    """
+
+    def __init__(self, *arguments: Any, examples: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.examples = examples
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and which files it reads."""
+        super().format_help_text(ctx, formatter)
+        if any(each.name == "instance" for each in self.params):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(FORMATS)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        records = {str(each.name): record for each in options if (record := each.get_help_record(ctx))}
+        for title, names in SECTIONS.items():
+            found = [records.pop(name) for name in names if name in records]
+            if found:
+                with formatter.section(title):
+                    formatter.write_dl(found)
+        with formatter.section("Output"):
+            formatter.write_dl(list(records.values()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, each on its line however long it is."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}exactsel {line}\n")

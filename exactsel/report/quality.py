@@ -1,0 +1,74 @@
+"""How well a model fits the rows it was made from, in the words statisticians use."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+from exactsel.solving.result import Result
+from exactsel.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Of a regression R² and the size of residuals, of a classification the deviance; nan where it is not defined."""
+
+    explained: float
+    """R² = 1 - (sum of squared residuals) / (the same of the mean alone; without an intercept of nothing), or the share
+    of the deviance explained. Rows count as often as their weights say."""
+    adjusted: float
+    """R² adjusted for the number of coefficients."""
+    residual: float
+    """Root of the mean squared residual; of a classification the share of rows on the right side."""
+    classes: bool
+    centred: bool
+    """Whether R² compares with the mean, as it does where there is an intercept."""
+
+    def __str__(self) -> str:
+        against = "" if self.centred else " against 0, as there is no intercept"
+        if self.classes:
+            return f"deviance explained {self.explained:.4g}{against}   rows on the right side {self.residual:.4g}"
+        adjusted = "" if math.isnan(self.adjusted) else f" (adjusted {self.adjusted:.4g})"
+        return f"R² {self.explained:.4g}{adjusted}{against}   root of the mean squared residual {self.residual:.6g}"
+
+
+def quality_of(problem: SubsetProblem, result: Result) -> Quality | None:
+    """How well the model of a result fits; None for column subset selection, and for losses of other people's."""
+    if not isinstance(problem, Problem) or result.model is None:
+        return None
+    if problem.loss.name not in ("quadratic", "huber", "logistic"):
+        return None
+    made = problem.preparation
+    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
+    weights = np.ones(y.size) if made is None or made.weights is None else made.weights
+    chosen = np.flatnonzero(result.model.coef)
+    fitted = result.model.coef[chosen] @ AT[chosen] + (result.model.intercept or 0.0)
+    centred = result.model.intercept is not None
+    if problem.loss.name == "logistic":
+        return _of_classes(fitted, y, weights, centred)
+    middle = float(np.average(y, weights=weights)) if centred else 0.0
+    squares = float(weights @ (y - fitted) ** 2)
+    explained = _share(squares, float(weights @ (y - middle) ** 2))
+    free = weights.sum() - chosen.size - centred
+    adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
+    return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
+
+
+def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool) -> Quality:
+    total = weights.sum()
+    positive = float(weights @ (y > 0)) / total
+    alone = math.log(2.0)
+    if centred:
+        alone = -sum(part * math.log(part) for part in (positive, 1.0 - positive) if part > 0)
+    deviance = float(weights @ np.logaddexp(0.0, -y * scores)) / total
+    right = float(weights @ (y * scores > 0)) / total
+    return Quality(_share(deviance, alone), math.nan, right, classes=True, centred=centred)
+
+
+def _share(left: float, whole: float) -> float:
+    """1 - left / whole; nan where there is nothing to explain."""
+    return 1.0 - left / whole if whole > 0 else math.nan

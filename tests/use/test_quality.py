@@ -1,0 +1,81 @@
+"""R², deviance and residuals as textbooks have them, and times that add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, solve
+from exactsel.report.log import times_text
+from exactsel.report.quality import quality_of
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(30, 4)) + 5.0
+Y = A @ [1.0, -2.0, 0.0, 0.0] + 3.0 + RNG.normal(size=30)
+LABELS = np.where(A[:, 0] + RNG.normal(size=30) > 5.0, 1.0, -1.0)
+WEIGHTS = RNG.integers(0, 4, 30).astype(float)
+
+
+def of(problem):
+    return quality_of(problem, solve(problem, signals=()))
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber"])
+def test_squares(loss):
+    problem = Problem.prepared(A, Y, 2, loss=loss, lam=1e-6, intercept=True, scale=True)
+    result, found = solve(problem), of(problem)
+    residuals = Y - result.predict(A)
+    r2 = 1 - residuals @ residuals / ((Y - Y.mean()) @ (Y - Y.mean()))
+    assert found.explained == pytest.approx(r2)
+    assert found.adjusted == pytest.approx(1 - (1 - r2) * 29 / 27)
+    assert found.residual == pytest.approx(np.sqrt(np.mean(residuals**2)))
+    assert str(found).startswith(f"R² {r2:.4g} (adjusted ")
+    assert "against 0" not in str(found)
+
+
+def test_without_an_intercept_it_is_against_nothing():
+    result = solve(Problem(A, Y, 2))
+    residuals = Y - result.predict(A)
+    found = of(Problem(A, Y, 2))
+    assert found.explained == pytest.approx(1 - residuals @ residuals / (Y @ Y))
+    assert found.adjusted == pytest.approx(1 - (1 - found.explained) * 30 / 28)
+    assert "against 0, as there is no intercept" in str(found)
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "logistic"])
+def test_weights_are_rows_repeated(loss):
+    target, rows = (LABELS if loss == "logistic" else Y), np.repeat(np.arange(30), WEIGHTS.astype(int))
+    options = {"loss": loss, "lam": 0.1, "intercept": True}
+    weighted = of(Problem.prepared(A, target, 2, weights=WEIGHTS, **options))
+    repeated = of(Problem.prepared(A[rows], target[rows], 2, **options))
+    for name in ("explained", "adjusted", "residual"):
+        assert getattr(weighted, name) == pytest.approx(getattr(repeated, name), rel=1e-6, nan_ok=True)
+
+
+def test_deviance():
+    problem = Problem.prepared(A, LABELS, 2, loss="logistic", lam=0.1, intercept=True)
+    scores = solve(problem).predict(A)
+    share = np.mean(LABELS > 0)
+    alone = -30 * (share * np.log(share) + (1 - share) * np.log(1 - share))
+    found = of(problem)
+    assert found.explained == pytest.approx(1 - np.sum(np.log1p(np.exp(-LABELS * scores))) / alone)
+    assert found.residual == np.mean(np.sign(scores) == LABELS)
+    assert str(found).startswith("deviance explained ")
+    assert of(Problem(A, LABELS, 0, loss="logistic", lam=0.1)).explained == pytest.approx(0.0)
+
+
+def test_where_there_is_little_to_say():
+    assert of(ColumnSubsetProblem(A, 2)) is None
+    assert np.isnan(of(Problem.prepared(A, np.full(30, 2.0), 1, intercept=True)).explained)
+    assert np.isnan(of(Problem.prepared(A[:3], Y[:3], 2, intercept=True)).adjusted)
+    assert of(GroupedProblem(Problem(A, Y, 1, lam=0.1), [0, 0, 1, 1])).explained > 0.5
+
+
+def test_times_add_up():
+    times = {"prepare": 1.0, "heuristics": 2.0, "search": 3.0, "bound": 2.5, "compile": 0.0, "total": 7.0}
+    assert (
+        times_text(times) == "7.00 s: prepare 1.00   heuristics 2.00   search 3.00   other 1.00   (search: bound 2.50)"
+    )
+    assert times_text({**times, "compile": 4.0}).endswith("compiling, in all of these: 4.00")
+    result = solve(Problem(A, Y, 2))
+    assert result.times["compile"] >= 0.0
