@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import time
 from pathlib import Path
 
 import click
+import numpy as np
 
 from benchmarks.paper.tables import Row, markdown
+from exactsel.data.instance import Instance, write_instance
 from exactsel.files import write_bytes
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
@@ -24,10 +27,52 @@ COMMANDS = {
     "solve diabetes (442 x 64)": ("solve", "diabetes.npz"),
     "solve diabetes, huber (make demo)": ("solve", "diabetes.npz", "--loss", "huber", "--eps", "1e-3"),
     "solve diabetes, huber, intercept": ("solve", "diabetes.npz", "--loss", "huber", "--intercept"),
+    "solve cars.csv, groups, gaps filled": (
+        "solve",
+        "cars.csv",
+        "--target",
+        "mpg",
+        "--drop",
+        "name,model year",
+        "--one-hot",
+        "origin",
+        "--missing",
+        "mean",
+        "-k",
+        "3",
+        "--lam",
+        "1",
+        "--intercept",
+        "--scale",
+    ),
+    "solve 400 x 97, k 8": ("solve", "{400x97}"),
+    "solve 60 x 97, k 8, limit 1 s": ("solve", "{60x97}", "--time-limit", "1"),
+    "solve 60 x 97, huber, intercept, limit 3 s": (
+        "solve",
+        "{60x97}",
+        "--loss",
+        "huber",
+        "--intercept",
+        "--time-limit",
+        "3",
+    ),
+    "solve 3000 x 200, k 8, limit 3 s": ("solve", "{3000x200}", "--time-limit", "3"),
     "certify diabetes": ("certify", "diabetes.npz", "--support", "2,3,8"),
     "heuristic poss diabetes": ("heuristic", "poss", "diabetes.npz"),
     "compare twins": ("compare", "twins.npz"),
 }
+
+
+def made(name: str, folder: str) -> str:
+    """The file a word of a command means; ``{ROWSxCOLUMNS}`` is a random one with eight columns that matter."""
+    size = re.fullmatch(r"\{(\d+)x(\d+)\}", name)
+    if size is None:
+        return name
+    rng, n, d = np.random.default_rng(1), int(size[1]), int(size[2])
+    A = rng.standard_normal((n, d))
+    y = A[:, :8].sum(axis=1) + 3.0 * rng.standard_normal(n)
+    write_instance(file := Path(folder) / f"{n}x{d}.npz", Instance(A, y, k=8, lam=0.1))
+    return str(file)
 
 
 def seconds(arguments: tuple[str, ...], cache: str, jit: str | None) -> tuple[float, float]:
@@ -46,8 +91,9 @@ def seconds(arguments: tuple[str, ...], cache: str, jit: str | None) -> tuple[fl
 
 def timed(name: str, jit: str | None) -> tuple[str, str]:
     """From an empty cache, and again: wall / CPU."""
-    with tempfile.TemporaryDirectory() as cache:
-        first, again = (seconds(COMMANDS[name], cache, jit) for _ in range(2))
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
+        command = tuple(made(word, folder) for word in COMMANDS[name])
+        first, again = (seconds(command, cache, jit) for _ in range(2))
     return f"{first[0]:.1f} / {first[1]:.1f}", f"{again[0]:.1f} / {again[1]:.1f}"
 
 
