@@ -121,6 +121,17 @@ def hurrying(wanted: bool) -> Iterator[None]:
         _local.hurrying = before
 
 
+@contextlib.contextmanager
+def patiently(wanted: bool) -> Iterator[None]:
+    """A block that waits for the compiler whatever has come, where that is ``wanted``."""
+    before = getattr(_local, "patient", False)
+    _local.patient = before or wanted
+    try:
+        yield
+    finally:
+        _local.patient = before
+
+
 def give_up_if_over() -> None:
     """Raise :class:`CompilationStopped` where :func:`aside` would."""
     if getattr(_local, "dispensable", False) and _is_over():
@@ -143,6 +154,8 @@ def _is_over() -> bool:
     """Whether nobody waits for what is dispensable any more; of time limits only the innermost is asked, because who
     is given up must know that it is.
     """
+    if getattr(_local, "patient", False):
+        return False
     if getattr(_local, "hurrying", False):
         return True
     watches = _watches()

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from exactsel.interrupts import CompilationStopped, give_up_if_over
+from exactsel.interrupts import CompilationStopped, give_up_if_over, patiently
 from exactsel.types import BoolArray
 
 if TYPE_CHECKING:
@@ -63,24 +63,21 @@ def new_flag() -> BoolArray:
 
 
 class Session:
-    """Interprets the kernels that one thread calls."""
+    """Interprets the kernels that one thread calls; a ``free`` one without regard to the allowance."""
 
-    def __init__(self) -> None:
-        self._inside = False
+    def __init__(self, free: bool = False) -> None:
+        self._free, self._inside = free, False
         self.least = 0
         """What whoever is at work must leave of the allowance."""
 
     def call(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What the kernel returns."""
-        if allowance.left <= self.least:
-            if self._inside:
-                raise Exhausted
-            if self.least:
-                raise PartUsedUp
-            return kernel.compiled(*arguments, **named)
-        allowance.left -= 1
+        if not self._free:
+            if allowance.left <= self.least:
+                return self._without_allowance(kernel, arguments, named)
+            allowance.left -= 1
         if self._inside:
-            if allowance.left % CALLS_A_LOOK == 0:
+            if allowance.left % CALLS_A_LOOK == 0 and not self._free:
                 give_up_if_over()
             return kernel.text(*arguments, **named)
         before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
@@ -97,7 +94,15 @@ class Session:
             self._inside = False
         if self.least and allowance.left <= self.least:
             raise PartUsedUp
-        return _compiled(kernel, arguments, named)
+        with patiently(self._free):  # nothing else is left to do for what is needed
+            return _compiled(kernel, arguments, named)
+
+    def _without_allowance(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if self._inside:
+            raise Exhausted
+        if self.least:
+            raise PartUsedUp
+        return kernel.compiled(*arguments, **named)
 
 
 class _Current(threading.local):
@@ -107,6 +112,15 @@ class _Current(threading.local):
 
 
 current = _Current()
+
+
+def as_text(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What the Python text of a kernel, and of all it calls, makes of the arguments, whatever it costs."""
+    before, current.session = current.session, Session(free=True)
+    try:
+        return current.session.call(kernel, arguments, named)
+    finally:
+        current.session = before
 
 
 @contextmanager

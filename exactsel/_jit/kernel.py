@@ -14,7 +14,7 @@ from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
 from exactsel._jit import folders, plain
-from exactsel._jit.interpreting import current, interprets
+from exactsel._jit.interpreting import as_text, current, interprets
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ class Kernel:
         return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
 
     def _as_text(self, *arguments: Any, **named: Any) -> Any:
-        return self.text(*arguments, **named)
+        return as_text(self, arguments, named)
 
     @property
     def _numba_type_(self) -> Any:

@@ -198,12 +198,14 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
     texts = _texts(table, [j for j in range(len(names)) if j not in plain], begin)
     marks = {j: decimal_mark(bare(cell) for cell in cells if not is_missing(cell)) for j, cells in texts.items()}
     fractions = [j for j, values in plain.items() if np.any(values != np.trunc(values))]
-    if "," in (decimal, *marks.values()):  # then 1.234 may be more than a thousand
-        more = _texts(table, fractions, begin)
-        texts |= more
-        marks |= {j: decimal_mark(cells) for j, cells in more.items()}
-    shown = {mark for mark in marks.values() if mark in (",", ".")} | ({"."} if set(fractions) - set(texts) else set())
-    in_file = decimal or (shown.pop() if len(shown) == 1 else "." if not shown and table.delimiter == "," else None)
+    # Where commas may be decimal, 1.234 may be more than a thousand.
+    if decimal == "," or (decimal is None and (table.delimiter == ";" or "," in marks.values())):
+        marks |= _marks(table, fractions, begin)
+    else:
+        marks |= dict.fromkeys(fractions, ".")
+    shown = {mark for mark in marks.values() if mark in (",", ".")}
+    in_file = decimal or (shown.pop() if len(shown) == 1 else "." if not shown and table.delimiter != ";" else None)
+    texts |= _texts(table, [j for j in fractions if decimal == "," or (marks[j] == "?" and in_file != ".")], begin)
     notes: dict[str, list[str]] = {}
     columns = []
     for j, name in enumerate(names):
@@ -239,6 +241,15 @@ def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | Non
                 table.budget.take(found.nbytes)
                 known.append(found)
     return None if empty else parts
+
+
+def _marks(table: _Table, places: Sequence[int], begin: int) -> dict[int, str]:
+    """What the cells of some columns show to be the decimal mark, see :func:`exactsel.data.cells.decimal_mark`."""
+    found: dict[int, set[str]] = {j: set() for j in places}
+    for block in table.blocks(begin) if places else ():
+        for j in places:
+            found[j].add(decimal_mark(map(str.strip, block[j])))
+    return {j: "".join(sorted(marks - {"", "?"})) or "?" for j, marks in found.items()}
 
 
 def _texts(table: _Table, places: Sequence[int], begin: int) -> dict[int, list[str]]:

@@ -84,9 +84,10 @@ class Model:
         return predicted
 
     def coefficients(self) -> dict[str | int, float]:
-        """The coefficients that are not zero, by name, or by number where the columns have no names."""
+        """The coefficients that are not zero, by name, or by number where columns have no name of their own."""
+        names = self.names or ()
         chosen = map(int, np.flatnonzero(self.coef))
-        return {j if self.names is None else self.names[j]: float(self.coef[j]) for j in chosen}
+        return {names[j] if j < len(names) and names.count(names[j]) == 1 else j: float(self.coef[j]) for j in chosen}
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the model to a file of JSON, for :meth:`load`; every number is kept to the last bit.
@@ -132,6 +133,11 @@ class Model:
         """The columns (n, wanted) of a frame that the model needs."""
         given = [column.name for column in columns]
         for name in wanted:
+            if (self.names or ()).count(name) > 1:
+                raise InputError(
+                    f"the model has several columns called '{name}', so a table's cannot be found by name; pass an "
+                    f"array with all {self.coef.size} columns in their order."
+                )
             if (count := given.count(name)) != 1:
                 held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
                 raise InputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from instances_for_tests import optimum_of, random_case
@@ -11,6 +13,7 @@ from exactsel._jit import interpreting, kernel, njit
 from exactsel._jit.interpreting import Exhausted, allowance, session
 from exactsel.bounds.base import never_stop
 from exactsel.errors import UnsupportedError
+from exactsel.interrupts import hurrying
 from exactsel.search.events import Started
 from exactsel.search.watch import Watch
 from exactsel.solving.small import MOST_COLUMNS, is_small
@@ -297,6 +300,31 @@ class TestHalfOfTheAllowance:
         assert cut == [True]
         assert x[0] == 0.0
         assert 0 < allowance.left <= 5
+
+
+@njit
+def _half_of_a_log(x, i):
+    x[0] += 1.0
+    x[i] = np.nan if x[i] < 0.0 else x[i]
+    _told(x, 0)
+    return math.log(x[i]) / 2.0
+
+
+def test_what_a_hurry_needs_is_compiled_where_its_text_raises(monkeypatch):
+    """Compiled, the logarithm of -1 is nan; nobody sees what the text wrote before it raised."""
+    monkeypatch.setattr(_half_of_a_log, "text", lambda x, i: x.fill(7.0) or math.log(-1.0))
+    x = np.array([0.0, 4.0])
+    with hurrying(True):
+        assert interpreting.as_text(_half_of_a_log, (x, 1), {}) == math.log(4.0) / 2.0
+    np.testing.assert_array_equal(x, [2.0, 4.0])
+
+
+def test_the_text_in_a_hurry_takes_nothing_off_the_allowance(monkeypatch):
+    monkeypatch.setattr(allowance, "left", 5)
+    x, rest = np.zeros(9), (np.zeros(9),)
+    assert interpreting.as_text(_add_ones, (x, rest, 9), {}) == 9.0
+    assert allowance.left == 5
+    assert interpreting.current.session is None
 
 
 def test_errors_are_errors(chooses):

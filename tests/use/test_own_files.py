@@ -223,6 +223,23 @@ class TestNumbers:
             read = read_data(as_file(tmp_path, "mixed", "a;b;y\n1.234;0,5;1\n2.5;0,25;2\n1.250;1,75;3\n"))
         np.testing.assert_array_equal(read.A[:, 0], [1.234, 2.5, 1.25])
 
+    @pytest.mark.parametrize(("cells", "asked"), [("1.234 950", True), ("1.234 0.5", False), ("1.234 12.5", False)])
+    def test_points_where_commas_are_likely(self, cells, asked, tmp_path):
+        """Semicolons are for tables with decimal commas, so that a point may be no decimal one."""
+        one, other = cells.split()
+        file = as_file(tmp_path, "semicolons", f"a;y\n{one};1\n{other};2\n")
+        if asked:
+            with pytest.raises(InputError, match=r"column a holds numbers like '1.234'.*--decimal"):
+                read_data(file)
+            with pytest.warns(UserWarning, match="decimal commas in a"):
+                assert read_data(file, decimal=",").A[0, 0] == 1234.0
+            assert read_data(file, decimal=".").A[0, 0] == 1.234
+        else:
+            assert read_data(file).A[0, 0] == 1.234
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert read_data(as_file(tmp_path, "commas", f"a,y\n{one},1\n{other},2\n")).A[0, 0] == 1.234
+
     def test_what_somebody_says_holds(self, tmp_path):
         file = as_file(tmp_path, "said", "a;b;y\n1,234;7;1\n2,500;8;2\n")
         with pytest.raises(InputError, match=r"column a holds numbers like '1,234'.*--decimal"):

@@ -65,6 +65,13 @@ class TestPredicting:
         np.testing.assert_allclose(empty.predict(FRAME), np.full(40, Y.mean()))
         assert empty.coefficients() == {}
 
+    def test_names_that_are_not_one_columns_own(self):
+        result = solve(Problem(A, Y, 2, feature_names=["x", "x", "x", "x", "x"]))
+        assert list(result.coefficients()) == list(result.support)
+        with pytest.raises(InputError, match="the model has several columns called 'x'"):
+            result.predict(pd.DataFrame(A[:, :1], columns=["x"]))
+        np.testing.assert_allclose(result.predict(A), A @ result.coef)
+
     def test_a_selection_has_nothing_to_predict_with(self):
         result = solve(ColumnSubsetProblem(A, 2))
         with pytest.raises(UnsupportedError, match="column subset selection has no coefficients"):
