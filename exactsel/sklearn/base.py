@@ -6,7 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -19,6 +21,9 @@ from exactsel.problem.regression import Problem
 from exactsel.solving.result import Result
 from exactsel.solving.solver import solve
 from exactsel.types import BoolArray, FloatArray, IntArray
+
+SPARSE = ("csr", "csc", "coo")
+"""Kinds of sparse matrices that are taken, and made dense."""
 
 DEFAULT_LAM = {"quadratic": 0.0}
 """Ridge weight when none is given; 1 for other losses, as scikit-learn's C = 1."""
@@ -64,6 +69,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     groups = cast("Any", None)
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
+    class_weight = cast("Any", None)
     loss = ""
 
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
@@ -74,7 +80,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array, data frame or sparse matrix (n, d)
         y : array (n,)
             Of a classifier the labels of two classes.
         sample_weight : array (n,), optional
@@ -90,8 +96,13 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
                 f"loss is {self.loss!r}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
             )
         X, target = self._training_data(X, y)
-        self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight)))
+        self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y)))
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         """The rows and their targets (for a classifier -1 and +1), checked."""
@@ -132,11 +143,13 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
             return 1.345 * (float(spread) or 1.0)
 
-    def _row_weights(self, X: FloatArray, sample_weight: Any) -> FloatArray | None:
-        """The weights of the rows; None where all count the same."""
-        if sample_weight is None:
-            return None
-        return checked_weights(_check_sample_weight(sample_weight, X, dtype=np.float64), len(X), "quadratic")
+    def _row_weights(self, X: FloatArray, sample_weight: Any, y: Any) -> FloatArray | None:
+        """The weights of the rows, those of their classes included; None where all count the same."""
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if self.class_weight is not None:
+            of_classes = compute_sample_weight(self.class_weight, y)
+            weights = of_classes if weights is None else weights * of_classes
+        return None if weights is None else checked_weights(weights, len(X), "quadratic")
 
     def _solve(
         self, X: FloatArray, y: FloatArray, k: int, lam: float, weights: FloatArray | None, **limits: Any
@@ -205,8 +218,8 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
     """The part of a regressor that is about data and predictions."""
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        return X, np.asarray(y, dtype=np.float64)
+        X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        return dense(X), np.asarray(y, dtype=np.float64)
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted targets.
@@ -220,7 +233,7 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
         array (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=np.float64, reset=False)
         predicted: FloatArray = X @ self.coef_ + self.intercept_
         return predicted
 
@@ -234,9 +247,9 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         return tags
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = two_classes(y)
-        return X, labels
+        return dense(X), labels
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log-odds of the second class.
@@ -250,7 +263,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         array (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=np.float64, reset=False)
         scores: FloatArray = X @ self.coef_[0] + self.intercept_[0]
         return scores
 
@@ -288,13 +301,22 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
 
 
+def dense(X: Any) -> FloatArray:
+    """The matrix with its zeros, as the search takes it."""
+    matrix: FloatArray = X.toarray() if issparse(X) else X
+    return matrix
+
+
 def two_classes(y: Any) -> tuple[Any, FloatArray]:
     """The two classes of a target, and -1 and +1 for them."""
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     classes = np.unique(y)
     if kind != "binary" or len(classes) > 2:
-        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}. For several classes put the "
+            f"estimator into sklearn.multiclass.OneVsRestClassifier, which chooses columns for each of them."
+        )
     if len(classes) < 2:
         raise InputError(f"the target holds one class, {classes[0]!r}, but a classifier needs two; give rows of both.")
     return classes, np.where(y == classes[1], 1.0, -1.0)

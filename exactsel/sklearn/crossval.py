@@ -122,7 +122,8 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
 
     Parameters
     ----------
-    ks, lams, cv, time_limit, verbose, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, solver_options
+    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, hierarchy,
+    hierarchy_kind, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 
     Notes
@@ -132,6 +133,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
 
     _: KW_ONLY
     time_limit: float | None = TOTAL_SECONDS
+    class_weight: Any = None
 
     loss = "logistic"
     losses = ("logistic",)

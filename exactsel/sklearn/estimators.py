@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,13 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import validate_data
 
 from exactsel.sklearn.base import (
+    SPARSE,
     ChoiceOfLoss,
     GivenSize,
     HuberThreshold,
     LinearClassifier,
     LinearRegressor,
+    dense,
     two_classes,
 )
 from exactsel.types import BoolArray, FloatArray
@@ -87,6 +89,8 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
         Largest number of columns; more than there are counts as all.
     lam : float, optional
         Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
+    class_weight : mapping or "balanced", optional
+        How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
     hierarchy_kind, solver_options
         See :class:`BestSubsetRegressor`.
@@ -95,6 +99,9 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
     -----
     The fitted attributes are those of :class:`exactsel.sklearn.base.BestSubsetBase`.
     """
+
+    _: KW_ONLY
+    class_weight: Any = None
 
     loss = "logistic"
     losses = ("logistic",)
@@ -126,7 +133,10 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         labelled = self.loss == "logistic"
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2)
+        X, y = validate_data(
+            self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2
+        )
+        X = dense(X)
         return X, two_classes(y)[1] if labelled else np.asarray(y, dtype=np.float64)
 
     def _get_support_mask(self) -> BoolArray:

@@ -1,0 +1,89 @@
+"""Estimators on sparse data, with weights of classes, and for more than two classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+pytest.importorskip("sklearn")
+
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from exactsel.errors import InputError
+from exactsel.sklearn import (
+    BestSubsetClassifier,
+    BestSubsetClassifierCV,
+    BestSubsetCV,
+    BestSubsetRegressor,
+    BestSubsetSelector,
+    HuberBestSubsetRegressor,
+)
+
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((60, 6)) < 0.4, RNG.normal(size=(60, 6)), 0.0)
+Y = X @ [2.0, -1.0, 0.0, 0.0, 0.5, 0.0] + 0.1 * RNG.normal(size=60)
+LABELS = np.where(Y + RNG.normal(size=60) > 0.3, "yes", "no")
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "coo_array"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BestSubsetRegressor(k=2), HuberBestSubsetRegressor(k=2), BestSubsetClassifier(k=2), BestSubsetSelector(k=2),
+        BestSubsetCV(ks=[1, 2], cv=3), BestSubsetClassifierCV(ks=[1, 2], cv=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)  # fmt: skip
+def test_sparse_data_are_the_same_data(estimator, kind):
+    made = getattr(sparse, kind)(X)
+    y = LABELS if "Classifier" in type(estimator).__name__ else Y
+    dense, thin = (type(estimator)(**estimator.get_params()).fit(data, y) for data in (X, made))
+    np.testing.assert_array_equal(thin.support_, dense.support_)
+    if isinstance(estimator, BestSubsetSelector):
+        shown = thin.transform(made)
+        np.testing.assert_array_equal(shown.toarray() if sparse.issparse(shown) else shown, dense.transform(X))
+    else:
+        np.testing.assert_array_equal(thin.coef_, dense.coef_)
+        assert (thin.predict(made) == thin.predict(X)).all() or np.allclose(thin.predict(made), thin.predict(X))
+
+
+def test_a_pipeline_with_categories():
+    """OneHotEncoder makes sparse matrices."""
+    frame = pd.DataFrame(
+        {"city": np.where(X[:, 0] > 0, "Rome", np.where(X[:, 1] > 0, "Oslo", "Lima")), "size": X[:, 4]}
+    )
+    encoded = make_column_transformer((OneHotEncoder(), ["city"]), (StandardScaler(), ["size"]), sparse_threshold=1.0)
+    model = make_pipeline(encoded, BestSubsetRegressor(k=2, lam=0.1)).fit(frame, Y)
+    assert sparse.issparse(model[0].transform(frame))
+    assert model.score(frame, Y) > 0.2
+
+
+class TestClassWeights:
+    @pytest.mark.parametrize("weights", ["balanced", {"yes": 3.0, "no": 1.0}])
+    def test_as_in_scikit_learn(self, weights):
+        ours = BestSubsetClassifier(k=6, lam=1.0, class_weight=weights, rel_eps=1e-10).fit(X, LABELS)
+        theirs = LogisticRegression(C=1.0, class_weight=weights, tol=1e-10, max_iter=1000).fit(X, LABELS)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-5)
+
+    def test_they_multiply_the_weights_of_rows(self):
+        rows = RNG.integers(1, 4, 60).astype(float)
+        both = BestSubsetClassifier(k=2, class_weight={"yes": 2.0, "no": 1.0}).fit(X, LABELS, sample_weight=rows)
+        once = BestSubsetClassifier(k=2).fit(X, LABELS, sample_weight=rows * np.where(LABELS == "yes", 2.0, 1.0))
+        np.testing.assert_array_equal(both.coef_, once.coef_)
+        assert BestSubsetClassifierCV(ks=[1], cv=2, class_weight="balanced").fit(X, LABELS).k_ == 1
+
+
+def test_more_classes_one_against_the_rest():
+    three = np.digitize(Y, [-0.5, 0.8])
+    with pytest.raises(InputError, match=r"sklearn\.multiclass\.OneVsRestClassifier"):
+        BestSubsetClassifier(k=2).fit(X, three)
+    model = OneVsRestClassifier(BestSubsetClassifier(k=2)).fit(X, three)
+    assert model.score(X, three) > 0.6
+    assert [len(each.support_) for each in model.estimators_] == [2, 2, 2]
