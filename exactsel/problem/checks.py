@@ -243,10 +243,18 @@ def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
 
 def _loss_by_name(name: str, delta: float | None, y: FloatArray) -> Loss:
     kind = registry.load("losses", name)
-    fields = getattr(kind, "_fields", ())
-    if fields and fields != ("delta",):
-        raise InputError(f"loss '{name}' has the parameters {', '.join(fields)}; pass a loss object instead.")
-    made: Loss = kind(*((default_delta(y) if delta is None else delta,) if fields else ()))
+    fields, defaults = getattr(kind, "_fields", ()), getattr(kind, "_field_defaults", {})
+    given = (
+        {"delta": default_delta(y) if delta is None and "delta" not in defaults else delta} if "delta" in fields else {}
+    )
+    given = {field: value for field, value in given.items() if value is not None}
+    needed = [field for field in fields if field not in given and field not in defaults]
+    if needed:
+        raise InputError(
+            f"loss '{name}' has the parameters {', '.join(fields)}, of which {', '.join(needed)} must be given; pass a "
+            f"loss object instead, or give the class defaults."
+        )
+    made: Loss = kind(**given)
     return made
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from exactsel.algebra.projection import unexplained
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
+from exactsel.plain import html_table
 from exactsel.problem.checks import checked_k, checked_matrix
 from exactsel.problem.fit import Selection
 from exactsel.problem.frames import frame_matrix
@@ -80,6 +81,9 @@ class ColumnSubsetProblem:
 
     def __repr__(self) -> str:
         return f"ColumnSubsetProblem(n={self.n}, d={self.d}, k={self.k})"
+
+    def _repr_html_(self) -> str:
+        return html_table([("minimise", self.objective_text), ("data", repr(self)), ("k", str(self.k))])
 
     @property
     def A(self) -> FloatArray:

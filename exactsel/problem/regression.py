@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
+from exactsel.plain import html_table
 from exactsel.problem.checks import checked_data, checked_k, default_delta
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupedUnits, GroupSpec
@@ -177,6 +178,11 @@ class Problem:
         units, objective = self.units, self.objective
         size = f"{self.d} groups of {units.columns} columns" if units.grouped else f"d={self.d}"
         return f"{type(self).__name__}({objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.lam:g})"
+
+    def _repr_html_(self) -> str:
+        size = f"{self.d} groups of {self.units.columns} columns" if self.units.grouped else f"{self.d} columns"
+        rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {size}"), ("k", str(self.k))]
+        return html_table(rows)
 
     @property
     def A(self) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from own_loss import PseudoHuber
 from scipy import sparse
 
 import exactsel
@@ -211,22 +212,44 @@ class TestShown:
             float(str(exactsel.solve_path(ColumnSubsetProblem(A, 1))).splitlines()[1].split()[1])
         )
 
-    @pytest.mark.parametrize("what", ["result", "path", "selection"])
+    @pytest.mark.parametrize("what", ["result", "path", "selection", "problem", "matrix"])
     def test_notebooks_get_tables_in_which_names_are_harmless(self, what, fitted):
         shown = {
             "result": lambda: fitted, "path": lambda: exactsel.solve_path(Problem(FRAME, Y, 5), ks=[5]),
             "selection": lambda: solve(ColumnSubsetProblem(FRAME, 5)),
+            "problem": lambda: Problem(FRAME, Y, 5), "matrix": lambda: ColumnSubsetProblem(FRAME, 5),
         }[what]()  # fmt: skip
         html = shown._repr_html_()
         parser = Balanced()
         parser.feed(html)
         assert not parser.open
         assert "<b>" not in html
-        if what != "result":
+        if what in ("path", "selection"):
             assert any("<b>" in text for text in parser.texts)
 
     def test_json_has_no_need_of_it(self, fitted):
         assert json.loads(fitted.to_json())["claim"] == "optimal"
+
+
+class TestLossesByName:
+    """What is registered needs no object where its parameters have defaults."""
+
+    def named(self, monkeypatch, defaults):
+        class WithDefaults(PseudoHuber):
+            _field_defaults = defaults
+
+            def __new__(cls, **given):
+                return PseudoHuber(**{**defaults, **given})
+
+        monkeypatch.setattr("exactsel.registry.load", lambda kind, name: WithDefaults)
+        return Problem(A, Y, 2, loss="pseudo-huber", lam=1.0)
+
+    def test_defaults_are_taken(self, monkeypatch):
+        assert self.named(monkeypatch, {"width": 2.5}).loss_parameters == {"width": 2.5}
+
+    def test_what_must_be_given_is_named(self, monkeypatch):
+        with pytest.raises(InputError, match="parameters width, of which width must be given; pass a loss object"):
+            self.named(monkeypatch, {})
 
 
 @pytest.mark.parametrize(
