@@ -39,6 +39,9 @@ from exactsel.types import FloatArray, IntArray, StateArray
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
 
+MOST_ROWS = 100_000
+"""Rows whose losses numpy adds up in a tenth of a second; a kernel has to be loaded or compiled first."""
+
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 
@@ -136,7 +139,8 @@ class Objective:
     @cached_property
     def at_zero(self) -> float:
         """The size of P(0): the scale on which small differences are judged."""
-        with interpreted(True):  # what is wanted before any search, and of all data, must not wait for the compiler
+        # What is wanted before any search should not wait for the compiler, unless there are very many rows.
+        with interpreted(self.n <= MOST_ROWS):
             return abs(self(np.zeros(self.d)))
 
     @cached_property
