@@ -75,7 +75,7 @@ def test_an_error_of_a_kernel_is_raised():
 def test_numbers_in_a_call_make_no_kernels_of_their_own():
     of_factorial(4)
     both(np.arange(2.0), 2)
-    assert len(inner_of(factorial).overloads) == 1
+    assert len(inner_of(factorial).overloads) <= 1  # none where its caller came from the disk
     assert all("Literal" not in str(kinds) for kinds in inner_of(scaled).overloads)
 
 
