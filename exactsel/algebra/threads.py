@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -13,32 +11,9 @@ LIBRARIES = ("scipy.linalg",)
 """Modules, besides numpy, that bring a BLAS library of their own when they are imported."""
 
 
-_lock = threading.Lock()
-_inside = 0
-_limits: list[tuple[tuple[bool, ...], Any]] = []
-"""What has been limited, the latest last: which libraries were loaded then, and what gives them their threads back."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """A context in which every BLAS library loaded by now uses one thread.
-
-    The limit is the whole process's, so it stays until the last of several threads leaves: otherwise the sums of the
-    others, and the last bits of their bounds, would depend on who is done first.
-    """
-    global _inside
-    loaded = tuple(name in sys.modules for name in LIBRARIES)
-    with _lock:
-        _inside += 1
-        if not _limits or _limits[-1][0] != loaded:
-            _limits.append((loaded, _controller(loaded).limit(limits=1, user_api="blas")))
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            while _inside == 0 and _limits:
-                _limits.pop()[1].restore_original_limits()
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which every BLAS library loaded by now uses one thread."""
+    return _controller(tuple(name in sys.modules for name in LIBRARIES)).limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 @cache

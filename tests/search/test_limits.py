@@ -17,7 +17,6 @@ import pytest
 from clocks import HANG, Clock, JumpAt
 
 from exactsel import Claim, Huber, Problem, Search, Settings, Termination, load, solve
-from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.data.generate import generate
 from exactsel.data.instance import Instance, write_instance
@@ -374,21 +373,6 @@ class TestThreads:
         fresh = [Problem(p.A, p.y, p.k, loss=p.loss, lam=p.lam) for p in problems]
         together = self.in_threads(*[lambda p=p: solve(p).tree_hash for p in fresh])
         assert together == expected
-
-    def test_who_leaves_first_gives_nobody_else_more_blas_threads(self):
-        """Sums, and so the last bits of bounds, would depend on it."""
-        threadpoolctl = pytest.importorskip("threadpoolctl")
-
-        def most():
-            return max(each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas")
-
-        before, first, second = most(), one_thread(), one_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert most() == 1
-        second.__exit__(None, None, None)
-        assert most() == before
 
     def test_two_on_the_same_problem(self, hard):
         one, other = self.in_threads(*[lambda: solve(hard, node_limit=300).tree_hash] * 2)
