@@ -26,8 +26,9 @@ SIGNS = "$€£¥₹"
 """Currencies; like per cent they are taken off."""
 
 _AROUND = re.compile(rf"^([+-]?)\s*[{SIGNS}]?\s*([+-]?)(.*?)\s*(?:[{SIGNS}]|%)?$")
-_SPACES = dict.fromkeys(map(ord, "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}'\N{RIGHT SINGLE QUOTATION MARK}"), None)
-
+_SPACES = " '\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{RIGHT SINGLE QUOTATION MARK}"
+_SPACED = re.compile(rf"^[1-9]\d{{0,2}}([{_SPACES}])\d{{3}}(?:\1\d{{3}})*(?!\d)")
+_BETWEEN = re.compile(rf"\d[{_SPACES}]\d")
 _GROUPS = {mark: re.compile(rf"^\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+") for mark in ",."}
 _EITHER = re.compile(r"^[1-9]\d{0,2}[,.]\d{3}$")
 _DATE = re.compile(
@@ -56,12 +57,18 @@ def is_date(cell: str) -> bool:
 
 
 def bare(cell: str) -> str:
-    """The cell without a currency, per cent, and what groups digits but neither comma nor point."""
+    """The cell without a currency, per cent, and spaces or apostrophes that group digits by three (``5'10`` stays)."""
     cell = cell.strip()
-    if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit():
+    if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit() and "'" not in cell:
         return cell
-    around = _AROUND.match(cell.translate(_SPACES))
-    return cell if around is None else around[1] + around[2] + around[3]
+    around = _AROUND.match(cell)
+    if around is None:
+        return cell
+    digits = around[3]
+    spaced = _SPACED.match(digits)
+    if spaced is not None:
+        digits = spaced[0].replace(spaced[1], "") + digits[spaced.end() :]
+    return around[1] + around[2] + digits
 
 
 def decimal_mark(cells: Iterable[str]) -> str:
@@ -103,12 +110,14 @@ class Cells:
     """(n,) numbers, nan where there is no value; None where some cell is no number."""
     how: tuple[str, ...] = ()
     """What was done to read them, for people."""
+    clash: tuple[str, str] | None = None
+    """Two cells that seem to be in different units: of two currencies, or one in per cent and one not."""
 
 
 def read_cells(cells: Sequence[str], decimal: str) -> Cells:
     """The cells as numbers with this decimal mark."""
     values = np.full(len(cells), np.nan)
-    signs, marks = set[str](), set[str]()
+    marks, units, spaced = set[str](), dict[str, str](), False  # units: a first cell of each
     for i, cell in enumerate(cells):
         if is_missing(cell):
             continue
@@ -116,14 +125,22 @@ def read_cells(cells: Sequence[str], decimal: str) -> Cells:
         found = number(cell)
         if found is None or (decimal == "," and "." in stripped):
             found = as_number(stripped, decimal)
-            signs.update(mark for mark in cell if mark in SIGNS or mark == "%")
             marks.update(mark for mark in stripped if mark in ",.")
+            spaced = spaced or _BETWEEN.search(cell) is not None
         if found is None or (not np.isfinite(found) and "inf" not in cell.lower()):
             return Cells(None)
         values[i] = found
-    how = [f"'{mark}' left out" for mark in sorted(signs)]
+        if found != 0.0:
+            units.setdefault("".join(mark for mark in cell if mark in SIGNS or mark == "%"), cell)
+    signs = sorted(units.keys() - {""})
+    if len(signs) > 1 or ("%" in signs and "" in units):
+        one, other = [*units.values()][:2]
+        return Cells(None, clash=(one, other))
+    how = [f"'{mark}' left out" for mark in signs]
     if decimal == "," and marks:
         how.append("decimal commas")
     elif "," in marks:
         how.append("commas between thousands")
+    if spaced:
+        how.append("spaces or apostrophes between thousands")
     return Cells(values, tuple(how))

@@ -205,7 +205,8 @@ def _target_values(column: Column, where: str) -> FloatArray:
         return column.values
     levels = sorted(set(column.texts))
     if column.kind != "text" or len(levels) != 2:
-        held = f"text with {len(levels)} different values" if column.kind == "text" else column.kind
+        known = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
+        held = known.get(column.kind, column.kind)
         raise InputError(
             f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic loss."
         )

@@ -288,6 +288,8 @@ def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, no
             f"in {file}, column {name} holds numbers like '{example}', in which the mark may be a decimal one or group "
             f"thousands; say which with --decimal ',' or --decimal '.'."
         )
+    if found.clash is not None:
+        return Column(name, None, kind="units", missing=missing, texts=found.clash)
     if found.values is not None and held:
         for how in found.how:
             notes.setdefault(how, []).append(name)

@@ -31,11 +31,11 @@ class Column:
     values: FloatArray | None
     """Its numbers (n,); None where they cannot be had, for one of the reasons below."""
     kind: str = "numbers"
-    """What it holds instead: ``text``, ``dates``, or words for anything else."""
+    """What it holds instead: ``text``, ``dates``, ``units`` (numbers in different ones), or words for anything else."""
     missing: int = 0
     """Entries without a value."""
     texts: tuple[str, ...] = ()
-    """The entries of a text column that are there."""
+    """The entries of a text column that are there; of one in different units two that show it."""
     partial: FloatArray | None = None
     """(n,) numbers, nan where there is none, of a column that has some."""
     absent: BoolArray | None = None
@@ -149,7 +149,15 @@ def _texts(columns: Sequence[Column]) -> Iterator[str]:
             f"{_listed([c.name for c in dates], 'holds', 'hold')} dates; turn them into numbers (days "
             f"since a start, month, weekday), or leave them out with {_drop(dates)}."
         )
-    others = [column for column in columns if column.values is None and column.kind not in ("numbers", "text", "dates")]
+    units = [column for column in columns if column.kind == "units"]
+    if units:
+        shown = [f"{column.name} ({_examples(column.texts)})" for column in units]
+        yield (
+            f"{_listed(shown, 'holds', 'hold')} numbers in different units; write all of a column in one, or leave it "
+            f"out with {_drop(units)}."
+        )
+    known = ("numbers", "text", "dates", "units")
+    others = [column for column in columns if column.values is None and column.kind not in known]
     if others:
         shown = [f"{column.name} ({column.kind})" for column in others]
         yield f"{_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out with {_drop(others)}."

@@ -21,7 +21,7 @@ class Quality:
     """R² = 1 - (sum of squared residuals) / (the same of the mean alone; without an intercept of nothing), or the share
     of the deviance explained. Rows count as often as their weights say."""
     adjusted: float
-    """R² adjusted for the number of coefficients."""
+    """R² adjusted for the number of coefficients; of dependent columns, as of one category, those that count."""
     residual: float
     """Root of the mean squared residual; of a classification the share of rows on the right side."""
     classes: bool
@@ -53,7 +53,8 @@ def quality_of(problem: SubsetProblem, result: Result) -> Quality | None:
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
     explained = _share(squares, float(weights @ (y - middle) ** 2))
-    free = weights.sum() - chosen.size - centred
+    columns = np.vstack([AT[chosen], np.ones((int(centred), y.size))]) * np.sqrt(weights)
+    free = weights.sum() - (np.linalg.matrix_rank(columns) if len(columns) else 0)
     adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.model_selection import check_cv
 from exactsel import clock
 from exactsel.problem.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor
+from exactsel.solving.result import Termination
 from exactsel.studies.crossval import cross_validate
 from exactsel.studies.path import SolutionPath
 from exactsel.types import FloatArray
@@ -69,14 +70,21 @@ class ChoosingBase(BestSubsetBase):
         }  # fmt: skip
         left = {} if total is None else {"time_limit": max(0.0, total - (clock.now() - began))}
         model = self._solve(X, y, self.k_, self.lam_, weights, **left)
-        if not (found.proven and self.result_.reached):
-            which = "not all models of the folds were" if self.result_.reached else "the model is not"
-            warnings.warn(
-                f"{which} proven best within time_limit={self.time_limit} seconds; raise it, give fewer or smaller ks, "
-                f"or a larger rel_eps. result_ says what is proven.",
-                ConvergenceWarning, stacklevel=3,
-            )  # fmt: skip
+        stopped = found.stopped if self.result_.reached else found.stopped | {self.result_.termination}
+        if stopped:
+            self._warn(stopped, total)
         return model
+
+    def _warn(self, stopped: Collection[Termination], total: float | None) -> None:
+        """Say that not all is proven, and why: searches were stopped for these reasons."""
+        which = "not all models of the folds were" if self.result_.reached else "the model is not"
+        if total is not None and {*stopped} == {Termination.TIME_LIMIT}:
+            why = (
+                f" within time_limit={self.time_limit} seconds; raise it, give fewer or smaller ks, or a larger rel_eps"
+            )
+        else:
+            why = f": {' and '.join(sorted(reason.sentence for reason in stopped))}"
+        warnings.warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning, stacklevel=4)
 
 
 def _say(folds: int, number: int, path: SolutionPath, seconds: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,13 +15,8 @@ class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_PROBLEM = tuple(
-    name
-    for make in (Problem.__init__, Problem.prepared)
-    for name, parameter in inspect.signature(make).parameters.items()
-    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-)
-"""What else data need to become a problem."""
+OF_PROBLEM = ("intercept", "scale", "weights", *(Problem.__init__.__kwdefaults__ or {}))
+"""What else data need to become a problem, see :meth:`exactsel.Problem.prepared`."""
 
 
 def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) -> tuple[SubsetProblem, dict[str, Any]]:

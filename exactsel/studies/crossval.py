@@ -17,6 +17,7 @@ from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
+from exactsel.solving.result import Termination
 from exactsel.studies.path import SolutionPath, solve_path
 from exactsel.types import FloatArray, IntArray
 
@@ -29,8 +30,13 @@ class ValidationErrors:
     lams: tuple[float, ...]
     errors: FloatArray
     """(folds, lams, ks)"""
-    proven: bool
-    """Whether every model of every fold reached the tolerance asked for."""
+    stopped: frozenset[Termination] = frozenset()
+    """Why searches of the folds stopped short of the tolerance asked for."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether every model of every fold reached the tolerance asked for."""
+        return not self.stopped
 
     @property
     def mean(self) -> FloatArray:
@@ -116,7 +122,7 @@ def cross_validate(
     whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)
-    errors, proven, began, parts = list[FloatArray](), True, clock.now(), list(folds)
+    errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
     for train, held_out in parts:
         problem = Problem.prepared(
             _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
@@ -124,7 +130,7 @@ def cross_validate(
         )  # fmt: skip
         left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
         path = solve_path(problem, sizes, ridges, **options | _share(total, clock.now() - began, left))
-        proven &= path.reached
+        stopped.update(result.termination for result in path.results if not result.reached)
         rows = _filled(A[held_out], A[train], missing)
         values = _held_out_losses(path, whole.loss, rows, y[held_out], counted[held_out])
         errors.append(np.reshape(values, (len(ridges), len(sizes))))
@@ -132,7 +138,7 @@ def cross_validate(
             progress(len(errors), path, clock.now() - began)
     if not parts:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
-    return ValidationErrors(sizes, ridges, np.array(errors), proven)
+    return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))
 
 
 def _share(total: float | None, spent: float, problems: int) -> dict[str, Any]:

@@ -97,6 +97,13 @@ ANSWERED = {
     "a category": (
         lines("city,Rome,Oslo,Lima"), "city ('Rome', 'Oslo', …) holds text; encode it", "--one-hot city --lam 0.1",
     ),
+    "per cent and fractions": (
+        lines("rate,12%,0.12,3%"), "rate ('12%', '0.12') holds numbers in different units", "--drop rate",
+    ),
+    "two currencies": (
+        lines("cost,$1,€2,€0"), "cost ('$1', '€2') holds numbers in different units", "--drop cost",
+    ),
+    "feet and inches": (lines("tall,5’10,6’1,5’9"), "tall ('5’10', '6’1', …) holds text", "--drop tall"),
     "dates": (lines("sold,2024-01-02,2024-02-03,2023-12-31 10:30"), "holds dates; turn them", "--drop sold"),
     "german dates": (lines("sold;1.2.2024;13.11.2023", delimiter=";"), "holds dates", "--drop sold"),
     "gaps": (
@@ -199,6 +206,21 @@ class TestNumbers:
         texts = [text + "%" if sign == "%" else text.replace("-", "-" + sign) if sign else text for text in texts]
         assert decimal_mark(map(bare, texts)) == decimal
         np.testing.assert_array_equal(read_cells(texts, decimal).values, values)
+
+    @pytest.mark.parametrize(
+        ("cell", "value"),
+        [("1'000", 1000.0), ("1’234’567.5", 1234567.5), ("-12 345", -12345.0), ("1 000 €", 1000.0),
+         ("044 123 456", None), ("5'10", None), ("5’10", None), ("1'0000", None), ("1234'567", None), ("1'000’000", None)],
+    )  # fmt: skip
+    def test_apostrophes_and_spaces_group_by_three(self, cell, value):
+        values = read_cells([cell], ".").values
+        assert (None if values is None else values[0]) == value
+
+    def test_units(self):
+        assert read_cells(["12%", "0.12"], ".").clash == ("12%", "0.12")
+        assert read_cells(["$1", "2", "0"], ".").clash is None  # as accounts are written: some cells without the sign
+        assert read_cells(["12%", "0"], ".").clash is None
+        assert read_cells(["12%", "0.12", "text"], ".").clash is None
 
     @pytest.mark.parametrize("cell", ["1,2,3", "1.2.3", "1,00", "12,34,567", "1,000,00", "a", "1 2", "1_0", "$", "--5"])
     def test_what_is_no_number(self, cell):

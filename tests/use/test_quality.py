@@ -33,6 +33,15 @@ def test_squares(loss):
     assert "against 0" not in str(found)
 
 
+def test_dependent_columns_count_once():
+    """A category with an intercept: its 0/1 columns add up to the constant one."""
+    levels = RNG.integers(0, 3, 30)
+    one_hot = (levels[:, None] == np.arange(3)).astype(float)
+    problem = Problem.prepared(np.column_stack([one_hot, A[:, :1]]), Y, 2, lam=1e-3, intercept=True)
+    found = of(GroupedProblem(problem, {"level": [0, 1, 2], "x": [3]}))
+    assert found.adjusted == pytest.approx(1 - (1 - found.explained) * 29 / 26)
+
+
 def test_without_an_intercept_it_is_against_nothing():
     result = solve(Problem(A, Y, 2))
     residuals = Y - result.predict(A)

@@ -298,6 +298,14 @@ class TestTotalTimeLimit:
         assert [line.partition(":")[0] for line in told] == ["fold 1 of 2", "fold 2 of 2"]
         assert "of 2 models proven best" in told[0]
 
+    def test_the_reason_told_is_the_true_one(self, wide):
+        model = BestSubsetCV(ks=[12], lams=[0.1], cv=2, solver_options={"node_limit": 1})
+        with pytest.warns(ConvergenceWarning, match="the model is not proven best: the node limit was reached. result"):
+            model.fit(*wide)
+        model = BestSubsetCV(ks=[12], lams=[0.1], cv=2, solver_options={"time_limit": 0.0})
+        with pytest.warns(ConvergenceWarning, match="not proven best: the time limit was reached"):
+            model.fit(*wide)
+
     def test_without_a_limit_and_with_one_for_each(self, wide, monkeypatch):
         seen = []
 
