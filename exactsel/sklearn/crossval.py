@@ -79,9 +79,7 @@ class ChoosingBase(BestSubsetBase):
         """Say that not all is proven, and why: searches were stopped for these reasons."""
         which = "not all models of the folds were" if self.result_.reached else "the model is not"
         if total is not None and {*stopped} == {Termination.TIME_LIMIT}:
-            why = (
-                f" within time_limit={self.time_limit} seconds; raise it, give fewer or smaller ks, or a larger rel_eps"
-            )
+            why = f" within time_limit={self.time_limit} seconds; raise it, or rel_eps, or give fewer or smaller ks"
         else:
             why = f": {' and '.join(sorted(reason.sentence for reason in stopped))}"
         warnings.warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning, stacklevel=4)
