@@ -1,24 +1,93 @@
-"""One BLAS thread, so that neither the last bits nor the tree depend on the machine's cores."""
+"""One BLAS thread, so that neither the last bits nor the tree depend on the machine's cores.
+
+Most BLAS libraries have one number of threads for the whole process: it is set by the first of several searches and
+given back by the last, whichever threads those are in. threadpoolctl restores what a context found, which is right for
+one thread alone, and since 3.8 lets no thread but the first set anything; so here its libraries are set one by one.
+"""
 
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock, local
 from typing import Any
 
 LIBRARIES = ("scipy.linalg",)
 """Modules, besides numpy, that bring a BLAS library of their own when they are imported."""
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """A context in which every BLAS library loaded by now uses one thread."""
-    return _controller(tuple(name in sys.modules for name in LIBRARIES)).limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+class _Held:
+    """Libraries held to one thread until the last of those who asked for it is done."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._had: dict[str, tuple[Any, int]] = {}
+        """Library and number of threads before, by file."""
+
+    def enter(self, libraries: Sequence[Any]) -> None:
+        """Hold those that are not held yet."""
+        self._inside += 1
+        for library in libraries:
+            if library.filepath not in self._had:
+                self._had[library.filepath] = library, library.num_threads
+                _let_set(library)
+                library.set_num_threads(1)
+
+    def leave(self) -> None:
+        """Give the threads back, if this was the last."""
+        self._inside -= 1
+        if not self._inside:
+            for library, threads in self._had.values():
+                _let_set(library)
+                library.set_num_threads(threads)
+                _let_set(library)
+            self._had.clear()
+
+
+class _OfThread(local):
+    """What each thread holds by itself: libraries whose number of threads is a thread's own."""
+
+    def __init__(self) -> None:
+        self.held = _Held()
+
+
+_lock = Lock()
+_of_process = _Held()
+_of_thread = _OfThread()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which every BLAS library loaded by now uses one thread, also while other threads enter and leave."""
+    shared, own = _libraries(tuple(name in sys.modules for name in LIBRARIES))
+    held = _of_thread.held  # a generator may be closed by another thread than the one it ran in
+    with _lock:
+        _of_process.enter(shared)
+    held.enter(own)
+    try:
+        yield
+    finally:
+        held.leave()
+        with _lock:
+            _of_process.leave()
+
+
+def _let_set(library: Any) -> None:
+    """Let this thread set the number of threads, whichever thread did so before."""
+    clear = getattr(library, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 @cache
-def _controller(loaded: tuple[bool, ...]) -> Any:
-    """The libraries loaded; finding them takes milliseconds, many times the work of a small problem."""
+def _libraries(loaded: tuple[bool, ...]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The BLAS libraries with a number for the process, and with one for each thread, as OpenMP has it; finding them
+    takes milliseconds, many times the work of a small problem.
+    """
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [each for each in found if each.internal_api == "openblas" and each.threading_layer == "openmp"]
+    return [each for each in found if each not in own], own

@@ -160,12 +160,13 @@ class Search:
             )
             began = time.perf_counter()
             try:
-                for event in search(self.state, expander, limits, watch, self._improver(watch)):
-                    if isinstance(event, Finished):
-                        self._termination = event.termination
-                    if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
-                        watch.keep_result()
-                    yield event
+                with one_thread():  # in libraries, too, that were loaded meanwhile
+                    for event in search(self.state, expander, limits, watch, self._improver(watch)):
+                        if isinstance(event, Finished):
+                            self._termination = event.termination
+                        if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
+                            watch.keep_result()
+                        yield event
             finally:
                 self.times["search"] = time.perf_counter() - began
                 if began_interpreted:
