@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 from counted import first_says, random_file
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from samples import sample
+from samples import examples, sample
 from tiny_problems import optimum, random_case
 
 from exactsel_certificates import counting, semidefinite
@@ -62,7 +62,7 @@ def regions_of(rng, instance, count=12):
 
 
 @pytest.mark.smoke
-@settings(max_examples=300, deadline=None)
+@examples(80, 300)
 @given(st.integers(0, 2**32))
 def test_the_same_regions_are_closed(seed):
     rng = np.random.default_rng(seed)

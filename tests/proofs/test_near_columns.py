@@ -82,7 +82,7 @@ def test_what_a_region_goes_without_every_region_below_it_goes_without(seed):
 
 @example(2946)  # its claim leaves less room than a near column costs
 @given(SEEDS)
-@examples(30, 120)
+@examples(15, 120)
 def test_honest_proofs_pass_and_raised_claims_do_not(tmp_path_factory, seed):
     problem = nearly_independent(seed, most=7, most_k=4)
     if Spans.of(problem) is None or Spans.of(problem).curvature is None:

@@ -105,7 +105,7 @@ def best_square(problem, columns, j):
 
 
 @given(SEEDS)
-@examples(100, 400)
+@examples(40, 400)
 def test_a_walk_closes_nothing_below_its_bound(seed):
     check_walk(seed)
 
@@ -143,7 +143,7 @@ def holds_for_all(problem, state, truth, upper, tolerance, budget):
 
 
 @given(SEEDS)
-@settings(max_examples=200)
+@examples(70, 200)
 def test_a_column_that_stands_for_another_needs_larger_coefficients(seed):
     problem, state, upper = longer_way_round(seed)
     truth = {support: best_bounded(problem, support) for support in supports(state, problem.k)}
@@ -172,7 +172,7 @@ def longer_way_round(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=60)
+@examples(30, 60)
 def test_a_search_claims_nothing_above_the_best_bounded_model(seed):
     problem = dependent_problem(seed, most=7)
     result = solve(problem, threads=1, heuristics=(), time_limit=5.0)

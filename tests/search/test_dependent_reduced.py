@@ -41,7 +41,7 @@ def test_the_problems_are_of_the_kind_meant():
 
 
 @given(SEEDS)
-@examples(75, 300)
+@examples(30, 300)
 def test_no_model_is_lost_by_leaving_columns_out(seed):
     rng, problem = np.random.default_rng(seed), nearly_independent(seed)
     spans = of(problem)
@@ -82,7 +82,7 @@ def test_curvature_of_what_is_called_independent(seed):
 
 
 @given(SEEDS)
-@examples(75, 300)
+@examples(30, 300)
 def test_bounds_hold_for_all_bounded_models_of_a_region(seed):
     rng, problem = np.random.default_rng(seed), nearly_independent(seed)
     if of(problem) is None:
@@ -106,7 +106,7 @@ def test_bounds_hold_for_all_bounded_models_of_a_region(seed):
 
 
 @given(SEEDS)
-@examples(75, 300)
+@examples(30, 300)
 def test_a_walk_closes_nothing_below_its_bound(seed):
     rng, problem = np.random.default_rng(seed), nearly_independent(seed)
     spans = of(problem)
@@ -135,7 +135,7 @@ def test_a_walk_closes_nothing_below_its_bound(seed):
 
 
 @given(SEEDS)
-@examples(40, 150)
+@examples(20, 150)
 def test_a_search_claims_nothing_above_the_best_bounded_model(seed):
     problem = nearly_independent(seed, most=9, most_k=5)
     result = solve(problem, threads=1, heuristics=(), time_limit=20.0, subtrees=seed % 2 == 0)

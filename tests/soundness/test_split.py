@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import many
 
 from exactsel import Problem, solve
 from exactsel.algebra.elimination import definite, entry_error, shift
@@ -160,8 +161,8 @@ def check_against_brute_force(seed):
 
 
 def test_bounds_hold():
-    told = sum(check_against_brute_force(seed) for seed in range(300))
-    assert told > 150, "hardly any answer was a split"
+    told = sum(check_against_brute_force(seed) for seed in range(many(120, 300)))
+    assert told > many(60, 150), "hardly any answer was a split"
 
 
 @pytest.mark.slow
@@ -290,7 +291,7 @@ def test_bounds_of_children_are_proven_by_what_they_say():
     """Also where the node itself is proven by the fit, and its children by the relaxation."""
     rng = np.random.default_rng(1)
     both = 0
-    for _ in range(300):
+    for _ in range(many(100, 300)):
         problem = Problem(rng.standard_normal((3, 8)), rng.standard_normal(3), 2, lam=1e-3)
         root = np.full((1, problem.d), FREE, dtype=np.int8)
         upper = solve(problem, signals=()).upper

@@ -36,7 +36,8 @@ from exactsel.sklearn import (
 
 # One of scikit-learn's checks has more columns than rows, where the default sizes would mean minutes of exact search.
 ALL = [
-    getattr(estimators, name)(**({"ks": [1, 2]} if name.endswith("CV") else {"k": 2})) for name in estimators.__all__
+    getattr(estimators, name)(**({"ks": [1, 2], "cv": 2} if name.endswith("CV") else {"k": 2}))
+    for name in estimators.__all__
 ]
 
 
