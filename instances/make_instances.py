@@ -356,7 +356,10 @@ CARS = {
 def table_lines(facts: dict[str, str], path: Path) -> list[str]:
     """The table of MANIFEST.toml for a file of text."""
     text = path.read_bytes()
-    whole = {**facts, "rows": text.count(b"\n") - 1, "sha256": hashlib.sha256(text).hexdigest()}
+    names = text.split(b"\n", 1)[0].split(b",")
+    whole = {
+        **facts, "rows": text.count(b"\n") - 1, "columns": len(names), "sha256": hashlib.sha256(text).hexdigest()
+    }  # fmt: skip
     return ["[[table]]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in whole.items()), ""]
 
 

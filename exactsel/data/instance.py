@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from exactsel.data.arrays import read_member, refusing_damage
 from exactsel.data.hierarchy import hierarchy_in
+from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.files import replacing
@@ -319,7 +320,7 @@ def _check_readable(file: Path) -> None:
     if file.is_dir():
         raise InputError(f"{file} is a folder, but an instance is one .npz file; name a file inside it.")
     if not file.exists():
-        raise InputError(f"there is no file {file}; check the name and the folder.")
+        raise no_such_file(file)
     if file.suffix.lower() != ".npz":
         raise InputError(
             f"{file} is not an .npz file (with arrays A and y inside); read it with exactsel.load, or write one with "

@@ -29,6 +29,7 @@ from typing import Any
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
+from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
@@ -144,7 +145,7 @@ def read_data(
     if not is_file(file):
         if file.is_dir():
             raise InputError(f"{file} is a folder, but an instance is one file; name a file inside it.")
-        raise InputError(f"there is no file {file}; check the name and the folder.")
+        raise no_such_file(file)
     if ending not in _READERS and ending not in _TEXTS:
         raise InputError(f"{file} is of no kind that is read; the kinds are {', '.join(FORMATS)}.")
     with _refusing_damage(file):

@@ -1,0 +1,31 @@
+"""``exactsel instances``."""
+
+from __future__ import annotations
+
+import click
+
+from exactsel.cli.talk import say
+
+
+@click.command("instances")
+@click.option("--copy", "target", metavar="FOLDER", help="Write them into this folder, so that they can be solved.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(target: str | None, as_json: bool) -> None:
+    """List the instances that come with exactsel, and what each of them shows."""
+    import json
+    import textwrap
+
+    from exactsel.data.shipped import copy_to, shipped
+
+    found = shipped()
+    if as_json:
+        rows = [{"file": one.file.name, "rows": one.rows, "columns": one.columns, "point": one.point} for one in found]
+        say(json.dumps({"instances": rows}))
+    if target is not None:
+        say(f"{len(copy_to(target))} instances are in {target}", err=True)
+    elif not as_json:
+        width = max(len(one.file.name) for one in found)
+        for one in found:
+            head = f"{one.file.name:<{width}}  {f'{one.rows} x {one.columns}':<9}  "
+            say(textwrap.fill(one.point, 110, initial_indent=head, subsequent_indent=" " * len(head)))
+        say("exactsel instances --copy instances writes them into a folder.", err=True)

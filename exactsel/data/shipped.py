@@ -1,0 +1,73 @@
+"""The instances that come with exactsel."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from exactsel.errors import InputError
+from exactsel.files import replacing
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One file, and what it is there for."""
+
+    file: Path
+    rows: int
+    columns: int
+    point: str
+
+
+def folder() -> Path:
+    """Where they are: in the package as it is installed, beside it in a checkout."""
+    installed = _PACKAGE / "instances"
+    return installed if installed.is_dir() else _PACKAGE.parent / "instances"
+
+
+def shipped() -> list[Shipped]:
+    """All of them, the most worth a look first."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    told = tomllib.loads((folder() / "MANIFEST.toml").read_text(encoding="utf-8"))
+    return [
+        *(Shipped(folder() / one["file"], one["n"], one["d"], one["point"]) for one in told["instance"]),
+        *(Shipped(folder() / one["file"], one["rows"], one["columns"], one["point"]) for one in told["table"]),
+    ]
+
+
+def copy_to(target: str | os.PathLike[str]) -> list[Path]:
+    """Write all of them into a folder, which is made where it is missing; files that are there already stay.
+
+    Raises
+    ------
+    InputError
+        When another file of such a name is in the way; then nothing is written.
+    OutputError
+        When a file cannot be written.
+    """
+    contents = {Path(target) / one.file.name: one.file.read_bytes() for one in shipped()}
+    for path, content in contents.items():
+        if path.exists() and (not path.is_file() or path.read_bytes() != content):
+            raise InputError(f"{path} is there already and is another file; choose another folder.")
+    Path(target).mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        if not path.exists():
+            with replacing(path) as stream:
+                stream.write(content)
+    return [*contents]
+
+
+def no_such_file(file: str | os.PathLike[str]) -> InputError:
+    """The error to raise where a file to read is not there."""
+    name = Path(file).name
+    if (folder() / name).is_file() and not name.startswith("MANIFEST"):
+        return InputError(f"there is no file {file}; it comes with exactsel: exactsel instances --copy instances.")
+    return InputError(f"there is no file {file}; check the name and the folder.")
