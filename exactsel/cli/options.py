@@ -227,7 +227,7 @@ def _groups(text: str | None, instance: Instance) -> Any:
         return None
     from exactsel.data.encoding import read_groups
 
-    return read_groups(text, instance.feature_names, instance.A.shape[1])
+    return read_groups(text, instance.feature_names)
 
 
 def _hierarchy(text: str | None, instance: Instance) -> dict[str, Any]:

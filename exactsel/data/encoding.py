@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.problem.checks import column_number
 from exactsel.problem.frames import MOST_LEVELS, Column
+from exactsel.problem.groups import matching
 
 HOW = "write NAME=COLUMN,COLUMN;NAME=PATTERN* or name a .json or .csv file"
 
@@ -59,7 +59,7 @@ def _text(level: str | float) -> str:
     return level if isinstance(level, str) else str(int(level)) if level == int(level) else repr(level)
 
 
-def read_groups(text: str, names: Sequence[str] | None, d: int) -> dict[str, list[int | str]]:
+def read_groups(text: str, names: Sequence[str] | None) -> dict[str, list[int | str]]:
     """Groups from a text ``NAME=COLUMN,COLUMN;NAME=PATTERN*``, or from the file it names.
 
     Columns are numbers, names or patterns of names (``*``, ``?``). A .json file holds one object, name to list of
@@ -73,7 +73,7 @@ def read_groups(text: str, names: Sequence[str] | None, d: int) -> dict[str, lis
     file = Path(text)
     is_file = file.suffix.lower() in (".json", ".csv") and "=" not in text
     named = _from_file(file) if is_file else _from_text(text)
-    return {name: [j for entry in held for j in _meant(entry, name, names, d)] for name, held in named.items()}
+    return {name: [j for entry in held for j in _meant(entry, name, names)] for name, held in named.items()}
 
 
 def _from_text(text: str) -> dict[str, list[int | str]]:
@@ -117,16 +117,12 @@ def _is_list(held: Any) -> bool:
     return isinstance(held, list) and all(type(entry) in (str, int) for entry in held)
 
 
-def _meant(entry: int | str, group: str, names: Sequence[str] | None, d: int) -> list[int | str]:
+def _meant(entry: int | str, group: str, names: Sequence[str] | None) -> list[int | str]:
     """The columns a name, number or pattern stands for."""
     if not isinstance(entry, str) or (names is not None and entry in names):
         return [entry]
     number = column_number(entry)
     if number is not None:
         return [number]
-    if "*" in entry or "?" in entry:
-        found: list[int | str] = [j for j in range(d) if names is not None and fnmatchcase(names[j], entry)]
-        if not found:
-            raise InputError(f"the pattern '{entry}' of the group '{group}' matches no column; correct it.")
-        return found
-    return [entry]
+    found = matching(entry, names, group)
+    return [entry] if found is None else [*found]

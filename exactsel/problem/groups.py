@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,7 +23,8 @@ from exactsel.problem.units import Units
 from exactsel.types import IntArray, StateArray
 
 GroupSpec = Mapping[str, Sequence[int | str]] | Sequence[Any]
-"""Names of groups with their columns, or one label per column (columns of equal label are a group)."""
+"""Names of groups with their columns (names, numbers, or patterns of names such as ``"city_*"``), or one label per
+column (columns of equal label are a group)."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,10 @@ class GroupedUnits(Units):
 def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...]]:
     """The groups people named, each with its columns ascending."""
     if isinstance(groups, Mapping):
-        named = {str(name): [_column(entry, columns, str(name)) for entry in held] for name, held in groups.items()}
+        named = {
+            str(name): [j for entry in _listed(held) for j in _meant(entry, columns, str(name))]
+            for name, held in groups.items()
+        }
     else:
         named = _by_labels(groups, columns.columns)
     owner: dict[int, str] = {}
@@ -206,6 +211,34 @@ def _by_labels(labels: Sequence[Any], d: int) -> dict[str, list[int]]:
         if label is not None:
             named.setdefault(str(label), []).append(j)
     return named
+
+
+def _listed(held: Any) -> Any:
+    """One text is one column or pattern, and not its letters."""
+    return [held] if isinstance(held, str) else held
+
+
+def matching(entry: int | str, names: Sequence[str] | None, group: str) -> list[int] | None:
+    """The columns that a pattern of names stands for; None where ``entry`` is a column's name or no pattern.
+
+    Raises
+    ------
+    InputError
+        When the pattern matches no column.
+    """
+    names = names or ()
+    if not isinstance(entry, str) or not ("*" in entry or "?" in entry) or entry in names:
+        return None
+    found = [j for j, name in enumerate(names) if fnmatchcase(name, entry)]
+    if not found:
+        raise InputError(f"the pattern '{entry}' of the group '{group}' matches no column; correct it.")
+    return found
+
+
+def _meant(entry: int | str, columns: Units, group: str) -> list[int]:
+    """The columns a name, number or pattern stands for."""
+    found = matching(entry, columns.column_names, group)
+    return [_column(entry, columns, group)] if found is None else found
 
 
 def _column(entry: int | str, columns: Units, group: str) -> int:

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
 from exactsel.errors import InputError
 from exactsel.problem.checks import default_delta
@@ -91,13 +91,32 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         estimator
             Itself.
         """
+        self._fitted(X, y, sample_weight)
+        return self
+
+    def _fitted(self, X: Any, y: Any, sample_weight: Any, **split: Any) -> None:
+        """Fit; ``split`` is what an estimator that chooses hands to its splitter of rows."""
         if self.loss not in self.losses:
             raise InputError(
                 f"loss is {self.loss!r}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
             )
         X, target = self._training_data(X, y)
-        self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y)))
-        return self
+        self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y), **split))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the chosen columns.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of all columns, where they were not fitted with names; else ``x0``, ``x1`` and so on.
+
+        Returns
+        -------
+        array of str
+        """
+        mask = self._mask()
+        return _check_feature_names_in(self, input_features)[mask]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -108,7 +127,9 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         """The rows and their targets (for a classifier -1 and +1), checked."""
         raise NotImplementedError
 
-    def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
+    def _best_model(
+        self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any
+    ) -> tuple[FloatArray, float]:
         """Coefficients and intercept of the best model, for the columns as given."""
         raise NotImplementedError
 
@@ -194,7 +215,9 @@ class GivenSize(BestSubsetBase):
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
 
-    def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
+    def _best_model(
+        self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any
+    ) -> tuple[FloatArray, float]:
         return self._solve(X, y, self.k, self._lam(), weights)
 
 

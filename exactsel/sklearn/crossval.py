@@ -11,10 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
 
 from exactsel import clock
 from exactsel.problem.preparing import wants_intercept
-from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor
+from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
 from exactsel.solving.result import Termination
 from exactsel.studies.crossval import cross_validate
 from exactsel.studies.path import SolutionPath
@@ -47,10 +54,42 @@ class ChoosingBase(BestSubsetBase):
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
 
-    def _best_model(self, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, float]:
+    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose k and lam, then find the best model on all rows.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix (n, d)
+        y : array (n,)
+            Of a classifier the labels of two classes.
+        sample_weight : array (n,), optional
+            How much each row counts.
+        **params
+            For the splitter, where scikit-learn's metadata routing is on: ``groups`` for GroupKFold, say.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        _raise_for_params(params, self, "fit")
+        routed = process_routing(self, "fit", sample_weight=sample_weight, **params) if _routing_enabled() else None
+        self._fitted(X, y, sample_weight, **({} if routed is None else routed.splitter.split))
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What :meth:`fit` takes itself, and what it hands to the splitter of rows."""
+        splitter = check_cv(self.cv, classifier=self.loss == "logistic")
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(splitter=splitter, method_mapping=mapping)
+
+    def _best_model(
+        self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any
+    ) -> tuple[FloatArray, float]:
         ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else list(self.ks)
         lams = [self._lam()] if self.lams is None else list(self.lams)
-        folds = list(check_cv(self.cv, y, classifier=self.loss == "logistic").split(X, y))
+        folds = list(check_cv(self.cv, y, classifier=self.loss == "logistic").split(X, y, **split))
         options, began = self._options(), clock.now()
         total = self.time_limit if "time_limit" not in (self.solver_options or {}) else None
         if total is not None:

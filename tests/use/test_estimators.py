@@ -9,8 +9,11 @@ from scipy import sparse
 
 pytest.importorskip("sklearn")
 
+from sklearn import config_context
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -89,3 +92,61 @@ def test_more_classes_one_against_the_rest():
     model = OneVsRestClassifier(BestSubsetClassifier(k=2)).fit(X, three)
     assert model.score(X, three) > 0.6
     assert [len(each.support_) for each in model.estimators_] == [2, 2, 2]
+
+
+def encoded() -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(1)
+    city = rng.choice(["Lima", "Oslo", "Rome"], 60)
+    frame = pd.DataFrame({"city": city, "size": rng.normal(size=60), "noise": rng.normal(size=60)})
+    return frame, frame["size"] + 2.0 * (city == "Oslo") - (city == "Rome") + 0.1 * rng.normal(size=60)
+
+
+def test_groups_of_what_a_column_transformer_made():
+    frame, y = encoded()
+    encoder = make_column_transformer((OneHotEncoder(sparse_output=False), ["city"]), remainder="passthrough")
+    best = BestSubsetRegressor(k=2, lam=0.1, groups={"city": "*__city_*"})
+    model = make_pipeline(encoder.set_output(transform="pandas"), best).fit(frame, y)
+    np.testing.assert_array_equal(model[-1].support_, [0, 1, 2, 3])
+    assert model[-1].result_.feature_names == ("city", "remainder__size")
+    with pytest.raises(InputError, match=r"the pattern '\*town\*' of the group 'city' matches no column"):
+        model.set_params(bestsubsetregressor__groups={"city": ["*town*"]}).fit(frame, y)
+
+
+@pytest.mark.parametrize("kind", [BestSubsetRegressor, BestSubsetClassifier, BestSubsetSelector])
+def test_names_of_the_chosen_columns(kind):
+    target = LABELS if kind is BestSubsetClassifier else Y
+    model = kind(k=2)
+    with pytest.raises(NotFittedError):
+        model.get_feature_names_out()
+    model.fit(X, target)
+    assert model.get_feature_names_out().tolist() == [f"x{j}" for j in model.support_]
+    assert model.get_feature_names_out([*"abcdef"]).tolist() == ["abcdef"[j] for j in model.support_]
+    model.fit(pd.DataFrame(X, columns=[*"uvwxyz"]), target)
+    assert model.get_feature_names_out().tolist() == ["uvwxyz"[j] for j in model.support_]
+
+
+class TestRouting:
+    """Metadata goes where it is asked for, as with scikit-learn's own estimators."""
+
+    PARTS = np.repeat(np.arange(6), 10)
+
+    def test_groups_for_the_splitter(self):
+        with config_context(enable_metadata_routing=True):
+            model = BestSubsetCV(ks=[1, 2], cv=GroupKFold(3)).fit(X, Y, groups=self.PARTS)
+        same = BestSubsetCV(ks=[1, 2], cv=[*GroupKFold(3).split(X, Y, self.PARTS)]).fit(X, Y)
+        np.testing.assert_array_equal(model.cv_results_["errors"], same.cv_results_["errors"])
+
+    def test_nowhere_to_send_it(self):
+        with pytest.raises(ValueError, match="enable_metadata_routing"):
+            BestSubsetCV(ks=[1], cv=GroupKFold(3)).fit(X, Y, groups=self.PARTS)
+        with config_context(enable_metadata_routing=True), pytest.raises(TypeError, match="unexpected argument"):
+            BestSubsetCV(ks=[1], cv=3).fit(X, Y, colours=self.PARTS)
+
+    def test_weights_through_a_pipeline(self):
+        weights = RNG.integers(1, 4, len(X)).astype(float)
+        with config_context(enable_metadata_routing=True):
+            best = BestSubsetCV(ks=[1, 2], cv=3).set_fit_request(sample_weight=True)
+            scaler = StandardScaler().set_fit_request(sample_weight=False)
+            model = make_pipeline(scaler, best).fit(X, Y, sample_weight=weights)
+        alone = BestSubsetCV(ks=[1, 2], cv=3).fit(StandardScaler().fit_transform(X), Y, sample_weight=weights)
+        np.testing.assert_array_equal(model[-1].coef_, alone.coef_)

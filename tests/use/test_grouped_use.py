@@ -241,11 +241,11 @@ def test_instance_files_keep_groups(tmp_path):
 def test_text_and_files_name_groups(tmp_path):
     wanted = {"region": [0, 1], "blood": ["a", 5]}
     names = ("r_n", "r_s", "east", "age", "a", "b")
-    assert read_groups("region=r_*; blood=a,5", names, 6) == wanted
+    assert read_groups("region=r_*; blood=a,5", names) == wanted
     (tmp_path / "g.json").write_text('{"region": ["r_*"], "blood": ["a", 5]}')
-    assert read_groups(str(tmp_path / "g.json"), names, 6) == wanted
+    assert read_groups(str(tmp_path / "g.json"), names) == wanted
     (tmp_path / "g.csv").write_text("column,group\nr_?,region\na,blood\n5,blood\n")
-    assert read_groups(str(tmp_path / "g.csv"), names, 6) == wanted
+    assert read_groups(str(tmp_path / "g.csv"), names) == wanted
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_text_and_files_name_groups(tmp_path):
 )
 def test_texts_that_name_no_groups(text, match):
     with pytest.raises(InputError, match=match):
-        read_groups(text, NAMES, 6)
+        read_groups(text, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_texts_that_name_no_groups(text, match):
 def test_files_that_name_no_groups(tmp_path, name, content, match):
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=match):
-        read_groups(str(tmp_path / name), NAMES, 6)
+        read_groups(str(tmp_path / name), NAMES)
 
 
 def test_categories_become_groups():

@@ -1,0 +1,1 @@
+"""The wheel and the sdist, on other Pythons and with other versions of scikit-learn."""
