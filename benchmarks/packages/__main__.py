@@ -24,6 +24,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("exactsel", "heuristics", "certificates/exactsel_certificates")
 """What is removed from the sdist before its tests run; the checker's description of the format stays."""
 
+OF_THE_REPOSITORY = (
+    "tests/use/test_docs.py::test_links_between_pages_are_good",
+    "tests/proofs/test_standalone.py::test_it_imports_the_standard_library_and_itself",
+)
+"""Tests that read the sources."""
+
 SKLEARN_TESTS = ("tests/use/test_sklearn.py", "tests/use/test_estimators.py")
 
 
@@ -109,7 +115,7 @@ def main(pythons: tuple[str, ...], versions: tuple[str, ...], jobs: int, out: Pa
                     arguments=SKLEARN_TESTS,
                 )  # fmt: skip
             for what, package in () if versions else (("wheel", wheel), ("sdist", sdist)):
-                smoke = ("-m", "smoke and not slow and not long")
+                smoke = ("-m", "smoke and not slow and not long", *(f"--deselect={name}" for name in OF_THE_REPOSITORY))
                 report(python, what, f"{package}[test]", arguments=smoke)
     if out is not None:
         write_bytes(out, markdown("Installed elsewhere", rows).encode())

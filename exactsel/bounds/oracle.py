@@ -108,9 +108,11 @@ class PreparedOracle(PreparedBound):
             x, z, t = cp.Variable(m), cp.Variable(m), cp.Variable(m)
             # t_j z_j >= x_j^2 as second-order cones, all columns at once
             perspective = cp.SOC(t + z, cp.vstack([2 * x, t - z]), axis=0)
-            limits = [z[:fixed] == 1, z[fixed:] >= 0, z[fixed:] <= 1, cp.sum(z[fixed:]) <= problem.k - fixed]
+            limits = [z[fixed:] >= 0, z[fixed:] <= 1, cp.sum(z[fixed:]) <= problem.k - fixed]
+            if fixed:  # older versions of cvxpy know no empty constraint
+                limits.insert(0, z[:fixed] == 1)
             cost = self._loss(problem.A[:, columns] @ x) + 0.5 * problem.lam * cp.sum(t)
-            program = cp.Problem(cp.Minimize(cost), [perspective, *(limits if fixed else limits[1:])])
+            program = cp.Problem(cp.Minimize(cost), [perspective, *limits])
             try:
                 program.solve(solver=cp.CLARABEL, tol_gap_abs=ACCURACY, tol_gap_rel=ACCURACY, tol_feas=ACCURACY)
             except cp.error.SolverError:

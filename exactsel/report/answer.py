@@ -23,6 +23,10 @@ REASONS = {
 }
 
 
+LEAST_GAPS = 4
+"""Different gaps that make a line worth drawing."""
+
+
 def headline(result: Result) -> str:
     """The answer in one line."""
     chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
@@ -75,7 +79,8 @@ def answer_section(result: Result) -> str:
     facts = [
         ("objective (upper)", f"{result.upper:.9g}"),
         ("proven lower bound", f"{result.lower:.9g}"),
-        ("gap, relative to |upper|", f"{result.rel_gap:.2g}"),
+        ("relative gap", f"{result.rel_gap:.2g}"),
+        *(result.quality.facts() if result.quality is not None else ()),
         ("found by", result.source),
         ("nodes", f"{result.nodes:,}"),
         ("seconds", f"{result.time:.2f}"),
@@ -146,8 +151,9 @@ def progress_section(result: Result, history: History) -> str:
             f"The best objective ends at {last.upper:.6g} and the lower bound at {last.lower:.6g} after "
             f"{last.seconds:.2f} seconds"
         ),
-        x_label="seconds",
+        x_label="seconds since the start",
         y_label="objective",
+        from_zero=False,
     )
     rows: list[list[Cell]] = [
         [f"{i.seconds:.2f}", i.nodes, f"{i.value:.9g}", i.source, _change(before, i)]
@@ -160,7 +166,25 @@ def progress_section(result: Result, history: History) -> str:
         best=[len(rows) - 1],
     )
     caption = "The search ends when the two lines meet. Between them lies the optimum at every moment."
-    return section("Bound and best model over time", figure(chart, caption), found)
+    return section("Bound and best model over time", figure(chart, caption), _gap_chart(history), found)
+
+
+def _gap_chart(history: History) -> str:
+    """The gap alone, on a logarithmic axis, where the last per cents are seen; nothing where it closed at once."""
+    gaps = [(m.seconds, 100.0 * (m.upper - m.lower) / abs(m.upper)) for m in history.moments if m.upper]
+    gaps = [(seconds, gap) for seconds, gap in gaps if math.isfinite(gap) and gap > 0]
+    if len({gap for _, gap in gaps}) < LEAST_GAPS:
+        return ""
+    chart = line_chart(
+        [Series("gap", "upper", gaps)],
+        title="Gap over time",
+        description=f"The gap falls from {gaps[0][1]:.3g} to {gaps[-1][1]:.3g} per cent of the objective",
+        x_label="seconds since the start",
+        y_label="gap, %",
+        log_y=True,
+        from_zero=False,
+    )
+    return figure(chart, "The gap between the two lines in per cent of the objective, on a logarithmic axis.")
 
 
 def _change(before: Incumbent | None, now: Incumbent) -> str:

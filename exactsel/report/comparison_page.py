@@ -9,7 +9,7 @@ from exactsel._version import __version__
 from exactsel.problem.model import label
 from exactsel.report.answer import answer_text
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
-from exactsel.report.svg import Series, bar, line_chart
+from exactsel.report.svg import Series, line_chart, rod
 from exactsel.studies.compare import Comparison, Row
 
 MOST_COLUMNS = 40
@@ -74,7 +74,7 @@ def _methods(comparison: Comparison) -> str:
         excess = max(row.excess, 0.0)
         rows.append(
             [
-                row.method, row.value, excess, Raw(bar(-excess, largest) if excess else ""), row.gap,
+                row.method, row.value, excess, Raw(rod(excess, largest) if excess else ""), row.gap,
                 f"{row.shared} of {len(result.support)}", f"{row.evaluations:,} evaluations", f"{row.time:.3f}",
             ]
         )  # fmt: skip

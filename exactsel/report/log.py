@@ -17,7 +17,6 @@ import numpy as np
 from exactsel.errors import escaped
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
-from exactsel.report.quality import quality_of
 from exactsel.report.terminal import fitting, terminal_width
 from exactsel.search.events import Counted, Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
@@ -42,7 +41,6 @@ class ProgressLog:
         self._rows = 0
         self._counted = ""
         self._null = 0.0
-        self._problem: SubsetProblem | None = None
         self._columns = fitting(WIDTHS, LESS_IMPORTANT, terminal_width(stream))
 
     def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
@@ -52,7 +50,7 @@ class ProgressLog:
         demands = demands_text(problem.describe())
         if demands:
             self._write(f"demands  {demands}")
-        self._problem, self._null = problem, problem.null_objective
+        self._null = problem.null_objective
         self._write(f"gap = (upper - lower) / |upper|   {tolerance}")
         if lacks_intercept(problem):
             self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
@@ -77,9 +75,8 @@ class ProgressLog:
             self._write(line if verify is None or not line.startswith("proof ") else f"proof        {result.proof}")
         if verify is not None:
             self._write(f"check it     {verify}")
-        quality = None if self._problem is None else quality_of(self._problem, result)
-        if quality is not None:
-            self._write(f"fit          {quality}")
+        if result.quality is not None:
+            self._write(f"fit          {result.quality}")
         self._write(f"method       {result.settings['method']}")
         self._write(f"time         {times_text(result.times)}")
 

@@ -50,20 +50,21 @@ class Axis:
 
 
 def line_chart(
-    series: Sequence[Series], *, title: str, description: str, x_label: str, y_label: str, log_x: bool = False
-) -> str:
-    """Step lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are left out."""
-    drawn = [
-        Series(s.name, s.style, [p for p in s.points if math.isfinite(p[1]) and (p[0] > 0 or not log_x)], s.dots)
-        for s in series
-    ]
+    series: Sequence[Series], *, title: str, description: str, x_label: str, y_label: str, log_x: bool = False,
+    log_y: bool = False, from_zero: bool = True,
+) -> str:  # fmt: skip
+    """Step lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are left out.
+
+    The horizontal axis begins at zero, or, without ``from_zero``, at the first point.
+    """
+    drawn = [Series(s.name, s.style, [p for p in s.points if _shown(p, log_x, log_y)], s.dots) for s in series]
     drawn = [s for s in drawn if s.points]
     if not drawn:
         return f"<p>{escape(title)}: there is nothing to draw.</p>"
     xs = [x for s in drawn for x, _ in s.points]
     ys = [y for s in drawn for _, y in s.points]
-    x_axis = _axis(min(xs) if log_x else 0.0, max(xs), LEFT, WIDTH - RIGHT, log_x)
-    y_axis = _axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP, False, margin=0.06)
+    x_axis = _axis(min(xs) if log_x or not from_zero else 0.0, max(xs), LEFT, WIDTH - RIGHT, log_x)
+    y_axis = _axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP, log_y, margin=0.06)
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}. {escape(description)}">',
         *_frame(x_axis, y_axis, x_label, y_label),
@@ -76,6 +77,19 @@ def line_chart(
             f"{escape(line.name)}</text>"
         )
     return "\n".join([*parts, "</svg>"])
+
+
+def _shown(point: tuple[float, float], log_x: bool, log_y: bool) -> bool:
+    return math.isfinite(point[1]) and (point[0] > 0 or not log_x) and (point[1] > 0 or not log_y)
+
+
+def rod(value: float, largest: float) -> str:
+    """One bar from the left, for a table cell, of something that is never negative."""
+    length = 140.0 * value / largest if largest > 0 else 0.0
+    return (
+        '<svg width="140" height="14" viewBox="0 0 140 14" aria-hidden="true">'
+        f'<rect class="minus" x="0" y="2" width="{length:.1f}" height="10"/></svg>'
+    )
 
 
 def bar(value: float, largest: float) -> str:
@@ -92,7 +106,7 @@ def bar(value: float, largest: float) -> str:
 
 def _axis(low: float, high: float, begin: float, end: float, logarithmic: bool, margin: float = 0.0) -> Axis:
     if logarithmic:
-        return Axis(low, high if high > low else 10.0 * low, begin, end, True)
+        return Axis(low / (1.0 + margin), (high if high > low else 10.0 * low) * (1.0 + margin), begin, end, True)
     room = margin * (high - low)
     if high - low <= 1e-12 * max(abs(high), abs(low), 1e-300):
         # One value only: a range around it, so that it is drawn in the middle.

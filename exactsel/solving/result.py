@@ -13,6 +13,7 @@ from exactsel.plain import Readable, finite, html_table, writable
 from exactsel.problem.model import Model, demands_text
 from exactsel.problem.preparing import Preparation
 from exactsel.search.tolerance import FINEST, Gap, Tolerance
+from exactsel.solving.quality import Quality
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class Result(Readable, Gap):
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
-
+    quality: Quality | None = field(default=None, repr=False)
+    """R² and residuals, or the deviance explained; None for column subset selection."""
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
 
@@ -257,6 +259,7 @@ class Result(Readable, Gap):
                 }
                 for j in self.shown
             ],
+            "quality": None if self.quality is None else self.quality.as_dict(),
             "prepared": None if self.preparation is None else {
                 **{name: self.problem[name] for name in _PREPARED}, "coef": self.coef.tolist(),
             },

@@ -37,6 +37,7 @@ from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.choose import make, methods_for
 from exactsel.solving.observed import Callback, observed, only
+from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import is_small
@@ -260,6 +261,7 @@ class Search:
         claim = claim_of(shown.upper, lower, self._tolerance)
         parts = state.seconds.as_dict() if self._expander is not None else {}
         times = {**self.times, **parts, "compile": waited() - self._waited, "total": time.perf_counter() - self._began}
+        model = Model.of(problem, shown.fit.coef)
         return Result(
             upper=shown.upper,
             lower=lower,
@@ -280,7 +282,8 @@ class Search:
             events=events,
             history=self.history,
             preparation=getattr(problem, "preparation", None),
-            model=Model.of(problem, shown.fit.coef),
+            model=model,
+            quality=quality_of(problem, model),
             null_objective=problem.null_objective,
         )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, solve
 from exactsel.report.log import times_text
-from exactsel.report.quality import quality_of
+from exactsel.report.run import run_page
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(30, 4)) + 5.0
@@ -17,7 +19,7 @@ WEIGHTS = RNG.integers(0, 4, 30).astype(float)
 
 
 def of(problem):
-    return quality_of(problem, solve(problem, signals=()))
+    return solve(problem, signals=()).quality
 
 
 @pytest.mark.parametrize("loss", ["quadratic", "huber"])
@@ -88,3 +90,16 @@ def test_times_add_up():
     assert times_text({**times, "compile": 4.0}).endswith("compiling, in all of these: 4.00")
     result = solve(Problem(A, Y, 2))
     assert result.times["compile"] >= 0.0
+
+
+def test_in_json_and_in_the_report():
+    result = solve(Problem(A, Y, 2, lam=0.1))
+    told = json.loads(result.to_json())["quality"]
+    assert told == {
+        "r2": result.quality.explained, "r2_adjusted": result.quality.adjusted,
+        "rms_residual": result.quality.residual, "against_mean": False,
+    }  # fmt: skip
+    assert f"<dt>R² against 0</dt><dd>{result.quality.explained:.4g} (adjusted" in run_page(result)
+    labels = solve(Problem(A, LABELS, 2, loss="logistic", lam=0.1))
+    assert set(json.loads(labels.to_json())["quality"]) == {"deviance_explained", "share_right", "against_mean"}
+    assert json.loads(solve(ColumnSubsetProblem(A, 2)).to_json())["quality"] is None

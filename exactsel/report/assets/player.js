@@ -7,11 +7,13 @@
   const WIDE = 132, HIGH = 96, BOX = 112, TALL = 44, PAUSE = 1400;
   let at = 0, picked = null, timer = null;
 
+  const root = steps.find((step) => step.kind === "start");
   const number = (value) => (value === null ? "none yet" : String(Number(value.toPrecision(6))));
 
   // What is on the stage after a step: every node met so far, with its state then.
   function stage(last) {
-    const seen = new Map();
+    // The root is there before anything is done to it.
+    const seen = new Map(root === undefined ? [] : [[root.node, { fate: "open", shown: root.shown }]]);
     for (let i = 0; i <= last; i++) {
       const step = steps[i];
       if (step.node === null) continue;

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
-from exactsel.solving.result import Result
 from exactsel.types import FloatArray
 
 
@@ -28,6 +30,21 @@ class Quality:
     centred: bool
     """Whether R² compares with the mean, as it does where there is an intercept."""
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values, for people."""
+        against, share = "" if self.centred else " against 0", f"{self.explained:.4g}"
+        if self.classes:
+            return [(f"deviance explained{against}", share), ("rows on the right side", f"{self.residual:.4g}")]
+        if not math.isnan(self.adjusted):
+            share += f" (adjusted {self.adjusted:.4g})"
+        return [(f"R²{against}", share), ("root mean squared residual", f"{self.residual:.6g}")]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; null where a number is not defined."""
+        names = ("deviance_explained", "share_right") if self.classes else ("r2", "rms_residual")
+        more = {} if self.classes else {"r2_adjusted": finite(self.adjusted)}
+        return {names[0]: finite(self.explained), **more, names[1]: finite(self.residual), "against_mean": self.centred}
+
     def __str__(self) -> str:
         against = "" if self.centred else " against 0, as there is no intercept"
         if self.classes:
@@ -36,25 +53,25 @@ class Quality:
         return f"R² {self.explained:.4g}{adjusted}{against}   root of the mean squared residual {self.residual:.6g}"
 
 
-def quality_of(problem: SubsetProblem, result: Result) -> Quality | None:
-    """How well the model of a result fits; None for column subset selection, and for losses of other people's."""
-    if not isinstance(problem, Problem) or result.model is None:
+def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
+    """How well a model fits; None for column subset selection, and for losses of other people's."""
+    if not isinstance(problem, Problem) or model is None:
         return None
     if problem.loss.name not in ("quadratic", "huber", "logistic"):
         return None
     made = problem.preparation
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     weights = np.ones(y.size) if made is None or made.weights is None else made.weights
-    chosen = np.flatnonzero(result.model.coef)
-    fitted = result.model.coef[chosen] @ AT[chosen] + (result.model.intercept or 0.0)
-    centred = result.model.intercept is not None
+    chosen = np.flatnonzero(model.coef)
+    fitted = model.coef[chosen] @ AT[chosen] + (model.intercept or 0.0)
+    centred = model.intercept is not None
     if problem.loss.name == "logistic":
         return _of_classes(fitted, y, weights, centred)
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
     explained = _share(squares, float(weights @ (y - middle) ** 2))
     columns = np.vstack([AT[chosen], np.ones((int(centred), y.size))]) * np.sqrt(weights)
-    free = weights.sum() - (np.linalg.matrix_rank(columns) if len(columns) else 0)
+    free = weights.sum() - (np.linalg.matrix_rank(np.linalg.qr(columns.T, mode="r")) if len(columns) else 0)
     adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
 
