@@ -9,7 +9,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from exactsel import Problem, load, solve
+from exactsel import Problem, Search, Settings, load, solve
 from exactsel.report.tree import layout
 
 HERE = Path(__file__).parent
@@ -111,7 +111,31 @@ def certificate() -> None:
     save(figure, "certificate.svg")
 
 
+def meeting() -> None:
+    """Both bounds of one search on the Diabetes data, against the nodes bounded."""
+    problem = load(INSTANCES / "diabetes.npz", k=6)
+    search = Search(problem, Settings(subtrees=False, bound="apg", batch=8, heuristics="forward", threads=1))
+    points = [(search.state.nodes, search.state.lower, search.state.upper) for _ in search]
+    nodes, lower, upper = zip(*[point for point in points if point[1] > 0], strict=True)
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.step(nodes, upper, where="post", color=BLUE, linewidth=2)
+    axes.step(nodes, lower, where="post", color=RUST, linewidth=2)
+    axes.fill_between(nodes, lower, upper, step="post", color=GREY, alpha=0.12, linewidth=0)
+    axes.annotate("best model found", (nodes[-1], upper[-1]), (-8, 6), textcoords="offset points", ha="right",
+                  color=BLUE, fontsize=10)  # fmt: skip
+    axes.annotate("what no model is below", (nodes[len(nodes) // 3], lower[len(nodes) // 3]), (14, -14),
+                  textcoords="offset points", color=RUST, fontsize=10)  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("regions of the search space bounded")
+    axes.set_ylabel("objective")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    save(figure, "meeting.svg")
+
+
 if __name__ == "__main__":
+    meeting()
     tree()
     bounds()
     curvature()

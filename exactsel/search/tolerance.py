@@ -58,7 +58,7 @@ class Gap:
 
     @property
     def rel_gap(self) -> float:
-        """gap / max(1e-12 null objective, |objective|), with the objective of the empty model."""
+        """gap / max(1e-12 null objective, abs(objective)), with the objective of the empty model."""
         objective, _, null = self.measured()
         return relative_gap(self.gap, objective, null)
 

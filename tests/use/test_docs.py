@@ -19,6 +19,7 @@ from exactsel.cli.main import main as run_command_line
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
+    "docs/install.md",
     "docs/tutorial.md",
     "docs/reference/json.md",
     *(f"docs/howto/{p.name}" for p in sorted((ROOT / "docs/howto").glob("*.md"))),
@@ -44,6 +45,32 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "instances").symlink_to(ROOT / "instances")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+NUMBER = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")
+LINES = r"(?:(?!```).*\n)+"
+SHOWN = re.compile(rf"^```(?:bash|python)\n(?P<body>{LINES})```\n\n```text\n(?P<output>{LINES})```$", re.MULTILINE)
+
+
+def masked(text: str) -> list[str]:
+    """The lines without spacing and without numbers, whose last digits, and times, depend on the machine."""
+    return [" ".join(NUMBER.sub("#", line).split()) for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("page", ["docs/tutorial.md"])
+def test_outputs_are_those_of_the_commands_before_them(page, folder, capsys):
+    shown = [*SHOWN.finditer((ROOT / page).read_text(encoding="utf-8"))]
+    assert len(shown) > 4
+    for match in shown:
+        capsys.readouterr()
+        if match["body"].startswith("exactsel"):
+            run_commands(match["body"])
+        else:
+            exec(compile(match["body"], page, "exec"), {})
+        told = capsys.readouterr()
+        printed = iter(masked(told.err + told.out))
+        for line in masked(match["output"]):
+            assert line in printed, f"{page} shows what {match['body']} does not print, or not here: {line}"
 
 
 def run_commands(body: str) -> None:
