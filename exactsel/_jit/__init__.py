@@ -33,6 +33,7 @@ njit, overload, prange, with_compiler = _chosen.njit, _chosen.overload, _chosen.
 before_compiling, kernels_are_cached = _chosen.before_compiling, _chosen.kernels_are_cached
 parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads
 new_flag, steps_leaving_half = interpreting.new_flag, interpreting.steps_leaving_half
+without_compiling = interpreting.without_compiling
 working_threads, in_numpy = _chosen.working_threads, _chosen.in_numpy
 yield_thread, atomic_add, atomic_swap = _chosen.yield_thread, _chosen.atomic_add, _chosen.atomic_swap
 

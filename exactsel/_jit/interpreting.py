@@ -27,6 +27,9 @@ T = TypeVar("T")
 ALLOWANCE = 100_000
 """Calls of kernels a process interprets: a second or two."""
 
+PLENTY = 3_000_000
+"""Calls that a conformance kit may interpret before the rest of it is compiled: half a minute to a minute."""
+
 CALLS_A_LOOK = 200
 """Calls, a few milliseconds, from one look at the watch to the next."""
 
@@ -134,6 +137,19 @@ def session(wanted: bool) -> Iterator[None]:
         yield
     finally:
         current.session = None
+
+
+@contextmanager
+def without_compiling() -> Iterator[None]:
+    """Interpret kernels in this block with an allowance of its own, a much larger one: for tiny problems of many kinds,
+    of which each would be compiled for longer than it takes to solve them all.
+    """
+    before, allowance.left = allowance.left, PLENTY
+    try:
+        with session(True):
+            yield
+    finally:
+        allowance.left = before
 
 
 def steps_leaving_half(sequence: Iterable[T], cut: Callable[[], None]) -> Iterator[T]:

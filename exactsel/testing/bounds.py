@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel._jit import without_compiling
 from exactsel.bounds.base import BoundOptions, Tightened, never_stop
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
@@ -18,6 +19,7 @@ from exactsel.types import StateArray
 KNOWN = (RELAXED, CUT, SOLVED, UNFINISHED, ILL_CONDITIONED)
 
 
+@without_compiling()
 def check_bound(bound: Any, *, nodes: int = 12, seed: int = 0) -> None:
     """Assert that a bound keeps its contract on small awkward problems of its family.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
+from exactsel._jit import without_compiling
 from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.start.heuristic import Context, Heuristic, Proposal
@@ -17,6 +18,7 @@ ROUNDING = 1e-7
 """Relative: how far a value a method reports may be from the exact refit."""
 
 
+@without_compiling()
 def check_heuristic(heuristic: str | Heuristic, *, reproducible: bool = True) -> None:
     """Assert that a heuristic keeps its contract on small awkward problems of both families.
 

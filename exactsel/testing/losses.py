@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel._jit import without_compiling
 from exactsel.errors import InputError
 from exactsel.losses.base import DUAL_FUNCTIONS, Loss, curvature_known
 from exactsel.problem.checks import make_loss
@@ -20,6 +21,7 @@ STEP = 1e-5
 POINTS = (-30.0, -3.0, -1.1, -0.4, -1e-3, 0.0, 0.2, 0.9, 1.7, 6.0, 40.0)
 
 
+@without_compiling()
 def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = True) -> None:
     """Assert that a loss keeps its contract.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
+from exactsel._jit import without_compiling
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search.branching import BranchingView
@@ -19,6 +20,7 @@ from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray
 
 
+@without_compiling()
 def check_branching(branching: Any) -> None:
     """Assert that a branching rule picks a candidate, the same one every time, and that searches with it are right.
 
@@ -41,6 +43,7 @@ def check_branching(branching: Any) -> None:
     _check_searches("branching", lambda: rule, rule.name)
 
 
+@without_compiling()
 def check_frontier(frontier: str | Callable[[], Any]) -> None:
     """Assert that a frontier loses nothing and knows its smallest bound, and that searches with it are right.
 
@@ -83,6 +86,7 @@ def check_frontier(frontier: str | Callable[[], Any]) -> None:
     _check_searches("frontier", make, name)
 
 
+@without_compiling()
 def check_tree(tree: Any) -> None:
     """Assert that a tree's children cover their node, share no array, and that searches with it are right.
 

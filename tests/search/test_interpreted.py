@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from exactsel.interrupts import hurrying
 from exactsel.search.events import Started
 from exactsel.search.watch import Watch
 from exactsel.solving.small import MOST_COLUMNS, is_small
+from exactsel.testing import check_branching, check_frontier, check_loss
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="everything is interpreted")
 
@@ -348,6 +350,16 @@ def test_only_in_a_session_and_only_where_it_is_wanted(chooses, monkeypatch):
     with session(True):
         _told(np.zeros(2), 1)
     assert called == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "kit", [partial(check_branching, "half"), partial(check_frontier, "best-first"), partial(check_loss, "quadratic")],
+    ids=["branching", "frontier", "loss"],
+)  # fmt: skip
+def test_conformance_kits_compile_nothing_and_leave_the_allowance(kit, nothing_compiled, monkeypatch):
+    monkeypatch.setattr(allowance, "left", 17)
+    kit()
+    assert allowance.left == 17
 
 
 def test_the_allowance_is_no_error_for_those_outside():
