@@ -67,7 +67,7 @@ def _methods(comparison: Comparison) -> str:
     rows: list[list[Cell]] = [
         [
             "exact search", result.upper, 0.0, Raw(""), result.gap, f"{len(result.support)} of {len(result.support)}",
-            f"{result.nodes:,} nodes", f"{result.time:.3f}",
+            f"{result.nodes:,} {'node' if result.nodes == 1 else 'nodes'}", f"{result.time:.3f}",
         ]
     ]  # fmt: skip
     for row in comparison.rows:
@@ -75,7 +75,7 @@ def _methods(comparison: Comparison) -> str:
         rows.append(
             [
                 row.method, row.value, excess, Raw(rod(excess, largest) if excess else ""), row.gap,
-                f"{row.shared} of {len(result.support)}", f"{row.evaluations:,} evaluations", f"{row.time:.3f}",
+                f"{row.shared} of {len(result.support)}", f"{row.evaluations:,}", f"{row.time:.3f}",
             ]
         )  # fmt: skip
     header = [
@@ -85,7 +85,7 @@ def _methods(comparison: Comparison) -> str:
         "drawn",
         "certified gap",
         f"shared {result.noun}s",
-        "work",
+        "models evaluated",
         "seconds",
     ]
     note = (
