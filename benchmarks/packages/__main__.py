@@ -88,7 +88,7 @@ def tested(inside: Path, place: Path, arguments: Sequence[str], jobs: int) -> st
 
 @click.command(context_settings={"show_default": True})
 @click.option("--python", "pythons", multiple=True, default=(sys.executable,), help="Interpreters; can be repeated.")
-@click.option("--sklearn", "versions", multiple=True, help="Versions of scikit-learn (1.6, say); can be repeated.")
+@click.option("--sklearn", "versions", multiple=True, help="Versions of scikit-learn (1.7, say); can be repeated.")
 @click.option("--jobs", default=os.cpu_count() or 1, help="Processes of the tests.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Markdown file.")
 def main(pythons: tuple[str, ...], versions: tuple[str, ...], jobs: int, out: Path | None) -> None:

@@ -22,9 +22,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
+from numba.core.typed_passes import NativeLowering
 from numba.core.types import unliteral  # type: ignore[attr-defined]
 from numba.extending import overload
 from numba.np import arrayobj
+
+from exactsel._jit.borrowing import BorrowingLower
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """What names of globals begin with that stand for a function's environment."""
@@ -37,6 +40,14 @@ class _Lowered(JITCodeLibrary):  # type: ignore[misc]
     """
 
     _as_lowered: Any = None
+
+    _waits = False
+    """Whether no machine code is wanted of it, as yet."""
+
+    def _ensure_finalized(self) -> None:
+        # Numba asks this of the body of a parallel loop, too, which ends up in the kernel the loop stands in.
+        if not self._waits:
+            super()._ensure_finalized()
 
     def add_linking_library(self, library: Any) -> None:
         """Remember what is called; other than in numba it stays as it is."""
@@ -128,12 +139,14 @@ def _only_lowered(codegen: Any, needed: Callable[[Any], bool]) -> Iterator[None]
     def if_needed(make: Callable[..., Any]) -> Callable[..., Any]:
         def made(target: Any, library: Any, descriptor: Any, *arguments: Any, **options: Any) -> Any:
             if needed(descriptor):
+                library._waits = False
                 return make(target, library, descriptor, *arguments, **options)
             return [].append  # in the place of a compiled function: a built-in that is like no other
 
         return made
 
-    own = [(codegen, "_library_class", _Lowered), (arrayobj, _MISFIT, _raise_misfit)]
+    own = [(codegen, "_library_class", _Lowered), (_Lowered, "_waits", True), (arrayobj, _MISFIT, _raise_misfit)]
+    own += [(NativeLowering, "lowering_class", BorrowingLower)]
     own += [(CPUContext, name, if_needed(_MAKERS[name])) for name in _FOR_PYTHON]
     before = [(owner, name, getattr(owner, name, None)) for owner, name, _ in own]
     for owner, name, value in own:

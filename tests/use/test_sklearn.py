@@ -23,6 +23,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import _get_feature_names
 
 import exactsel.sklearn as estimators
 from exactsel.sklearn import (
@@ -150,6 +151,8 @@ class TestPipelines:
         made = pytest.importorskip(library)
         X, y = data(4)
         frame = made.DataFrame({f"c{j}": X[:, j] for j in range(X.shape[1])})
+        if _get_feature_names(frame) is None:
+            pytest.skip(f"this scikit-learn knows no columns of this {library}, whatever the estimator")
         selector = BestSubsetSelector(2).set_output(transform=library)
         kept = selector.fit(frame, y).transform(frame)
         assert list(kept.columns) == [f"c{j}" for j in selector.support_] == list(selector.get_feature_names_out())
