@@ -17,7 +17,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
-from exactsel._jit import interpreting
+from exactsel._jit import interpreting, telling
 
 ENABLED = os.environ.get("EXACTSEL_JIT", "1") != "0"
 
@@ -30,10 +30,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 interpreted, interpreted_steps, interprets = interpreting.session, interpreting.steps, interpreting.interprets
 njit, overload, prange, with_compiler = _chosen.njit, _chosen.overload, _chosen.prange, _chosen.with_compiler
-before_compiling, kernels_are_cached = _chosen.before_compiling, _chosen.kernels_are_cached
 parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads
 new_flag, steps_leaving_half = interpreting.new_flag, interpreting.steps_leaving_half
-without_compiling = interpreting.without_compiling
+without_compiling, compiled_once_called = interpreting.without_compiling, interpreting.compiled_once_called
+tell_of_compiling = telling.tell_of_compiling
 working_threads, in_numpy = _chosen.working_threads, _chosen.in_numpy
 yield_thread, atomic_add, atomic_swap = _chosen.yield_thread, _chosen.atomic_add, _chosen.atomic_swap
 

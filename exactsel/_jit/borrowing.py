@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from numba.core import ir, types
+from numba.core import ir
 from numba.core.lowering import Lower
+from numba.core.types import BaseNamedTuple, BaseTuple  # type: ignore[attr-defined]
 
 
 class BorrowingLower(Lower):  # type: ignore[misc]
@@ -72,9 +73,9 @@ class BorrowingLower(Lower):  # type: ignore[misc]
             return None
         whole = self.typeof(value.value.name)
         if value.op == "getattr":
-            named = isinstance(whole, types.BaseNamedTuple) and value.attr in whole.fields
+            named = isinstance(whole, BaseNamedTuple) and value.attr in whole.fields
             return whole.fields.index(value.attr) if named else None
-        if isinstance(whole, types.BaseTuple) and isinstance(value.index, int) and 0 <= value.index < len(whole):
+        if isinstance(whole, BaseTuple) and isinstance(value.index, int) and 0 <= value.index < len(whole):
             return int(value.index)
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -34,6 +35,7 @@ from exactsel._jit import plain, quicker
 from exactsel._jit.disk import KernelCache
 from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
 from exactsel._jit.inner import separate
+from exactsel._jit.telling import compiling_begins, compiling_ended
 from exactsel.interrupts import aside
 from exactsel.turns import turn
 
@@ -80,8 +82,11 @@ def _compiled_in_turn(dispatcher: Any) -> None:
         with global_compiler_lock:
             if tuple(signature) in dispatcher.overloads:
                 return compile_it(signature)
+            began = time.perf_counter()
             with turn(file):
-                return compile_it(signature)
+                made = compile_it(signature)
+            compiling_ended(dispatcher.py_func.__name__, time.perf_counter() - began)
+            return made
 
     dispatcher.compile = in_turn
 
@@ -110,6 +115,8 @@ def njit(
     separate(dispatcher, make(py_function))
     if CACHE is not None:
         _cached(dispatcher, py_function)
+    else:
+        compiling_begins(py_function.__name__)
     _compiled_aside(dispatcher, instead)
     _load_from_disk(dispatcher, disk_cache)
     dispatchers.append(dispatcher)

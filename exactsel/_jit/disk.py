@@ -14,6 +14,7 @@ from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from exactsel._jit.telling import compiling_begins
 from exactsel.interrupts import half_written
 
 _PROCESS = uuid.uuid4().hex[:12]
@@ -75,10 +76,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # whatever the files of another version make of themselves
-            return None
+        loaded = None
+        with suppress(Exception):  # whatever the files of another version make of themselves
+            loaded = super().load_overload(sig, target_context)
+        if loaded is None:
+            compiling_begins(self._py_func.__name__)
+        return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write it, if that can be done."""

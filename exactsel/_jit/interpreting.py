@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -65,16 +65,25 @@ def new_flag() -> BoolArray:
     return flag
 
 
-class Session:
-    """Interprets the kernels that one thread calls; a ``free`` one without regard to the allowance."""
+class Compiled(BaseException):
+    """The kernel that is to be compiled has been called."""
 
-    def __init__(self, free: bool = False) -> None:
-        self._free, self._inside = free, False
+
+class Session:
+    """Interprets the kernels that one thread calls; a ``free`` one without regard to the allowance. It ends with
+    :class:`Compiled` when the kernel ``compiles`` has been called, which is not interpreted.
+    """
+
+    def __init__(self, free: bool = False, compiles: str | None = None) -> None:
+        self._free, self._inside, self._compiles = free, False, compiles
         self.least = 0
         """What whoever is at work must leave of the allowance."""
 
     def call(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What the kernel returns."""
+        if kernel.py_func.__name__ == self._compiles:
+            kernel.compiled(*arguments, **named)
+            raise Compiled
         if not self._free:
             if allowance.left <= self.least:
                 return self._without_allowance(kernel, arguments, named)
@@ -137,6 +146,19 @@ def session(wanted: bool) -> Iterator[None]:
         yield
     finally:
         current.session = None
+
+
+@contextmanager
+def compiled_once_called(name: str) -> Iterator[None]:
+    """Interpret kernels in this block, without any allowance, up to the call of the kernel ``name``, which is compiled;
+    the block ends there.
+    """
+    before, current.session = current.session, Session(free=True, compiles=name)
+    with suppress(Compiled):
+        try:
+            yield
+        finally:
+            current.session = before
 
 
 @contextmanager

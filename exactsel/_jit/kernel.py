@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
-from exactsel._jit import folders, plain
+from exactsel._jit import plain
 from exactsel._jit.interpreting import as_text, current, interprets
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,8 +21,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _lock = threading.RLock()
 _waiting: list[Callable[[Any], None]] = []
 """What to tell the compiler when it is first needed; each is given the module compiled.py."""
-
-_before: list[Callable[[], None]] = []
 
 _disk_cache = True
 """Whether kernels are loaded from the disk and kept there."""
@@ -43,17 +41,6 @@ def with_compiler(tell: Callable[[Any], None]) -> None:
     _waiting.append(tell)
 
 
-def before_compiling(call: Callable[[], None]) -> None:
-    """Call this once, when the first kernel is to be compiled, or loaded from the disk."""
-    _before.append(call)
-
-
-def kernels_are_cached() -> bool:
-    """Whether a first call is spared the compilation of most kernels."""
-    folder = folders.cache_folder()
-    return folder is not None and any(folder.rglob("*.nbi"))
-
-
 class Kernel:
     """A function that is compiled when called, and interpreted in a session of :mod:`exactsel._jit.interpreting`.
 
@@ -69,8 +56,6 @@ class Kernel:
     @cached_property
     def compiled(self) -> Any:
         """What numba makes of it."""
-        while _before:
-            _before.pop()()
         made = compiler().njit(self.py_func, instead=self._as_text, disk_cache=_disk_cache, **self._options)
         return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
 

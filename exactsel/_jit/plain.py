@@ -15,15 +15,6 @@ def with_compiler(_tell: Callable[[Any], None]) -> None:
     """Do nothing: there is no compiler."""
 
 
-def before_compiling(_call: Callable[[], None]) -> None:
-    """Do nothing: nothing is compiled."""
-
-
-def kernels_are_cached() -> bool:
-    """Nobody waits for the compiler."""
-    return True
-
-
 def loads_from_disk(_on: bool) -> None:
     """Do nothing: there is nothing on the disk."""
 

@@ -284,27 +284,19 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     """The progress table on stderr, unless told to be quiet."""
     if arguments["quiet"]:
         return None
-    from exactsel._jit import before_compiling, interpreted
+    from exactsel._jit import interpreted, tell_of_compiling
     from exactsel._version import __version__
+    from exactsel.cli.compiling import Compiling
     from exactsel.report.log import ProgressLog
     from exactsel.solving.small import is_small
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])
     stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
-    before_compiling(lambda: _say_compiling(problem, log))
+    compiling = Compiling(problem, log)
+    tell_of_compiling(compiling.begun, compiling.ended)
     with interpreted(is_small(problem)):
         log.begin(problem, __version__, stop)
     return log
-
-
-def _say_compiling(problem: SubsetProblem, log: ProgressLog) -> None:
-    from exactsel._jit import kernels_are_cached
-
-    loss = None if problem.objective is None else problem.objective.loss
-    if loss is not None and not type(loss).__module__.startswith("exactsel."):
-        log.note(f"compiling kernels for {loss.name} loss (in every process, as it is not built in) ...")
-    elif not kernels_are_cached():
-        log.note("compiling kernels (once; this can take a minute) ...")
 
 
 PROBLEM = (

@@ -72,19 +72,19 @@ def warm(kind: str) -> None:
     """Call, in this process, what solves of one kind call."""
     if kind == "methods":
         for method in names():
-            for problem in (_problem("quadratic"), _problem("css")):
+            for problem in (small_problem("quadratic"), small_problem("css")):
                 try:
                     run(method, problem, time_limit=SECONDS)
                     break
                 except ExactselError:  # it does not serve this kind of problem
                     continue
         return
-    problem = _problem(kind)
+    problem = small_problem(kind)
     solve(problem, time_limit=SECONDS, signals=())
     solve(problem, node_limit=NODES, subtrees=False, time_limit=SECONDS, signals=())
 
 
-def _problem(kind: str) -> Problem | ColumnSubsetProblem:
+def small_problem(kind: str) -> Problem | ColumnSubsetProblem:
     """A small problem of a kind, large enough to call for all that larger ones do."""
     loss, _, further = kind.partition("-")
     instance = generate("logistic", n=120, d=30, k=4) if loss == "logistic" else generate("diabetes")
