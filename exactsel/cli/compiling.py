@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from exactsel.problem.interface import SubsetProblem
-from exactsel.report.log import ProgressLog
+import contextlib
+from typing import TYPE_CHECKING
+
+from exactsel.cli.talk import say_line
+
+if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
 
 WORTH_A_LINE = 1.0
 """Seconds a kernel takes to be compiled."""
 
 
-class Compiling:
-    """Tells a log of the kernels a problem needs; :func:`exactsel._jit.tell_of_compiling` calls its methods."""
+def tell_of_compiling(problem: SubsetProblem, quiet: bool = False, searches: bool = True) -> None:
+    """Say on stderr what is compiled for a problem from now on.
 
-    def __init__(self, problem: SubsetProblem, log: ProgressLog) -> None:
-        self._problem, self._log = problem, log
+    Parameters
+    ----------
+    problem : SubsetProblem
+    quiet : bool
+        Say nothing.
+    searches : bool
+        Whether the command will need the kernels of a search, which other processes can then compile.
+    """
+    from exactsel import _jit
+
+    compiling = Compiling(problem, quiet, searches)
+    _jit.tell_of_compiling(compiling.begun, compiling.ended)
+
+
+class Compiling:
+    """What :func:`tell_of_compiling` says, and its parameters."""
+
+    def __init__(self, problem: SubsetProblem, quiet: bool, searches: bool) -> None:
+        self._problem, self._quiet, self._searches = problem, quiet, searches
         self._begun = False
 
     def begun(self, _name: str) -> None:
@@ -23,14 +45,19 @@ class Compiling:
         self._begun = True
         loss = None if self._problem.objective is None else self._problem.objective.loss
         if loss is not None and not type(loss).__module__.startswith("exactsel."):
-            self._log.note(f"compiling kernels for {loss.name} loss (in every process, as it is not built in) ...")
+            self._say(f"compiling kernels for {loss.name} loss (in every process, as it is not built in) ...")
             return
         from exactsel.studies import ahead
 
-        beside = " and ".join(ahead.begin(self._problem))
-        self._log.note(f"compiling kernels, once ({f'{beside} beside' if beside else 'this can take a minute'}) ...")
+        beside = " and ".join(ahead.begin(self._problem)) if self._searches else ""
+        self._say(f"compiling kernels, once ({f'{beside} beside' if beside else 'this can take a minute'}) ...")
 
     def ended(self, name: str, seconds: float) -> None:
         """Say what has taken its time."""
         if self._begun and seconds >= WORTH_A_LINE:
-            self._log.note(f"  {name} {seconds:.1f} s")
+            self._say(f"  {name} {seconds:.1f} s")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            with contextlib.suppress(OSError, ValueError):  # nobody reads any more, and a search goes on all the same
+                say_line(text)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.compiling import tell_of_compiling
 from exactsel.cli.helping import Command
 from exactsel.cli.options import (
     SIGNALS,
@@ -44,6 +45,7 @@ def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, *
 
     heuristic = heuristics.make(method, _parsed(options))
     problem = read_problem(arguments)
+    tell_of_compiling(problem, quiet, searches=False)
     catch_signals()
     result = heuristics.run(
         heuristic, problem, signals=SIGNALS, **{name: arguments[name] for name in (*STEERING, "bound")}

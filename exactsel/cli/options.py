@@ -17,6 +17,7 @@ import click
 from click.core import ParameterSource
 
 from exactsel import interrupts
+from exactsel.cli.compiling import tell_of_compiling
 from exactsel.cli.talk import say_line
 from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
@@ -197,6 +198,12 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
     """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr,
     unless they have been said before (``quiet``).
     """
+    problem = _problem(arguments, quiet)
+    tell_of_compiling(problem, quiet or arguments.get("quiet", False))
+    return problem
+
+
+def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
     from exactsel.data.tables import with_labels
     from exactsel.errors import InputError
 
@@ -284,16 +291,13 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     """The progress table on stderr, unless told to be quiet."""
     if arguments["quiet"]:
         return None
-    from exactsel._jit import interpreted, tell_of_compiling
+    from exactsel._jit import interpreted
     from exactsel._version import __version__
-    from exactsel.cli.compiling import Compiling
     from exactsel.report.log import ProgressLog
     from exactsel.solving.small import is_small
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])
     stop = f"stop at eps={arguments['eps']:g} or rel_eps={arguments['rel_eps']:g}"
-    compiling = Compiling(problem, log)
-    tell_of_compiling(compiling.begun, compiling.ended)
     with interpreted(is_small(problem)):
         log.begin(problem, __version__, stop)
     return log

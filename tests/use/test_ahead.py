@@ -95,23 +95,20 @@ def test_helpers_end_with_the_process_that_began_them(helpers, monkeypatch):
     assert helper.wait(60) == 1
 
 
-class Log:
-    def __init__(self):
-        self.lines = []
-
-    def note(self, text):
-        self.lines.append(text)
-
-
-def test_who_waits_is_told_once(helpers, monkeypatch):
+def test_who_waits_is_told_once(helpers, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(ahead, "begin", lambda problem: asked.append(problem) or ("walk_subtrees",))
-    log = Log()
-    told = Compiling(problem := Problem(np.eye(4), np.arange(4.0), 2), log)
+    told = Compiling(problem := Problem(np.eye(4), np.arange(4.0), 2), quiet=False, searches=True)
     told.ended("loaded", 3.0)
     told.begun("newton_refit")
     told.begun("walk_subtrees")
     told.ended("newton_refit", 2.25)
     told.ended("loss_value", 0.5)
-    assert log.lines == ["compiling kernels, once (walk_subtrees beside) ...", "  newton_refit 2.2 s"]
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["compiling kernels, once (walk_subtrees beside) ...", "  newton_refit 2.2 s"]
     assert asked == [problem]
+    Compiling(problem, quiet=True, searches=True).begun("newton_refit")
+    assert asked == [problem, problem]
+    Compiling(problem, quiet=True, searches=False).begun("newton_refit")
+    assert asked == [problem, problem]
+    assert capsys.readouterr().err == ""
