@@ -22,6 +22,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
+from numba.core.postproc import PostProcessor, VariableLifetime
+from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import NativeLowering
 from numba.core.types import unliteral  # type: ignore[attr-defined]
 from numba.extending import overload
@@ -119,6 +121,24 @@ def _raising_misfit(_shape: Any, _place: Any) -> Any:
     return misfit
 
 
+_RUN = PostProcessor.run
+
+
+def _without_live_variables(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """What numba does after each change of a function, but for finding out which variables each block begins with: only
+    generators and object mode ask for that.
+    """
+    function = self.func_ir
+    if function.is_generator:
+        _RUN(self, emit_dels, extend_lifetimes)
+        return
+    function.blocks = canonicalize_cfg(function.blocks)
+    function.variable_lifetime = VariableLifetime(function.blocks)
+    function.generator_info = None
+    if emit_dels:
+        self._insert_var_dels(extend_lifetimes=extend_lifetimes)
+
+
 _FOR_PYTHON = ("create_cpython_wrapper", "create_cfunc_wrapper", "get_executable")
 """What a target does so that Python can call a function; the last returns what Python then calls."""
 
@@ -146,6 +166,7 @@ def _only_lowered(codegen: Any, needed: Callable[[Any], bool]) -> Iterator[None]
         return made
 
     own = [(codegen, "_library_class", _Lowered), (_Lowered, "_waits", True), (arrayobj, _MISFIT, _raise_misfit)]
+    own += [(PostProcessor, "run", _without_live_variables)]
     own += [(NativeLowering, "lowering_class", BorrowingLower)]
     own += [(CPUContext, name, if_needed(_MAKERS[name])) for name in _FOR_PYTHON]
     before = [(owner, name, getattr(owner, name, None)) for owner, name, _ in own]
