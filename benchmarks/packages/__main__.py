@@ -19,6 +19,11 @@ import click
 from benchmarks.paper.tables import Row, markdown
 from exactsel.files import write_bytes
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PACKAGES = ("exactsel", "heuristics", "certificates/exactsel_certificates")
@@ -29,6 +34,8 @@ OF_THE_REPOSITORY = (
     "tests/proofs/test_standalone.py::test_it_imports_the_standard_library_and_itself",
 )
 """Tests that read the sources."""
+
+EXTRAS = ("cvxpy", "plot", "data", "frames", "sheets")
 
 SKLEARN_TESTS = ("tests/use/test_sklearn.py", "tests/use/test_estimators.py")
 
@@ -75,6 +82,15 @@ def installed(python: str, folder: Path, *requirements: str) -> Path:
     return inside
 
 
+def oldest() -> list[str]:
+    """Requirements that ask for the oldest series of everything exactsel and its extras name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *(each for name in EXTRAS for each in extras[name])]
+    plain = [each.partition(";")[0].strip() for each in asked if not each.startswith("exactsel[")]
+    return [f"{name}=={least}.*" for name, _, least in (each.partition(">=") for each in plain) if name != "tomli"]
+
+
 def tested(inside: Path, place: Path, arguments: Sequence[str], jobs: int) -> str:
     """The last line of pytest."""
     done = run(inside, "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal", *arguments, cwd=place)
@@ -89,11 +105,12 @@ def tested(inside: Path, place: Path, arguments: Sequence[str], jobs: int) -> st
 @click.command(context_settings={"show_default": True})
 @click.option("--python", "pythons", multiple=True, default=(sys.executable,), help="Interpreters; can be repeated.")
 @click.option("--sklearn", "versions", multiple=True, help="Versions of scikit-learn (1.7, say); can be repeated.")
+@click.option("--oldest", "old", is_flag=True, help="The wheel with the oldest series of all it asks for.")
 @click.option("--jobs", default=os.cpu_count() or 1, help="Processes of the tests.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Markdown file.")
-def main(pythons: tuple[str, ...], versions: tuple[str, ...], jobs: int, out: Path | None) -> None:
-    """Install the wheel and the sdist on each Python and run the smoke tier, or, with --sklearn, the wheel with each of
-    those versions and the tests of the estimators.
+def main(pythons: tuple[str, ...], versions: tuple[str, ...], old: bool, jobs: int, out: Path | None) -> None:
+    """Install the wheel and the sdist on each Python and run the smoke tier; with --oldest the wheel with the oldest
+    libraries it accepts; with --sklearn the wheel with each of those versions, and the tests of the estimators.
     """
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -114,8 +131,10 @@ def main(pythons: tuple[str, ...], versions: tuple[str, ...], jobs: int, out: Pa
                     python, f"scikit-learn {version}", f"{wheel}[test]", f"scikit-learn=={version}.*",
                     arguments=SKLEARN_TESTS,
                 )  # fmt: skip
-            for what, package in () if versions else (("wheel", wheel), ("sdist", sdist)):
-                smoke = ("-m", "smoke and not slow and not long", *(f"--deselect={name}" for name in OF_THE_REPOSITORY))
+            smoke = ("-m", "smoke and not slow and not long", *(f"--deselect={name}" for name in OF_THE_REPOSITORY))
+            if old:
+                report(python, "oldest libraries", f"{wheel}[test]", *oldest(), arguments=smoke)
+            for what, package in () if versions or old else (("wheel", wheel), ("sdist", sdist)):
                 report(python, what, f"{package}[test]", arguments=smoke)
     if out is not None:
         write_bytes(out, markdown("Installed elsewhere", rows).encode())

@@ -119,7 +119,7 @@ def test_hundreds_of_searches_hold(loss, tmp_path):
 def test_a_sliver_above_the_truth_is_rejected(tmp_path):
     """One part in 10^9, by both checkers."""
     file, tried = tmp_path / "run.exsel", 0
-    for seed in range(820_000, 820_000 + many(25, 60)):
+    for seed in range(820_000, 820_000 + many(16, 60)):
         case = random_grouped(seed, lam=1.0)
         problem, optimum = case.problem(), case.optimum()
         if optimum.high < 1e-6:
@@ -129,7 +129,7 @@ def test_a_sliver_above_the_truth_is_rejected(tmp_path):
         assert not check(container.parse_proof(data), instance_of(problem)).verified, (seed, proof.lower)
         assert second_opinion(problem, data) != "", seed
         tried += 1
-    assert tried >= many(16, 40)
+    assert tried >= many(9, 40)
 
 
 def test_a_proof_about_other_groups_is_rejected(tmp_path):
@@ -162,9 +162,9 @@ def test_a_proof_about_other_groups_is_rejected(tmp_path):
 
 
 def test_damaged_files_prove_nothing_untrue():
-    counts = campaign(range(850_000, 850_000 + many(12, 30)), 25, grouped_subject)
+    counts = campaign(range(850_000, 850_000 + many(8, 30)), 25, grouped_subject)
     assert {outcome for _, outcome in counts} == {"accepted", "rejected", "malformed"}
-    assert sum(counts.values()) > many(160, 400)
+    assert sum(counts.values()) > many(100, 400)
 
 
 @pytest.mark.long
