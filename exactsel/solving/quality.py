@@ -14,6 +14,9 @@ from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 
+ROUNDING = 1e-12
+"""A share explained that is nothing but rounding."""
+
 
 @dataclass(frozen=True)
 class Quality:
@@ -89,4 +92,7 @@ def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred:
 
 def _share(left: float, whole: float) -> float:
     """1 - left / whole; nan where there is nothing to explain."""
-    return 1.0 - left / whole if whole > 0 else math.nan
+    if whole <= 0:
+        return math.nan
+    share = 1.0 - left / whole
+    return share if abs(share) > ROUNDING else 0.0
