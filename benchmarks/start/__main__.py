@@ -57,6 +57,19 @@ COMMANDS = {
         "3",
     ),
     "solve 3000 x 200, k 8, limit 3 s": ("solve", "{3000x200}", "--time-limit", "3"),
+    "solve 3000 x 200, k 8": ("solve", "{3000x200}"),
+    "solve 3000 x 200, k 8, huber, intercept": ("solve", "{3000x200}", "--loss", "huber", "--intercept"),
+    "solve 3000 x 200, k 4, logistic, intercept": (
+        "solve",
+        "{3000x200 labels}",
+        "-k",
+        "4",
+        "--lam",
+        "1",
+        "--loss",
+        "logistic",
+        "--intercept",
+    ),
     "certify diabetes": ("certify", "diabetes.npz", "--support", "2,3,8"),
     "heuristic poss diabetes": ("heuristic", "poss", "diabetes.npz"),
     "compare twins": ("compare", "twins.npz"),
@@ -64,13 +77,16 @@ COMMANDS = {
 
 
 def made(name: str, folder: str) -> str:
-    """The file a word of a command means; ``{ROWSxCOLUMNS}`` is a random one with eight columns that matter."""
-    size = re.fullmatch(r"\{(\d+)x(\d+)\}", name)
+    """The file a word of a command means; ``{ROWSxCOLUMNS}`` is a random one with eight columns that matter, for a
+    target or for labels.
+    """
+    size = re.fullmatch(r"\{(\d+)x(\d+)( labels)?\}", name)
     if size is None:
         return name
     rng, n, d = np.random.default_rng(1), int(size[1]), int(size[2])
     A = rng.standard_normal((n, d))
     y = A[:, :8].sum(axis=1) + 3.0 * rng.standard_normal(n)
+    y = np.sign(y) if size[3] else y
     write_instance(file := Path(folder) / f"{n}x{d}.npz", Instance(A, y, k=8, lam=0.1))
     return str(file)
 
