@@ -7,6 +7,7 @@ thread a watcher thread learns of the signal through the wake-up descriptor the 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -31,15 +32,23 @@ class Watch:
     Watches may be nested, one around many searches: a signal that comes to an inner one has come to the outer one too,
     and a watch begun after the signal is interrupted from the start.
 
-    With ``gives_up`` the time limit holds for compiling, too: see :class:`exactsel.interrupts.CompilationStopped`.
+    With ``gives_up`` the time limit holds for compiling, too: see :class:`exactsel.interrupts.CompilationStopped`. As
+    long as there is no result it ends ``early`` seconds before for whoever still waits for that.
     """
 
-    def __init__(self, time_limit: float | None = None, signals: Sequence[int] = (), *, gives_up: bool = False) -> None:
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        signals: Sequence[int] = (),
+        *,
+        gives_up: bool = False,
+        early: float = 0.0,
+    ) -> None:
         self.flag: BoolArray = never_stop()
         self.reason: str | None = None
         self.result_at_hand = False
         self._outer: Watch | None = None
-        self._gives_up = gives_up
+        self._gives_up, self._early = gives_up, early
         self._deadline = None if time_limit is None else clock.now() + time_limit
         self._signals = tuple(signals) if threading.current_thread() is threading.main_thread() else ()
         self._previous: dict[int, Any] = {}
@@ -56,7 +65,15 @@ class Watch:
     @property
     def over(self) -> bool:
         """Whether a signal has come, or the end of a time limit that holds for compiling."""
+        deadline = self._deadline if self._gives_up and not self.result_at_hand else None
+        if deadline is not None and clock.now() >= deadline - self._early:
+            self._raise_flag("time_limit")
         return self.interrupted or (self._gives_up and bool(self.flag[0]))
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the time limit, infinite without one."""
+        return math.inf if self._deadline is None else max(0.0, self._deadline - clock.now())
 
     def keep_result(self) -> None:
         """Whoever is watched has a result now, which the command line waits for after a signal."""

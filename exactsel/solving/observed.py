@@ -11,6 +11,7 @@ from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Event
 from exactsel.search.state import SearchState
+from exactsel.solving.at_hand import bounded_in_time
 from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result
 
@@ -49,6 +50,8 @@ def observed(
         result = run.result(events if record else None)
         if writer is not None:
             result = with_proof(result, writer)
+        else:
+            result = bounded_in_time(run.problem, result, run.time_left, run.signals)
         if tracer is not None:
             tracer.end(result.lower, result.upper, result.as_dict())
     return result

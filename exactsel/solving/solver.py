@@ -35,6 +35,7 @@ from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
+from exactsel.solving.at_hand import seconds_kept
 from exactsel.solving.choose import make, methods_for
 from exactsel.solving.observed import Callback, observed, only
 from exactsel.solving.quality import quality_of
@@ -101,7 +102,7 @@ class Search:
         self.times: dict[str, float] = {}
         self.history = History()
         self._start = None if start is None else given_support(start, problem)
-        self._signals = signals
+        self.signals = signals
         self._details, self._thorough = details, thorough
         self._listing, self._shown = listing and not details, shown
         self._brief = listing and not (details or shown)
@@ -116,11 +117,17 @@ class Search:
         self._expander: Expander | None = None
         self._postponed, self._waited = False, waited()
         self._kernels = "compiled" if ENABLED else "interpreted"
+        self._watch: Watch | None = None
 
     @property
     def bound(self) -> PreparedBound | None:
         """The bound at work; None before the search has begun."""
         return self._bound
+
+    @property
+    def time_left(self) -> float:
+        """Seconds of the time limit, from when the search began."""
+        return math.inf if self._watch is None else self._watch.time_left
 
     @cached_property
     def state(self) -> SearchState:
@@ -148,7 +155,9 @@ class Search:
     def _run(self) -> Generator[Event, None, None]:
         settings, began_interpreted = self.settings, interprets()
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
-        with Watch(settings.time_limit, self._signals, gives_up=True) as watch, one_thread():
+        early = seconds_kept(settings.time_limit)
+        with Watch(settings.time_limit, self.signals, gives_up=True, early=early) as watch, one_thread():
+            self._watch = watch
             try:
                 expander = yield from self._prepared(watch)
             except CompilationStopped:

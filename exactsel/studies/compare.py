@@ -18,13 +18,14 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap
 from exactsel.search.watch import Watch
+from exactsel.solving.at_hand import with_bound_at_hand
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support
-from exactsel.studies.heuristics import KEPT_FOR_BOUND, make, with_bound_at_hand
+from exactsel.studies.heuristics import KEPT_FOR_BOUND, make
 
 NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods left out unless asked for: their answer may differ from run to run."""

@@ -19,11 +19,9 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
-from exactsel.bounds.at_hand import bound_at_hand, fit_bound_at_hand, selection_bound_at_hand
 from exactsel.errors import InputError
 from exactsel.interrupts import dispensable
 from exactsel.plain import finite
-from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
@@ -31,6 +29,7 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
+from exactsel.solving.at_hand import with_bound_at_hand
 from exactsel.solving.result import Result, Termination, claim_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
@@ -270,27 +269,6 @@ def _unsearched(problem: SubsetProblem, settings: Settings, support: tuple[int, 
     if fit.value < search.state.value:
         search.state.take_over(fit, "given")
     return dataclasses.replace(search.result(), termination=Termination.TIME_LIMIT)
-
-
-def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
-    """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
-    scope = ""
-    if isinstance(problem, ColumnSubsetProblem):
-        bound = selection_bound_at_hand(problem)
-    elif not isinstance(problem, Problem) or problem.family != "regression":
-        return result
-    elif problem.lam == 0:
-        if problem.d >= problem.n:  # all columns fit y, as far as anyone knows
-            return result
-        bound, scope = fit_bound_at_hand(problem)
-    else:
-        with Watch(seconds, signals) as watch:
-            bound = bound_at_hand(problem, result.coef, lambda: watch.stopped)
-    lower = statement_of(problem).lower(bound, result.upper, scope)
-    if not lower > result.lower:
-        return result
-    claim = claim_of(result.upper, lower, result.tolerance)
-    return dataclasses.replace(result, lower=lower, claim=claim, scope=scope)
 
 
 def _as_method_result(

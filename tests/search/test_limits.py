@@ -113,7 +113,6 @@ class TestTimeLimit:
         for heuristics in ((), ("forward", "swap")):
             result = solve(problem, time_limit=0, heuristics=heuristics)
             assert (result.nodes, result.termination, result.claim) == (0, Termination.TIME_LIMIT, Claim.BOUNDED)
-            assert result.lower == problem.loss.infimum
             check(result, problem)
         assert not clock.jumped
 
@@ -128,8 +127,9 @@ class TestTimeLimit:
             result = solve(problem, time_limit=1000.0)
             assert (result.nodes, result.termination) == (0, Termination.TIME_LIMIT)
             assert clock.jumped
-            # Asked again once by each heuristic that calls another, by the loop over them, and by the search.
-            assert clock.reads_after <= 8
+            # Asked again once by each heuristic that calls another, by the loop over them, and by the search, and
+            # twice or three times for a bound at hand.
+            assert clock.reads_after <= 12
             check(result, problem)
 
     def test_time_that_passes(self, real_time, hard):

@@ -7,12 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from exactsel import heuristics
+from exactsel import heuristics, solve, verify
 from exactsel.bounds import at_hand
 from exactsel.bounds.at_hand import bound_at_hand, selection_bound_at_hand
 from exactsel.losses import Huber
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.search.watch import Watch
 
 
 def data(rng, n, d):
@@ -142,3 +143,34 @@ def test_what_takes_long_to_prepare_is_not_begun(monkeypatch):
     assert result.termination == "time_limit"
     assert "gram" not in vars(problem.objective)
     assert 0.0 < result.lower <= best_value(problem) <= result.upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+def test_a_search_without_time_has_one(loss, tmp_path):
+    rng, above = np.random.default_rng(5), 0
+    for case in range(40):
+        n, d = int(rng.integers(2, 9)), int(rng.integers(1, 7))
+        A, y = data(rng, n, d), np.round(rng.normal(size=n), 1)
+        y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+        lam, k = 10.0 ** rng.integers(-3, 2), int(rng.integers(1, d + 1))
+        problem = Problem.prepared(A, y, k, loss=Huber(0.7) if loss == "huber" else loss, lam=lam, intercept=False)
+        result = solve(problem, time_limit=0.0, signals=())
+        assert result.nodes == 0
+        assert 0.0 <= result.lower <= best_value(problem) * (1 + 1e-12)
+        assert result.claim == "bounded" or result.gap <= 1e-6 * max(result.upper, 0.01 * problem.null_objective)
+        above += result.lower > 0.0
+        if case % 8 == 0:
+            proven = solve(problem, time_limit=0.0, signals=(), proof=tmp_path / "run.exsel")
+            assert proven.lower <= verify(problem, proven.proof).lower
+    assert above > 20
+
+
+def test_time_is_kept_for_it_while_kernels_are_compiled():
+    with Watch(3600.0, gives_up=True, early=3600.0) as watch:
+        assert watch.over
+        assert watch.reason == "time_limit"
+    with Watch(3600.0, gives_up=True, early=3600.0) as watch:
+        watch.keep_result()
+        assert not watch.over
+    with Watch(3600.0, early=3600.0) as watch:
+        assert not watch.over

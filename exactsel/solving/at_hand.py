@@ -1,0 +1,57 @@
+"""A bound for a search whose time was over before its first one, by passes over the data that take no preparing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from exactsel.bounds.at_hand import bound_at_hand, fit_bound_at_hand, selection_bound_at_hand
+from exactsel.interrupts import compiles_on, hurrying
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
+from exactsel.search.watch import Watch
+from exactsel.solving.result import Result, claim_of
+
+KEPT, MOST_KEPT = 0.25, 1.0
+"""Part of a time limit, and seconds, that are kept for this while kernels are compiled."""
+
+MOST_ENTRIES = 20_000_000
+"""Entries of the data, a hundredth of a second for a pass, up to which that is enough for some steps."""
+
+
+def seconds_kept(time_limit: float | None) -> float:
+    """Before the end of a time limit, so that it holds with the bound at hand."""
+    return 0.0 if time_limit is None else min(MOST_KEPT, KEPT * time_limit)
+
+
+def bounded_in_time(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
+    """The result of a search, with a bound at hand where time was over before its own and some steps are quick."""
+    if result.nodes > 0 or result.termination != "time_limit" or not isinstance(problem, Problem):
+        return result
+    if problem.lam == 0 or problem.n * problem.d > MOST_ENTRIES:
+        return result
+    with hurrying(compiles_on()):
+        return with_bound_at_hand(problem, result, seconds, signals)
+
+
+def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
+    """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
+    scope = ""
+    if isinstance(problem, ColumnSubsetProblem):
+        bound = selection_bound_at_hand(problem)
+    elif not isinstance(problem, Problem) or problem.family != "regression":
+        return result
+    elif problem.lam == 0:
+        if problem.d >= problem.n:  # all columns fit y, as far as anyone knows
+            return result
+        bound, scope = fit_bound_at_hand(problem)
+    else:
+        with Watch(seconds, signals) as watch:
+            bound = bound_at_hand(problem, result.coef, lambda: watch.stopped)
+    lower = statement_of(problem).lower(bound, result.upper, scope)
+    if not lower > result.lower:
+        return result
+    claim = claim_of(result.upper, lower, result.tolerance)
+    return dataclasses.replace(result, lower=lower, claim=claim, scope=scope)
