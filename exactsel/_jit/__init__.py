@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
@@ -77,30 +75,3 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
         return stub
 
     return decorate
-
-
-_session_lock = threading.RLock()
-_sessions = 0
-
-
-@contextmanager
-def loss_session(loss: Any) -> Iterator[None]:
-    """Around every call of a kernel that takes a loss.
-
-    A stranger's loss may change in a file our cache key does not see, so kernels for it are compiled anew in each
-    process, with the disk cache neither read nor written. Built-in losses pass straight through.
-    """
-    if not ENABLED or type(loss).__module__.startswith("exactsel."):
-        yield
-        return
-    global _sessions
-    with _session_lock:
-        _sessions += 1
-        _chosen.loads_from_disk(False)
-    try:
-        yield
-    finally:
-        with _session_lock:
-            _sessions -= 1
-            if _sessions == 0:
-                _chosen.loads_from_disk(True)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ import numba
 from numba import prange as prange
 from numba import types
 from numba.core import cgutils
-from numba.core import config as _config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import OmittedArg
 from numba.extending import intrinsic
@@ -60,15 +59,10 @@ def _cache_of(folder: Path) -> str | None:
 
 def _cached(dispatcher: Any, py_function: Any) -> None:
     """Give a dispatcher our cache."""
-    previous = _config.CACHE_DIR
-    _config.CACHE_DIR = _cache_of(Path(py_function.__code__.co_filename).resolve().parent) or previous
-    try:
-        dispatcher._cache = KernelCache(py_function)
+    folder = _cache_of(Path(py_function.__code__.co_filename).resolve().parent)
+    with suppress(OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
+        dispatcher._cache = KernelCache(py_function, folder)
         _compiled_in_turn(dispatcher)
-    except (OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
-        pass
-    finally:
-        _config.CACHE_DIR = previous
 
 
 def _compiled_in_turn(dispatcher: Any) -> None:
@@ -105,9 +99,8 @@ def _compiled_aside(dispatcher: Any, instead: Callable[..., Any]) -> None:
 
 
 def njit(
-    py_function: Callable[..., Any], *, instead: Callable[..., Any], disk_cache: bool, parallel: bool, sums: bool,
-    inline: bool,
-) -> Any:  # fmt: skip
+    py_function: Callable[..., Any], *, instead: Callable[..., Any], parallel: bool, sums: bool, inline: bool
+) -> Any:
     """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`."""
     fastmath: Any = {"reassoc", "contract"} if sums else False
     make = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
@@ -118,21 +111,8 @@ def njit(
     else:
         compiling_begins(py_function.__name__)
     _compiled_aside(dispatcher, instead)
-    _load_from_disk(dispatcher, disk_cache)
     dispatchers.append(dispatcher)
     return dispatcher
-
-
-def loads_from_disk(on: bool) -> None:
-    """Say of all kernels whether they are loaded from the disk and kept there."""
-    for dispatcher in dispatchers:
-        _load_from_disk(dispatcher, on)
-
-
-def _load_from_disk(dispatcher: Any, on: bool) -> None:
-    switch = getattr(dispatcher._cache, "enable" if on else "disable", None)
-    if switch is not None:
-        switch()
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The disk cache of one kernel: every file ends with a hash of what it holds, and one that is damaged is not read."""
+"""The disk cache of one kernel: every file ends with a hash of what it holds, and one that is damaged is not read.
+
+A kernel that is given a loss from elsewhere is cached in a folder named by what the compiler takes from that loss.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ import io
 import os
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from numba.core import config, sigutils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.types import BaseNamedTuple, BaseTuple, Optional  # type: ignore[attr-defined]
 
+from exactsel._jit.fingerprint import PREFIX, fingerprint
 from exactsel._jit.telling import compiling_begins
 from exactsel.interrupts import half_written
 
@@ -67,23 +73,76 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
                 raise
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
-    """A disk cache that may fail: then the kernel is compiled as if there were none."""
+@contextmanager
+def caching_in(folder: str | None) -> Iterator[None]:
+    """Let numba look for its caches in a folder; None for where it would."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = before if folder is None else folder
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
-    def __init__(self, py_function: Any) -> None:
-        super().__init__(py_function)
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """A disk cache that may fail: then the kernel is compiled as if there were none.
+
+    Parameters
+    ----------
+    py_function : function
+        The kernel.
+    folder : str, optional
+        Where to keep it; numba's own folder without.
+    """
+
+    def __init__(self, py_function: Any, folder: str | None = None) -> None:
+        with caching_in(folder):
+            super().__init__(py_function)
         self._cache_file.__class__ = _Files
+        self._folder = folder
+        self._parts: dict[str, KernelCache] = {}
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None."""
         loaded = None
         with suppress(Exception):  # whatever the files of another version make of themselves
-            loaded = super().load_overload(sig, target_context)
+            part = self._part_for(sig)
+            loaded = None if part is None else FunctionCache.load_overload(part, sig, target_context)
         if loaded is None:
             compiling_begins(self._py_func.__name__)
         return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write it, if that can be done."""
-        with suppress(OSError):  # a full disk, say
-            super().save_overload(sig, data)
+        with suppress(OSError, RuntimeError):  # a full disk, say, or a folder that is gone
+            part = self._part_for(sig)
+            if part is not None:
+                FunctionCache.save_overload(part, sig, data)
+
+    def _part_for(self, signature: Any) -> KernelCache | None:
+        """The cache for these types; None where nothing may be kept for them."""
+        names = [fingerprint(cls) for cls in classes_from_elsewhere(sigutils.normalize_signature(signature)[0])]
+        if not names:
+            return self
+        name = "-".join(found for found in names if found is not None)
+        if None in names or self._folder is None:
+            return None
+        if name not in self._parts:
+            self._parts[name] = KernelCache(self._py_func, str(Path(self._folder) / f"loss-{name}"))
+        return self._parts[name]
+
+
+def classes_from_elsewhere(arguments: Iterable[Any]) -> list[type]:
+    """The classes of the losses among the types of arguments that are not our own."""
+    found: dict[type, None] = {}
+    for kind in arguments:
+        if isinstance(kind, BaseNamedTuple):
+            cls = kind.instance_class
+            ours = cls.__module__.partition(".")[0] == "exactsel"
+            if not ours and any(name.startswith(PREFIX) for name in dir(cls)):
+                found[cls] = None
+        if isinstance(kind, BaseTuple):
+            found |= dict.fromkeys(classes_from_elsewhere(kind.types))
+        elif isinstance(kind, Optional):
+            found |= dict.fromkeys(classes_from_elsewhere([kind.type]))
+    return list(found)

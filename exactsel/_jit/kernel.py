@@ -22,9 +22,6 @@ _lock = threading.RLock()
 _waiting: list[Callable[[Any], None]] = []
 """What to tell the compiler when it is first needed; each is given the module compiled.py."""
 
-_disk_cache = True
-"""Whether kernels are loaded from the disk and kept there."""
-
 
 def compiler() -> Any:
     """The module that compiles, imported when this is first called."""
@@ -49,14 +46,14 @@ class Kernel:
 
     def __init__(self, py_func: Callable[..., Any], options: dict[str, bool]) -> None:
         update_wrapper(self, py_func)
-        self.py_func, self._options = py_func, options
+        self.py_func, self.options = py_func, options
         self.text = py_func
         """What is interpreted."""
 
     @cached_property
     def compiled(self) -> Any:
         """What numba makes of it."""
-        made = compiler().njit(self.py_func, instead=self._as_text, disk_cache=_disk_cache, **self._options)
+        made = compiler().njit(self.py_func, instead=self._as_text, **self.options)
         return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
 
     def _as_text(self, *arguments: Any, **named: Any) -> Any:
@@ -158,11 +155,3 @@ def _tell_of_threads(compiled: Any) -> None:
 
 
 with_compiler(_tell_of_threads)
-
-
-def loads_from_disk(on: bool) -> None:
-    """Say whether kernels are loaded from the disk and kept there from now on."""
-    global _disk_cache
-    _disk_cache = on
-    if "exactsel._jit.compiled" in sys.modules:
-        compiler().loads_from_disk(on)

@@ -15,10 +15,6 @@ def with_compiler(_tell: Callable[[Any], None]) -> None:
     """Do nothing: there is no compiler."""
 
 
-def loads_from_disk(_on: bool) -> None:
-    """Do nothing: there is nothing on the disk."""
-
-
 def in_numpy(_kernel: Any) -> Callable[[F], F]:
     """Do nothing: the kernel's own text runs."""
     return lambda text: text

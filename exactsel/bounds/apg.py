@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import loss_session, parallel_section
+from exactsel._jit import parallel_section
 from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
@@ -187,7 +187,7 @@ class PreparedPerspective(PreparedBound):
             starts[[memory is None for memory in warm]] = self._root_fit
         points = answers.point if perspective.groups is None else np.zeros_like(starts)
         target = cutoff if options.force_quit else np.inf
-        with loss_session(perspective.loss), parallel_section(options.threads):
+        with parallel_section(options.threads):
             relax_nodes(*perspective, states, starts, target, known, options.stop, answers, points)
         if not self._decided:
             answers.status[:] = UNFINISHED

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from exactsel._jit import loss_session, njit
+from exactsel._jit import njit
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import FitBound
@@ -62,7 +62,7 @@ def bound_at_hand(problem: Problem, coef: FloatArray, should_stop: Callable[[], 
     float
         -inf where the loss lacks the derivative of its conjugate and nothing is proven.
     """
-    with loss_session(problem.loss), one_thread():
+    with one_thread():
         descent = _Descent(problem)
         best = descent.proven(coef @ problem.AT)
         last = descent.run(should_stop)

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
-from exactsel._jit import loss_session
 from exactsel.algebra.elimination import gamma
 from exactsel.kernels.listing import Quadratic
 from exactsel.losses.base import curvature_known
@@ -191,7 +190,7 @@ def minorant(
         return None
     try:
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with loss_session(objective.loss), quiet, Rows(objective, stop, threads) as rows:
+        with quiet, Rows(objective, stop, threads) as rows:
             return _minorant(rows, objective, upper, best, least, touches)
     except (Unusable, LinAlgError):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactsel._jit import loss_session, parallel_section
+from exactsel._jit import parallel_section
 from exactsel.kernels.apg import Perspective, relax_nodes
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
@@ -54,6 +54,6 @@ def leading_fit(problem: Problem, perspective: Perspective, stop: BoolArray) -> 
 def _root_answers(problem: Problem, perspective: Perspective, cutoff: float, stop: BoolArray) -> Answers:
     answers = empty_answers(1, problem.d, problem.k)
     states, starts, known = problem.root_state[None], np.zeros((1, problem.d)), np.full(1, -np.inf)
-    with loss_session(perspective.loss), parallel_section(1):
+    with parallel_section(1):
         relax_nodes(*perspective, states, starts, cutoff, known, stop, answers, answers.point)
     return answers

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import loss_session
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points
 from exactsel.bounds.pdal import check_lam
 from exactsel.bounds.pointwise import bound_at_model
@@ -93,8 +92,7 @@ class PreparedOracle(PreparedBound):
         x, answers.iterations[row] = self.relaxed_model(columns, fixed)
         z = np.ascontiguousarray(x @ problem.AT[columns])
         b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
-        with loss_session(problem.loss):
-            base = dual_at_point(problem.loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z, b, q, v)
+        base = dual_at_point(problem.loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z, b, q, v)
         write_relaxed(answers, row, columns, fixed, problem.k, problem.lam, base, q, x, x, cutoff)
 
     def relaxed_model(self, columns: IntArray, fixed: int) -> tuple[FloatArray, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import loss_session, parallel_section
+from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.witness import DualPoint, ModelPoint, Proof
 from exactsel.errors import UnsupportedError
@@ -82,7 +82,7 @@ class PreparedDual(PreparedBound):
         answers = empty_answers(count, problem.d, problem.k)
         outputs = DualOutputs(np.zeros((count, problem.n)), np.zeros_like(starts))
         target = cutoff if options.force_quit else np.inf
-        with loss_session(problem.loss), parallel_section(options.threads):
+        with parallel_section(options.threads):
             self.kernel(
                 problem.loss, problem.raw, problem.lam, problem.k, self.rules,
                 states, starts, target, upper, options.stop, answers, outputs,

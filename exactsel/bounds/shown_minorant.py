@@ -14,7 +14,6 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from exactsel._jit import loss_session
 from exactsel.algebra.elimination import gamma
 from exactsel.bounds.minorant import BELOW, Minorant, Touching, as_minorant, ellipsoid, largest_in, touching
 from exactsel.bounds.witness import ModelPoint
@@ -48,7 +47,7 @@ def shown_minorant(
     """A minorant much like ``below``; None without luck."""
     try:
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with loss_session(objective.loss), quiet, Rows(objective, stop, threads) as rows:
+        with quiet, Rows(objective, stop, threads) as rows:
             return _shown(rows, objective, below, upper)
     except (Unusable, LinAlgError):
         return None

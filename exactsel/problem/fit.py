@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactsel._jit import loss_session
 from exactsel.kernels.refit import newton_refit
 from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.types import FloatArray, IntArray
@@ -57,20 +56,19 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """
     tolerance = 0.1 * GRADIENT_TOLERANCE * objective.gradient_scale
     compact, z = np.zeros(columns.size), np.zeros(objective.n)
-    with loss_session(objective.loss):
-        # All arguments are given: a call that leaves some at their defaults takes numba's slow way, milliseconds long.
-        newton_refit(
-            objective.row_loss,
-            objective.raw.AT,
-            objective.y,
-            objective.lam,
-            columns,
-            tolerance,
-            compact,
-            z,
-            np.inf,
-            0.0,
-        )
+    # All arguments are given: a call that leaves some at their defaults takes numba's slow way, milliseconds long.
+    newton_refit(
+        objective.row_loss,
+        objective.raw.AT,
+        objective.y,
+        objective.lam,
+        columns,
+        tolerance,
+        compact,
+        z,
+        np.inf,
+        0.0,
+    )
     best = _as_fit(objective, columns, compact)
     if best.gradient_norm > 10.0 * tolerance:
         for candidate in (_orthogonal_fit(objective, columns), _robust_newton(objective, columns, compact)):

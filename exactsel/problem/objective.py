@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel._jit import available_threads, interpreted, loss_session, parallel_section
+from exactsel._jit import available_threads, interpreted, parallel_section
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
@@ -238,8 +238,7 @@ class Objective:
         """P(x) for a full coefficient vector (d,), computed from the data."""
         coef = np.asarray(x, dtype=np.float64)
         used = np.flatnonzero(coef)
-        with loss_session(self.loss):
-            value = loss_value(self.row_loss, coef[used] @ self.AT[used], self.y)
+        value = loss_value(self.row_loss, coef[used] @ self.AT[used], self.y)
         return float(value + 0.5 * self.lam * (coef[used] @ coef[used]))
 
     def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
@@ -247,8 +246,7 @@ class Objective:
         coef = np.asarray(x, dtype=np.float64)
         used = np.flatnonzero(coef)
         residual = np.empty(self.n)
-        with loss_session(self.loss):
-            loss_gradient(self.row_loss, coef[used] @ self.AT[used], self.y, residual)
+        loss_gradient(self.row_loss, coef[used] @ self.AT[used], self.y, residual)
         if columns is None:
             return self.AT @ residual + self.lam * coef
         return self.AT[columns] @ residual + self.lam * coef[columns]
@@ -257,8 +255,7 @@ class Objective:
     def gradient_scale(self) -> float:
         """||grad P(0)||, the scale of every gradient tolerance, or a small part of what it could be."""
         slopes = np.empty(self.n)
-        with loss_session(self.loss):
-            loss_gradient(self.row_loss, np.zeros(self.n), self.y, slopes)
+        loss_gradient(self.row_loss, np.zeros(self.n), self.y, slopes)
         steepest = float(self.norms.max() * np.linalg.norm(slopes))
         return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
 
@@ -274,8 +271,7 @@ class Objective:
         used = np.flatnonzero(x)
         z = np.ascontiguousarray(x[used] @ self.AT[used])
         b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
-        with loss_session(self.loss):
-            base = dual_at_point(self.row_loss, self.raw.AT, self.y, self.raw.norms, columns, z, b, q, v)
+        base = dual_at_point(self.row_loss, self.raw.AT, self.y, self.raw.norms, columns, z, b, q, v)
         return float(node_bound(base, q, fixed, places, self.lam, np.empty(places + 1)))
 
     def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
@@ -295,7 +291,7 @@ class Objective:
         padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
         if self.is_quadratic and len(padded) < WORTH_SHARING:
             threads = 1
-        with loss_session(self.loss), parallel_section(threads or available_threads()):
+        with parallel_section(threads or available_threads()):
             if self.is_quadratic:
                 gram = self.gram
                 gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)

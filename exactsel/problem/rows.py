@@ -19,7 +19,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
-from exactsel._jit import loss_session, working_threads
+from exactsel._jit import working_threads
 from exactsel.algebra.elimination import gamma
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.minorant import curvatures_on, rows_at
@@ -260,7 +260,6 @@ def known_fit(objective: Objective, rows: Rows | None = None) -> tuple[FloatArra
     key = ("fit on all columns", loss, objective.lam, objective.intercept, objective.weights is None)
     if key not in objective.shared:
         rows = rows or Rows(objective)
-        with loss_session(objective.loss):
-            objective.shared[key] = fit_all(rows, rows.model(np.zeros(objective.d), objective))
+        objective.shared[key] = fit_all(rows, rows.model(np.zeros(objective.d), objective))
     fit: tuple[FloatArray, float] = objective.shared[key]
     return fit

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import loss_session
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.problem.fit import Fit
@@ -112,8 +111,7 @@ class _Unchecked:
             return value
         used = np.flatnonzero(coef)
         z, slopes = coef[used] @ objective.AT[used], np.empty(objective.n)
-        with loss_session(objective.loss):
-            loss_gradient(objective.row_loss, z, objective.y, slopes)
+        loss_gradient(objective.row_loss, z, objective.y, slopes)
         off = (used.size + 4) * UNIT * (np.abs(coef[used]) @ np.abs(objective.AT[used]))
         off += 2 * UNIT * np.abs(objective.y)
         rounding = float(np.abs(slopes) @ off + 0.5 * objective.loss.smoothness * (off @ off))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel import clock
-from exactsel._jit import loss_session
 from exactsel.data.missing import middle_of
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
@@ -164,8 +163,7 @@ def _held_out_losses(path: SolutionPath, loss: Loss, A: FloatArray, y: FloatArra
 
 def _mean_loss(loss: Loss, fitted: FloatArray, y: FloatArray, counts: FloatArray) -> float:
     """The mean loss over rows that count as often as ``counts`` says."""
-    with loss_session(loss):
-        if np.all(counts == 1.0):
-            return float(loss_value(loss, fitted, y)) / len(y)
-        each = [float(loss_value(loss, fitted[i : i + 1], y[i : i + 1])) for i in range(len(y))]
+    if np.all(counts == 1.0):
+        return float(loss_value(loss, fitted, y)) / len(y)
+    each = [float(loss_value(loss, fitted[i : i + 1], y[i : i + 1])) for i in range(len(y))]
     return float(counts @ each / counts.sum())

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from exactsel._jit import loss_session, parallel_section
+from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import Minorant, minorant
 from exactsel.bounds.shown_minorant import Shown, shown_minorant
@@ -302,7 +302,7 @@ def fitted(
     First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
     """
     bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
-    with loss_session(problem.loss), parallel_section(options.threads):
+    with parallel_section(options.threads):
         newton_bounds(
             problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
             QUICK * problem.gradient_scale, hopeless, options.stop, bounds, models,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from exactsel._jit import loss_session, parallel_section
+from exactsel._jit import parallel_section
 from exactsel.algebra.elimination import gamma
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import Minorant, as_minorant, ellipsoid, largest_in, least_curvature, touching
@@ -92,7 +92,7 @@ def shortened(
     cuts.apply(below, upper)
     quiet = np.errstate(over="ignore", invalid="ignore")
     try:
-        with loss_session(problem.loss), quiet, Rows(problem.objective, options.stop, options.threads) as rows:
+        with quiet, Rows(problem.objective, options.stop, options.threads) as rows:
             work_left = CLOSING * fit_work if closable(rows) else fit_work
             low, high = _cut(rows, cuts, below, row_work, fit_work, work_left, CUT_SHARE * most_work, any_better)
             if closable(rows) and len(cuts.sets) * work_left <= most_work and not (any_better and cuts.best):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel._jit import available_threads, loss_session, parallel_section
+from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.newton_fit import beginning_at_fits
@@ -186,7 +186,7 @@ class Subsearcher:
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
         limits = SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance, LAST_PLACES)
-        with loss_session(problem.loss), parallel_section(workers):
+        with parallel_section(workers):
             search_below(
                 *perspective, limits, states, starts,
                 inherited, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
@@ -203,8 +203,7 @@ class Subsearcher:
         """A search below ``state`` (d,) with every step told; what an interrupt leaves out of it stays brief."""
         if not search.is_brief:
             return search
-        with loss_session(self._relaxation.problem.loss):
-            return told_in_full(search, state, self._form.perspective, self._options.stop)
+        return told_in_full(search, state, self._form.perspective, self._options.stop)
 
 
 def _new_counter() -> IntArray:

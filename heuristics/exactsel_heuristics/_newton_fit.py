@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactsel._jit import loss_session
 from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value
 from exactsel.types import FloatArray, IntArray
 
@@ -40,8 +39,7 @@ def newton_fit(
         With a gradient of norm ``tolerance``, or where nothing more can be gained, or where it was told to stop.
     """
     AT = problem.AT if columns.size == problem.d else problem.AT[columns]
-    with loss_session(problem.loss):
-        return _Descent(problem, AT, start).to(tolerance, should_stop)
+    return _Descent(problem, AT, start).to(tolerance, should_stop)
 
 
 class _Descent:

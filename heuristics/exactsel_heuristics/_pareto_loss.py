@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import loss_session, njit
+from exactsel._jit import njit
 from exactsel.kernels.columns import Columns, add_column, column_dot, write_column
 from exactsel.kernels.linalg import add_scaled, correlate, dot, predict
 from exactsel.kernels.refit import newton_refit
@@ -67,9 +67,8 @@ def loss_objective(problem: Problem) -> LossObjective:
 def empty_rows(problem: Problem) -> FloatArray:
     """z, loss gradient and curvatures of the empty model, (3, n)."""
     rows = np.zeros((3, problem.n))
-    with loss_session(problem.loss):
-        loss_gradient(problem.row_loss, rows[0], problem.y, rows[1])
-        loss_curvature(problem.row_loss, rows[0], problem.y, rows[2])
+    loss_gradient(problem.row_loss, rows[0], problem.y, rows[1])
+    loss_curvature(problem.row_loss, rows[0], problem.y, rows[2])
     return rows
 
 

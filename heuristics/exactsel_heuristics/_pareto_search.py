@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import available_threads, loss_session, working_threads
+from exactsel._jit import available_threads, working_threads
 from exactsel.errors import InputError
 from exactsel.types import FloatArray
 from exactsel_heuristics._pareto_archive import Archive, enlarged, new_archive
@@ -213,7 +213,7 @@ def run_synchronously(
     iteration = 0
     while iteration < end and not context.should_stop():
         stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
-        with loss_session(task.loss), stop_flag(context, between) as stop:
+        with stop_flag(context, between) as stop:
             while iteration < stop_at:
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
@@ -276,8 +276,7 @@ def _enter(
     rows, record = np.full((len(given), task.largest), -1, dtype=np.int64), curve.record(len(given))
     for row, support in zip(rows, given, strict=True):
         row[: len(support)] = support
-    with loss_session(task.loss):
-        enter_given(task.objective, plan, archive, offspring, scratch, rows, record)
+    enter_given(task.objective, plan, archive, offspring, scratch, rows, record)
     curve.extend(record)
     return len(given)
 
@@ -307,7 +306,7 @@ def run_without_waiting(
     piece = int(np.clip(workers * PIECE_WORK / task.work, workers, MOST_RECORDED))
     while counter[0] < end and not context.should_stop():
         stop, record = min(end, int(counter[0]) + piece), curve.record(piece)
-        with loss_session(task.loss), ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             while counter[0] < stop:
                 if islands is None:
                     worker = partial(work_alone, task.objective, plan, archive, parents, offspring, scratch)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, lapack, solve_triangular
 
-from exactsel._jit import loss_session
 from exactsel.kernels.refit import newton_refit
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
@@ -185,10 +184,9 @@ class NewtonFits:
             self._start = newton_fit(problem, self.columns, self._start, tolerance, self._should_stop)
             return self._start if np.any(self._start) else None
         compact, z = self._start.copy(), np.zeros(problem.n)
-        with loss_session(problem.loss):
-            _, norm = newton_refit(
-                problem.row_loss, problem.raw.AT, problem.y, problem.lam, self.columns, tolerance, compact, z
-            )
+        _, norm = newton_refit(
+            problem.row_loss, problem.raw.AT, problem.y, problem.lam, self.columns, tolerance, compact, z
+        )
         self._start = compact if norm <= tolerance else problem.fit(self.columns).coef[self.columns]
         return self._start
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactsel._jit import loss_session, njit
+from exactsel._jit import njit
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer, loss_value
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics.base import never
@@ -68,8 +68,7 @@ class WeightedLasso:
     def gradient(self) -> FloatArray:
         """Gradient of the loss and the ridge term at the current point, (d,)."""
         slopes = np.empty(self.y.size)
-        with loss_session(self.loss):
-            loss_gradient(self.loss, self._z, self.y, slopes)
+        loss_gradient(self.loss, self._z, self.y, slopes)
         return self.AT @ slopes + self.lam * self.x
 
     def violations(self, weights: FloatArray) -> FloatArray:
@@ -95,8 +94,7 @@ class WeightedLasso:
         gradient, bends = self.gradient()[working], np.empty(self.y.size)
         before = self._objective(self.x[working], self._z, inside)
         for bend in (loss_curvature, loss_majorizer):
-            with loss_session(self.loss):
-                bend(self.loss, self._z, self.y, bends)
+            bend(self.loss, self._z, self.y, bends)
             H = (columns * bends) @ columns.T
             H[np.diag_indices_from(H)] += self.lam
             new = self.x[working]
@@ -109,8 +107,7 @@ class WeightedLasso:
         return False
 
     def _objective(self, x: FloatArray, z: FloatArray, weights: FloatArray) -> float:
-        with loss_session(self.loss):
-            value = loss_value(self.loss, z, self.y)
+        value = loss_value(self.loss, z, self.y)
         return float(value + 0.5 * self.lam * (x @ x) + weights @ np.abs(x))
 
 

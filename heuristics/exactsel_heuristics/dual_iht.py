@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from exactsel._jit import loss_session, njit
+from exactsel._jit import njit
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.loss import point_conjugate_derivative, point_project
 from exactsel.kernels.rows import loss_gradient
@@ -108,8 +108,7 @@ class _DataAscent:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._beta = np.empty(problem.n)
-        with loss_session(problem.loss):
-            loss_gradient(problem.loss, np.zeros(problem.n), problem.y, self._beta)
+        loss_gradient(problem.loss, np.zeros(problem.n), problem.y, self._beta)
         self.correlation: FloatArray = problem.AT @ self._beta
 
     def advance(self, t: int, end: int, first: float, context: Context) -> int:
@@ -124,8 +123,7 @@ class _DataAscent:
         """Along the supergradient at the primal point on ``columns``, then back to the domain of the conjugate."""
         problem = self._problem
         prediction = (-self.correlation[columns] / problem.lam) @ problem.AT[columns]
-        with loss_session(problem.loss):
-            _ascend(problem.loss, self._beta, prediction, length, problem.y)
+        _ascend(problem.loss, self._beta, prediction, length, problem.y)
         self.correlation = problem.AT @ self._beta
 
 

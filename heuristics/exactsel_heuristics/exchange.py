@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from exactsel._jit import available_threads, loss_session
+from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE
@@ -144,7 +144,7 @@ class ExchangeDescent:
         fit_work = CALL_WORK + FIT_WORK * problem.n * (problem.k + 1) ** 2
         models = -1
         try:
-            with loss_session(problem.loss), _rows(problem, context) as rows:
+            with _rows(problem, context) as rows:
                 while left > 0 and work > 0.0 and not context.should_stop():
                     about = best.next_to_expand(rng)
                     work, models = work - model_work - fit_work, models + 1

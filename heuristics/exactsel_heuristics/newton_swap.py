@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from numpy.linalg import LinAlgError
 
-from exactsel._jit import available_threads, loss_session
+from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
 from exactsel.problem.regression import Problem
@@ -79,7 +79,6 @@ class NewtonSwap:
             return Proposal.of((), 0)
         try:
             with (
-                loss_session(problem.loss),
                 Rows(problem.objective, threads=threads, should_stop=context.should_stop) as rows,
             ):
                 at = known_fit(problem.objective, rows)[0]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from exactsel import registry
-from exactsel._jit import loss_session
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
@@ -44,9 +43,8 @@ def test_the_model_has_the_slopes_and_bends_of_the_objective(loss, intercept):
     problem = problem_of(loss, d=4, k=2, intercept=intercept)
     rng = np.random.default_rng(3)
     coef = 0.3 * rng.normal(size=4)
-    with loss_session(problem.loss):
-        rows = Rows(problem.objective)
-        model = second_order_model(problem, rows, rows.model(coef, problem.objective))
+    rows = Rows(problem.objective)
+    model = second_order_model(problem, rows, rows.model(coef, problem.objective))
     step = 1e-4
     for direction in rng.normal(size=(5, 4)):
         at = [problem.objective(coef + t * step * direction) for t in (-1, 0, 1)]

@@ -79,7 +79,7 @@ def test_the_optimum_is_found_on_nearly_all_tiny_instances(kind):
     assert found >= 11
 
 
-@pytest.mark.long  # no kernel for a stranger's loss is ever cached
+@pytest.mark.long
 def test_a_loss_of_the_users_own():
     data = make_problem(4, 20, 7, 2, "quadratic", awkward=False)
     problem = Problem(data.A, data.y, 2, loss=PseudoHuber(0.7), lam=0.3)

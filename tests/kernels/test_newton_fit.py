@@ -8,7 +8,6 @@ from free_rows import free_case
 from instances_for_tests import random_case
 from samples import sample
 
-from exactsel._jit import loss_session
 from exactsel.kernels.newton_fit import ENOUGH, EXACT, fit_hessian, newton_fit
 from exactsel.kernels.node import FREE
 from exactsel.kernels.rows import loss_curvature, weighted_gram
@@ -30,10 +29,9 @@ def problems(block):
 
 def fitted(problem, columns, cutoff, start=None, stop=NEVER):
     x, z, costs = np.zeros(columns.size) if start is None else start.copy(), np.empty(problem.n), np.empty(columns.size)
-    with loss_session(problem.loss):
-        work = newton_fit(
-            problem.row_loss, problem.raw.AT, problem.y, problem.lam, columns, cutoff, stop, x, z, costs
-        )  # fmt: skip
+    work = newton_fit(
+        problem.row_loss, problem.raw.AT, problem.y, problem.lam, columns, cutoff, stop, x, z, costs
+    )  # fmt: skip
     return x, z, costs, work
 
 
@@ -46,8 +44,7 @@ def full(problem, columns, x):
 def hessian(problem, columns, z):
     """A'WA + lam I from its definition, W = diag(w) - w w' / sum(w) with an intercept."""
     w = np.empty(problem.n)
-    with loss_session(problem.loss):
-        loss_curvature(problem.row_loss, z.copy(), problem.y, w)
+    loss_curvature(problem.row_loss, z.copy(), problem.y, w)
     W = np.diag(w)
     if problem.intercept and w.sum() > 0:
         W -= np.outer(w, w) / w.sum()
@@ -119,9 +116,8 @@ def test_the_hessian_is_the_one_by_single_columns(block):
         z = rng.standard_normal(problem.n)
         slow, fast = np.zeros((columns.size, columns.size)), np.zeros((columns.size, columns.size))
         exact, w = hessian(problem, columns, z)
-        with loss_session(problem.loss):
-            weighted_gram(problem.row_loss, problem.raw.AT, columns, w, problem.lam, slow)
-            assert fit_hessian(problem.row_loss, problem.raw.AT, columns, w, problem.lam, NEVER, fast)
+        weighted_gram(problem.row_loss, problem.raw.AT, columns, w, problem.lam, slow)
+        assert fit_hessian(problem.row_loss, problem.raw.AT, columns, w, problem.lam, NEVER, fast)
         size = 1e-11 * (1.0 + np.abs(problem.A[:, columns]).max() ** 2 * w.sum())
         assert np.allclose(np.tril(slow), np.tril(fast), rtol=1e-12, atol=size)
         assert np.allclose(np.tril(exact), np.tril(fast), rtol=1e-9, atol=1e3 * size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exactsel._jit import loss_session
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import BLOCK, PART, Rows, Unusable, fit_all, known_fit
 
@@ -45,7 +44,7 @@ def test_the_result_is_that_of_one_thread_to_the_last_bit(loss):
     problem = problem_of(loss, 2 * PART + 5, weights=True)
     found = []
     for threads in (1, 2, 3):
-        with loss_session(problem.loss), Rows(problem.objective, threads=threads) as rows:
+        with Rows(problem.objective, threads=threads) as rows:
             x, value = fit_all(rows, np.zeros(rows.m))
             factor = np.linalg.cholesky(rows.gram(rows.at(rows.predictions(x))[2])).T
             found.append((x.tobytes(), value, rows.half_widths(factor).tobytes()))
@@ -56,11 +55,10 @@ def test_nothing_comes_of_it_once_told_to_stop():
     problem = problem_of("logistic", BLOCK + 1)
     rows = Rows(problem.objective)
     rows.stop[0] = True
-    with loss_session(problem.loss), pytest.raises(Unusable):
+    with pytest.raises(Unusable):
         known_fit(problem.objective, rows)
     rows.stop[0] = False
-    with loss_session(problem.loss):
-        _, value = known_fit(problem.objective, rows)
+    _, value = known_fit(problem.objective, rows)
     assert value < problem.null_objective
 
 
@@ -70,9 +68,8 @@ def test_the_fit_is_known_for_each_objective_on_the_same_data(loss):
     problem = problem_of(loss, 300)
     changes = [{"lam": 5.0}, *([{"delta": 0.2}] if loss == "huber" else [])]
     for changed in (problem, *(problem.replace(**change) for change in changes), problem):
-        with loss_session(changed.loss):
-            rows = Rows(changed.objective)
-            x, value = known_fit(changed.objective, rows)
+        rows = Rows(changed.objective)
+        x, value = known_fit(changed.objective, rows)
         everything = changed.replace(k=4).fit(range(4))
         assert value == pytest.approx(everything.value, rel=1e-9)
         assert np.allclose(x * rows.scale, everything.coef, rtol=1e-4, atol=1e-9)

@@ -15,7 +15,6 @@ from regions import random_state, region_values
 from samples import sample
 
 from exactsel import Problem, Settings, solve, verify
-from exactsel._jit import loss_session
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.witness import InfimumPoint
@@ -104,11 +103,10 @@ def test_what_is_below_a_node_is_found_closed_or_left_open(block):
         upper = [math.inf, best * (1 + 1e-9) + 1e-9, 1.5 * best + 1.0][rng.integers(3)]
         tolerance = float(rng.choice([1e-9, 1e-6, 0.1])) * max(1.0, abs(min(upper, best)))
         budget = int(rng.choice([1, 2, 5, 300]))
-        with loss_session(problem.loss):
-            horizon = float(rng.choice([0.0, 0.5 * best, 0.99 * best, math.inf]))
-            below = searcher_of(problem).explore(
-                state[None], [None], np.zeros(1), upper, tolerance, budget, horizon
-            )[0]  # fmt: skip
+        horizon = float(rng.choice([0.0, 0.5 * best, 0.99 * best, math.inf]))
+        below = searcher_of(problem).explore(
+            state[None], [None], np.zeros(1), upper, tolerance, budget, horizon
+        )[0]  # fmt: skip
         tiny, sliver = 1e-9 * (1.0 + abs(best)), 1e-12 * (1.0 + abs(best))
         met = upper if below.support is None else problem.fit(below.support).value
         opened = list(below.open_regions())

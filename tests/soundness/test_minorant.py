@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from awkward import awkward, best_sets, on_the_level, secant
 
-from exactsel._jit import loss_session
 from exactsel.bounds import minorant as minorants
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import minorant
@@ -62,8 +61,7 @@ def with_level(problem, x):
     if not problem.intercept:
         return x, x @ problem.AT
     z, spare = x @ problem.AT, np.empty((2, problem.n))
-    with loss_session(problem.loss):
-        level = find_level(problem.row_loss, z, problem.y, spare[0], spare[1])
+    level = find_level(problem.row_loss, z, problem.y, spare[0], spare[1])
     return np.append(x, level), x @ problem.AT + level
 
 
@@ -234,6 +232,5 @@ def test_the_fit_on_all_columns_is_that_of_the_problem():
     for seed in range(40):
         _, problem = awkward(seed)
         rows = Rows(problem.objective)
-        with loss_session(problem.loss):
-            _, value = fit_all(rows, np.zeros(rows.m))
+        _, value = fit_all(rows, np.zeros(rows.m))
         assert value == pytest.approx(problem.fit(range(problem.d)).value, rel=1e-5)
