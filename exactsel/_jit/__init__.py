@@ -45,22 +45,28 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
     """Let the type of one argument, a named tuple or None, choose what a call runs.
 
     As functools.singledispatch, for kernels: the decorated function serves every type that has none of its own by
-    ``@function.register(Type, ...)``. Those have its parameters by name, in its order. A kernel chooses while it is
-    compiled, at no cost when it runs.
+    ``@function.register(Type, ...)``, or by ``@function.register_where(condition)`` for the types of which it holds.
+    Those have its parameters by name, in its order. A kernel chooses while it is compiled, at no cost when it runs.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         signature = inspect.signature(without_annotations(function))
         place = list(signature.parameters).index(argument)
         special: dict[type, Callable[..., Any]] = {}
+        conditions: list[tuple[Callable[[type], bool], Callable[..., Any]]] = []
+
+        def chosen(kind: type) -> Callable[..., Any]:
+            if kind not in special:
+                special[kind] = next((body for holds, body in conditions if holds(kind)), function)
+            return special[kind]
 
         @wraps(function)
         def stub(*arguments: Any) -> Any:
-            return special.get(type(arguments[place]), function)(*arguments)
+            return chosen(type(arguments[place]))(*arguments)
 
         def choose(*arguments: Any) -> FunctionType:  # the compiler asks with its own types in the place of values
             kind = getattr(arguments[place], "instance_class", type(None))
-            return without_annotations(special.get(kind, function))
+            return without_annotations(chosen(kind))
 
         def register(*kinds: type) -> Callable[[F], F]:
             def add(body: F) -> F:
@@ -69,8 +75,15 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
 
             return add
 
+        def register_where(condition: Callable[[type], bool]) -> Callable[[F], F]:
+            def add(body: F) -> F:
+                conditions.append((condition, body))
+                return body
+
+            return add
+
         choose.__signature__ = signature  # type: ignore[attr-defined]
-        stub.register = register  # type: ignore[attr-defined]
+        stub.register, stub.register_where = register, register_where  # type: ignore[attr-defined]
         overload(stub, jit_options={"forceinline": True})(choose)
         return stub
 

@@ -11,8 +11,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+
+from exactsel.algebra import dense
+from exactsel.algebra.threads import hold_loaded
 
 SingleArray = NDArray[np.float32]
 
@@ -45,7 +47,7 @@ def smallest_eigenvectors(matrix: NDArray[np.float64], below: float) -> tuple[Si
         return np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float32)
     routine = _routine()
     if routine is None:
-        values, vectors = scipy.linalg.eigh(
+        values, vectors = dense.eigh(
             matrix.astype(np.float32), subset_by_value=(-np.inf, below), driver="evr", check_finite=False
         )
         return values, vectors
@@ -82,6 +84,7 @@ def _routine() -> Any:
     try:
         from scipy.linalg import cython_lapack
 
+        hold_loaded()
         capsule = cython_lapack.__pyx_capi__["ssyevr"]
         name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
         name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.algebra import dense
 from exactsel.algebra.threads import one_thread
 from exactsel.types import FloatArray, IntArray
 
@@ -125,8 +126,6 @@ def _are_whole(values: FloatArray | LongArray) -> bool:
 
 def _split(unit: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[IntArray, IntArray] | None:
     """Columns of a basis, those of ``inside`` first, and the others; None where rank is a matter of opinion."""
-    from scipy.linalg import qr
-
     columns: list[int] = []
     others: list[int] = []
     Q = np.zeros((len(unit), 0))
@@ -137,7 +136,7 @@ def _split(unit: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[In
         for _ in range(2):
             rest = rest - Q @ (Q.T @ rest)
         with one_thread():
-            directions, triangle, order = qr(rest, mode="economic", pivoting=True)
+            directions, triangle, order = dense.qr(rest, mode="economic", pivoting=True)
         left = np.abs(np.diagonal(triangle))
         rank = int(np.count_nonzero(left >= INDEPENDENT))
         if np.any(left[rank:] > DEPENDENT):

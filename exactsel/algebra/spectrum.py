@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from exactsel.algebra import dense
 from exactsel.algebra.threads import one_thread
 from exactsel.types import FloatArray
 
@@ -34,18 +35,15 @@ def smallest_eigenvalue(matrix: FloatArray) -> float:
 
     Large matrices that are not positive definite have 0.
     """
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     if len(matrix) <= DENSE_UP_TO:
         return float(np.linalg.eigvalsh(matrix)[0])
-    # The import may have brought a BLAS library that no context further up knows of.
     with one_thread():
         try:
-            factor = cho_factor(matrix, lower=True, check_finite=False)
-        except LinAlgError:
+            factor = dense.cho_factor(matrix, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
             return 0.0
         # Of the inverse it is the largest, which a few steps find however close to singular the matrix is.
-        inverse = lanczos_largest(lambda v: cho_solve(factor, v, check_finite=False), len(matrix))
+        inverse = lanczos_largest(lambda v: dense.cho_solve(factor, v, check_finite=False), len(matrix))
     return 1.0 / inverse if np.isfinite(inverse) and inverse > 0.0 else 0.0
 
 

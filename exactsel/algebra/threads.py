@@ -27,8 +27,14 @@ class _Held:
         """Library and number of threads before, by file."""
 
     def enter(self, libraries: Sequence[Any]) -> None:
-        """Hold those that are not held yet."""
+        """Hold those that are not held yet, until :meth:`leave`."""
         self._inside += 1
+        self.hold(libraries)
+
+    def hold(self, libraries: Sequence[Any]) -> None:
+        """Hold those that are not held yet, where others are held."""
+        if not self._inside:
+            return
         for library in libraries:
             if library.filepath not in self._had:
                 self._had[library.filepath] = library, library.num_threads
@@ -72,6 +78,14 @@ def one_thread() -> Iterator[None]:
         held.leave()
         with _lock:
             _of_process.leave()
+
+
+def hold_loaded() -> None:
+    """Where this thread is inside :func:`one_thread`, hold libraries, too, that were loaded since."""
+    shared, own = _libraries(tuple(name in sys.modules for name in LIBRARIES))
+    with _lock:
+        _of_process.hold(shared)
+    _of_thread.held.hold(own)
 
 
 def _let_set(library: Any) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from exactsel._jit import njit
+from exactsel.algebra import dense
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import FitBound
@@ -89,7 +89,7 @@ def selection_bound_at_hand(problem: ColumnSubsetProblem) -> float:
         if k >= m:
             return 0.0
         if m <= EIGENVALUES_UP_TO:
-            captured = float(eigvalsh(square, subset_by_index=(m - k, m - 1), check_finite=False).sum())
+            captured = float(dense.eigvalsh(square, subset_by_index=(m - k, m - 1), check_finite=False).sum())
         else:
             squares = float(np.sum(square**2))
             # Where the eigenvalues are nearly equal the difference is rounding, which the root would magnify.

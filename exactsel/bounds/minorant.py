@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import solve_triangular
 
+from exactsel.algebra import dense
 from exactsel.algebra.elimination import gamma
 from exactsel.kernels.listing import Quadratic
 from exactsel.losses.base import curvature_known
@@ -126,7 +126,8 @@ def touching(
     if not convexity * CLOSE > m * rows.error:
         raise Unusable
     factor: FloatArray = np.asarray(np.linalg.cholesky(H).T, dtype=np.float64)
-    center = solve_triangular(factor, solve_triangular(factor, h, trans="T", check_finite=False), check_finite=False)
+    half = dense.solve_triangular(factor, h, trans="T", check_finite=False)
+    center = dense.solve_triangular(factor, half, check_finite=False)
     gradient = H @ center - h
     size = float(lengths @ np.abs(center))
     off = np.abs(gradient) + 2.0 * rows.error * lengths * size + noise_linear + m * UNIT * np.abs(h)
@@ -220,7 +221,7 @@ def least_curvature(rows: Rows, low: FloatArray, high: FloatArray) -> FloatArray
 
 def largest_in(q: Touching) -> FloatArray:
     """(m,) the sizes coefficients can have in {q <= U}."""
-    widths = np.linalg.norm(solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
+    widths = np.linalg.norm(dense.solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
     return np.asarray(np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED))
 
 

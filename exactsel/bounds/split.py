@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from exactsel._jit import working_threads
+from exactsel.algebra import dense
 from exactsel.algebra.eigenvectors import smallest_eigenvectors
 from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
@@ -282,7 +282,7 @@ class PreparedSplit(PreparedBound):
             factor = np.linalg.cholesky(Q[:fixed, :fixed])
         except np.linalg.LinAlgError:
             return None
-        half = scipy.linalg.solve_triangular(factor, Q[:fixed, fixed:], lower=True, check_finite=False)
+        half = dense.solve_triangular(factor, Q[:fixed, fixed:], lower=True, check_finite=False)
         complement: FloatArray = Q[fixed:, fixed:] - half.T @ half
         return complement
 
@@ -340,10 +340,10 @@ class PreparedSplit(PreparedBound):
         for part in _parts(point):
             matrix = self._matrix(node, part)
             try:
-                factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+                factor = dense.cho_factor(matrix, lower=True, check_finite=False)
             except np.linalg.LinAlgError:
                 continue
-            x = scipy.linalg.cho_solve(factor, node.b, check_finite=False)
+            x = dense.cho_solve(factor, node.b, check_finite=False)
             value = self._constant - 0.5 * float(node.b @ x)
             error = entry_error(self.problem.n, self._constant, min(value, 0.5 * self._constant))
             lost = shift(len(matrix), error) * float(np.diagonal(node.H) @ x**2) + 1e-12 * self._constant

@@ -30,8 +30,7 @@ from exactsel.kernels.last_rows import bound_at_step
 from exactsel.kernels.linalg import correlate, dot
 from exactsel.kernels.refit import newton_refit
 from exactsel.kernels.rows import is_levelled
-from exactsel.losses.adjusted import AdjustedLogistic
-from exactsel.losses.logistic import Logistic
+from exactsel.losses.logistic import AdjustedLogistic, Logistic
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -228,7 +227,7 @@ def _close_adjusted(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
     tolerance: float, accuracy: float, stop: BoolArray,
 ) -> Ending:  # fmt: skip
-    flat = AdjustedLogistic(loss.weights, False)  # type: ignore[call-arg]
+    flat = AdjustedLogistic(loss.weights, False)
     ending = close_places(problem, flat, loss.weights, inside, pool, places, start, best, tolerance, accuracy, stop)
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 

@@ -15,9 +15,8 @@ import numpy as np
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
-from exactsel.losses.adjusted import AdjustedHuber, AdjustedLogistic
-from exactsel.losses.huber import Huber
-from exactsel.losses.logistic import Logistic
+from exactsel.losses.huber import AdjustedHuber, Huber
+from exactsel.losses.logistic import AdjustedLogistic, Logistic
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 

@@ -16,8 +16,7 @@ from exactsel.kernels.columns import Columns
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
 from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value, weighted_gram
-from exactsel.losses.adjusted import AdjustedLogistic
-from exactsel.losses.logistic import Logistic
+from exactsel.losses.logistic import AdjustedLogistic, Logistic
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 MAX_STEPS = 300

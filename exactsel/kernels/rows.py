@@ -16,7 +16,7 @@ from exactsel.kernels.columns import Columns, all_whole, mixed_gram
 from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
 from exactsel.kernels.linalg import dot
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
-from exactsel.losses.adjusted import ADJUSTED
+from exactsel.losses.adjusted import is_adjusted
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -27,7 +27,7 @@ def row_values(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
     plain_rows(loss, z, y, values, slopes)
 
 
-@row_values.register(*ADJUSTED)
+@row_values.register_where(is_adjusted)
 def _adjusted_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
     adjusted_rows(loss, z, y, values, slopes)
 
@@ -55,7 +55,7 @@ def _value(loss: Any, z: FloatArray, y: FloatArray) -> float:
     return total
 
 
-@_value.register(*ADJUSTED)
+@_value.register_where(is_adjusted)
 def _adjusted_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
     values, slopes = np.empty(z.size), np.empty(z.size)
     adjusted_rows(loss, z, y, values, slopes)
@@ -77,7 +77,7 @@ def _gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
         out[i] = point_derivative(loss, z[i], y[i])
 
 
-@_gradient.register(*ADJUSTED)
+@_gradient.register_where(is_adjusted)
 def _adjusted_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
     adjusted_rows(loss, z, y, np.empty(z.size), out)
 
@@ -94,7 +94,7 @@ def _bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArr
         out[i] = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
 
 
-@_bend.register(*ADJUSTED)
+@_bend.register_where(is_adjusted)
 def _adjusted_bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
     adjusted_bends(loss, z, y, majorise, out)
 
@@ -130,7 +130,7 @@ def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[f
     return lower_sum(values, z, y, b), b.size + 16
 
 
-@dual_rows.register(*ADJUSTED)
+@dual_rows.register_where(is_adjusted)
 def _adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
     base, roundings = adjusted_dual(loss, z, y, b)
     return base, roundings
@@ -142,7 +142,7 @@ def is_levelled(loss: Any) -> bool:
     return False
 
 
-@is_levelled.register(*ADJUSTED)
+@is_levelled.register_where(is_adjusted)
 def _adjusted_is_levelled(loss: Any) -> bool:
     return bool(loss.levelled)
 

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from exactsel.errors import InputError
+from exactsel.losses.adjusted import adjustable
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
@@ -95,3 +96,7 @@ class Huber(NamedTuple):
                 f"delta is {self.delta:g}, but a threshold between {SMALLEST_DELTA:g} and {LARGEST_DELTA:g} was "
                 f"expected; rescale y."
             )
+
+
+AdjustedHuber = adjustable(Huber)
+"""Huber loss with row weights or an intercept."""

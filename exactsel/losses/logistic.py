@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.losses.adjusted import adjustable
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
@@ -120,3 +121,7 @@ class Logistic(NamedTuple):
 
     def check_parameters(self) -> None:
         """There are none."""
+
+
+AdjustedLogistic = adjustable(Logistic)
+"""Logistic loss with row weights or an intercept."""

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.losses.adjusted import can_be_adjusted
+from exactsel.losses.base import Loss
+from exactsel.losses.quadratic import Quadratic
 from exactsel.types import FloatArray
 from exactsel_certificates.prepared import Prepared, prepare
-
-ADJUSTABLE = ("quadratic", "huber", "logistic")
-"""Losses that can have an intercept and weights."""
 
 SMALLEST_WEIGHT = 1e-30
 """Positive weights below this, or above its inverse, are refused: products with them could underflow."""
@@ -100,7 +101,7 @@ class Preparation:
         return undone, float(total)
 
 
-def checked_weights(weights: ArrayLike, rows: int, loss: str) -> FloatArray:
+def checked_weights(weights: ArrayLike, rows: int, loss: str | Loss) -> FloatArray:
     """Row weights as floats; :class:`InputError` where they cannot be used."""
     try:
         values = np.array(weights, dtype=np.float64).reshape(-1)
@@ -110,10 +111,10 @@ def checked_weights(weights: ArrayLike, rows: int, loss: str) -> FloatArray:
         raise InputError(f"there are {values.size} weights for {rows} rows; give one number per row.")
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and np.any(values > 0)):
         raise InputError("the weights must be finite, not negative and not all zero; correct them.")
-    if loss not in ADJUSTABLE:
+    if not can_have_intercept(loss):
         raise UnsupportedError(
-            f"row weights are known for {', '.join(ADJUSTABLE)} loss only, not for {loss} loss; repeat rows instead "
-            f"where the weights are whole numbers."
+            f"{_called(loss)} loss is not declared to take row weights; its author can, see 'A loss' in "
+            f"CONTRIBUTING.md; or repeat rows where the weights are whole numbers."
         )
     sizes = values[values > 0]
     if sizes.min() < SMALLEST_WEIGHT or sizes.max() > 1 / SMALLEST_WEIGHT:
@@ -124,15 +125,25 @@ def checked_weights(weights: ArrayLike, rows: int, loss: str) -> FloatArray:
     return values
 
 
-def wants_intercept(fit_intercept: bool | str, loss: str) -> bool:
+def can_have_intercept(loss: str | Loss) -> bool:
+    """Whether an intercept and weights are known for a loss: the quadratic one, or one declared adjustable."""
+    kind = registry.load("losses", loss) if isinstance(loss, str) else type(loss)
+    return kind is Quadratic or can_be_adjusted(kind)
+
+
+def _called(loss: str | Loss) -> str:
+    return loss if isinstance(loss, str) else loss.name
+
+
+def wants_intercept(fit_intercept: bool | str, loss: str | Loss) -> bool:
     """Whether there is to be an intercept: ``"auto"`` wants one for the losses for which it is exact."""
     if fit_intercept not in (True, False, "auto"):
         raise UnsupportedError(f"fit_intercept is {fit_intercept!r}, but it must be True, False or 'auto'.")
-    known = loss in ADJUSTABLE
+    known = can_have_intercept(loss)
     if fit_intercept is True and not known:
         raise UnsupportedError(
-            f"an unpenalised intercept is known for {', '.join(ADJUSTABLE)} loss only, not for {loss} loss; do "
-            f"without it, or add a column of ones (which is penalised, and counts towards k)."
+            f"{_called(loss)} loss is not declared to take an unpenalised intercept; its author can, see 'A loss' in "
+            f"CONTRIBUTING.md; or add a column of ones (which is penalised, and counts towards k)."
         )
     return known if fit_intercept == "auto" else bool(fit_intercept)
 

@@ -132,12 +132,12 @@ class Problem:
         InputError
             As for the class, for weights that cannot be used, and for an intercept where all labels are equal.
         UnsupportedError
-            For an intercept or weights with a loss that is not built in.
+            For an intercept or weights with a loss that is not declared to take them.
         """
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
         name = loss if isinstance(loss, str) else loss.name
-        centre = wants_intercept(intercept, name)
-        known = None if weights is None else checked_weights(weights, target.size, name)
+        centre = wants_intercept(intercept, loss)
+        known = None if weights is None else checked_weights(weights, target.size, loss)
         if not (centre or scale or known is not None):
             return cls(AT.T, target, k, loss=loss, **options)
         if loss == "huber" and known is not None and options.get("delta") is None:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import solve_triangular
 
 from exactsel._jit import working_threads
+from exactsel.algebra import dense
 from exactsel.algebra.elimination import gamma
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.minorant import curvatures_on, rows_at
@@ -167,7 +167,7 @@ class Rows:
 
         By the inverse of R, since products leave other threads alone; it is as far off as its condition has it.
         """
-        inverse = solve_triangular(factor, np.eye(self.m), check_finite=False).T
+        inverse = dense.solve_triangular(factor, np.eye(self.m), check_finite=False).T
 
         def widths(block: FloatArray, rows: slice) -> FloatArray:
             solved = inverse @ block

@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.linalg import qr
 
+from exactsel.algebra import dense
 from exactsel.algebra.curvature import balanced_curvature, rounding_room
 from exactsel.algebra.elimination import definite, gamma
 from exactsel.algebra.threads import one_thread
@@ -130,7 +130,7 @@ class Spans:
         null = self._null(columns)
         if not 0 < len(null) <= MOST_CIRCUITS:
             return None
-        pivots = qr(null, mode="r", pivoting=True)[1][: len(null)]
+        pivots = dense.qr(null, mode="r", pivoting=True)[1][: len(null)]
         circuits = np.linalg.solve(null[:, pivots], null)
         circuits[:, pivots] = np.eye(len(null))
         spread = np.sum(circuits**2, axis=1) ** 2 / np.sum(circuits**4, axis=1)
@@ -168,7 +168,7 @@ class Spans:
 
     def _base(self, columns: IntArray) -> IntArray:
         """Some independent columns, as many as there are."""
-        _, triangle, order = qr(self._unit[:, columns], mode="economic", pivoting=True)
+        _, triangle, order = dense.qr(self._unit[:, columns], mode="economic", pivoting=True)
         left = np.abs(np.diagonal(triangle)) ** 2 > NEARLY
         base: IntArray = columns[order[: left.size][left]]
         return base

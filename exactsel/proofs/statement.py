@@ -85,7 +85,7 @@ class _Selection:
 class _Unchecked:
     """A problem the checker does not know: the objective, and what sums of doubles are off by to first order.
 
-    What is said is about the numbers searched: what scaling rounds is not accounted for with a loss of one's own.
+    What is said is about the numbers searched: for a loss of one's own what centring and scaling round is left out.
     """
 
     def __init__(self, objective: Any) -> None:
@@ -113,8 +113,9 @@ class _Unchecked:
         z, slopes = coef[used] @ objective.AT[used], np.empty(objective.n)
         loss_gradient(objective.row_loss, z, objective.y, slopes)
         off = (used.size + 4) * UNIT * (np.abs(coef[used]) @ np.abs(objective.AT[used]))
-        off += 2 * UNIT * np.abs(objective.y)
-        rounding = float(np.abs(slopes) @ off + 0.5 * objective.loss.smoothness * (off @ off))
+        off += 2 * UNIT * np.abs(objective.y) + 4 * UNIT * np.abs(z)  # z holds the intercept by now, if there is one
+        weighted = off if objective.weights is None else objective.weights * off
+        rounding = float(np.abs(slopes) @ off + 0.5 * objective.loss.smoothness * (weighted @ off))
         return float(
             value + 1.01 * rounding + (objective.n + used.size + 32) * UNIT * (abs(value) + np.abs(slopes) @ np.abs(z))
         )

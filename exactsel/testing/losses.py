@@ -8,6 +8,7 @@ import numpy as np
 
 from exactsel._jit import without_compiling
 from exactsel.errors import InputError
+from exactsel.losses.adjusted import can_be_adjusted
 from exactsel.losses.base import DUAL_FUNCTIONS, Loss, curvature_known
 from exactsel.problem.checks import make_loss
 from exactsel.problem.regression import Problem
@@ -27,8 +28,9 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
 
     Its parameters and constants are accepted; its derivative is that of its value, increases, and no faster than
     ``smoothness``; curvature, majorizer and prox agree with it, and so does a curvature on an interval, where there is
-    one; the conjugate, where there is one, satisfies Fenchel's equality; nothing overflows far out; and a search with
-    it finds the optimum of a small problem.
+    one; the conjugate, where there is one, satisfies Fenchel's equality; nothing overflows far out; a search with it
+    finds the optimum of a small problem; and where it is declared to take an intercept no row is below zero, and a
+    search with an intercept and row weights finds the optimum, too.
 
     Parameters
     ----------
@@ -84,6 +86,9 @@ def _check_derivatives(loss: Loss, y: float) -> None:
         here = f"{loss.name} at z = {z:g}, y = {y:g}"
         value, slope = loss.point_value(loss, z, y), loss.point_derivative(loss, z, y)
         assert value >= loss.infimum, f"{here}: the value {value} is below the infimum {loss.infimum}"
+        assert value >= 0.0 or not can_be_adjusted(type(loss)), (
+            f"{here}: the value {value} is below zero, so the loss must not be declared to take an intercept"
+        )
         quotient = (loss.point_value(loss, z + STEP, y) - loss.point_value(loss, z - STEP, y)) / (2 * STEP)
         near = 2 * STEP * loss.smoothness + 1e-10 * (1.0 + abs(value)) / STEP
         assert abs(slope - quotient) <= near, f"{here}: the derivative is {slope}, but differences give {quotient}"
@@ -132,8 +137,12 @@ def _check_search(loss: Loss, targets: FloatArray) -> None:
     rng = np.random.default_rng(5)
     A = rng.standard_normal((14, 6))
     y = rng.choice(targets, 14)
-    for k in (1, 3):
-        problem = Problem(A, y, k, loss=loss, lam=0.5)
+    problems = [Problem(A, y, k, loss=loss, lam=0.5) for k in (1, 3)]
+    if can_be_adjusted(type(loss)):
+        y[:2] = targets.min(), targets.max()
+        weights = rng.choice([0.5, 1.0, 3.0], 14)
+        problems += [Problem.prepared(A, y, 2, loss=loss, lam=0.5, intercept=True, weights=weights)]
+    for problem in problems:
         best = Truth(problem).best(np.ones(6, dtype=np.int8))
         result = solve(problem, signals=())
         assert result.reached, f"{loss.name}: a search of 6 columns ended with a gap of {result.gap:.3g}"

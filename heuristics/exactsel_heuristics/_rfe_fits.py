@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, lapack, solve_triangular
 
+from exactsel.algebra import dense
 from exactsel.kernels.refit import newton_refit
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
@@ -107,8 +107,8 @@ class TriangleFits:
     def _factorised(self) -> FloatArray | None:
         problem = self._problem
         if 2.0 * problem.n * problem.d**2 > AT_ONCE and problem.d <= GRAM_COLUMNS and is_well_posed(problem):
-            root, b = cholesky(problem.hessian, check_finite=False), problem.gram.b
-            return np.column_stack([root, solve_triangular(root, b, trans="T", check_finite=False)])
+            root, b = dense.cholesky(problem.hessian, check_finite=False), problem.gram.b
+            return np.column_stack([root, dense.solve_triangular(root, b, trans="T", check_finite=False)])
         A, y = problem.reduced
         table = np.column_stack([A, y])
         if problem.lam > 0.0:
@@ -121,7 +121,7 @@ def shortest_solution(matrix: FloatArray, target: FloatArray) -> FloatArray:
     """The solution of smallest norm (m,) of least squares; matrix (r, m)."""
     rows, m = matrix.shape
     if m > rows and matrix.size > MANY_ENTRIES:
-        lower, solution, _ = lapack.dgels(matrix, np.append(target, np.zeros(m - rows)), lwork=64 * (rows + m))
+        lower, solution, _ = dense.lapack.dgels(matrix, np.append(target, np.zeros(m - rows)), lwork=64 * (rows + m))
         sizes = np.abs(np.diagonal(lower))
         if sizes.min() > DEPENDENT * sizes.max():
             return np.asarray(solution)
@@ -145,8 +145,10 @@ class WideFits:
     def coef(self) -> FloatArray | None:
         """See :class:`ColumnFits`."""
         try:
-            solved = cho_solve(cho_factor(self._system, check_finite=False), self._problem.y, check_finite=False)
-        except LinAlgError:
+            solved = dense.cho_solve(
+                dense.cho_factor(self._system, check_finite=False), self._problem.y, check_finite=False
+            )
+        except np.linalg.LinAlgError:
             self._system, self._deleted = self._summed(), 0
             solved = np.linalg.lstsq(self._system, self._problem.y, rcond=None)[0]
         coef: FloatArray = self._AT @ solved

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from exactsel.algebra import dense
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows, Unusable
 from exactsel.types import FloatArray
@@ -82,7 +82,7 @@ def _rooted(square: FloatArray, h: FloatArray) -> tuple[FloatArray, FloatArray]:
         if not largest > 0.0:
             raise Unusable
         root = np.asarray(np.linalg.cholesky(square + SINGULAR * largest * np.eye(len(square))).T, dtype=np.float64)
-        return root, solve_triangular(root, h, trans="T", check_finite=False)
+        return root, dense.solve_triangular(root, h, trans="T", check_finite=False)
     values, vectors = np.linalg.eigh(square)
     if not values[-1] > 0.0:
         raise Unusable

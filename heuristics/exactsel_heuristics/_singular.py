@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import eigh
 
+from exactsel.algebra import dense
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _by_gram_matrix(problem: ColumnSubsetProblem) -> SingularVectors | None:
     size = len(square)
     if k >= size:
         return None
-    values, vectors = eigh(square, subset_by_index=(size - k - 1, size - 1), check_finite=False)
+    values, vectors = dense.eigh(square, subset_by_index=(size - k - 1, size - 1), check_finite=False)
     if not values[0] > TOLD_APART * values[-1]:
         return None
     roots, leading = np.sqrt(values[:0:-1]), vectors[:, :0:-1]

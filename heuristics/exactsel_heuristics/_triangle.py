@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import lapack
 
 from exactsel._jit import njit
+from exactsel.algebra import dense
 from exactsel.types import FloatArray
 
 AT_ONCE = 2e9
@@ -28,13 +28,13 @@ def triangle_of(table: FloatArray, should_stop: Callable[[], bool]) -> FloatArra
         last = min(first + PANEL, size)
         if should_stop():
             return None
-        raw, tau, *_ = lapack.dgeqrf(work[first:, first:last])
+        raw, tau, *_ = dense.lapack.dgeqrf(work[first:, first:last])
         work[first:last, first:last] = raw[: last - first]
         for left in range(last, width, CHUNK):
             if should_stop():
                 return None
             part = work[first:, left : left + CHUNK]
-            work[first:, left : left + CHUNK] = lapack.dormqr("L", "T", raw, tau, part, lwork=64 * CHUNK)[0]
+            work[first:, left : left + CHUNK] = dense.lapack.dormqr("L", "T", raw, tau, part, lwork=64 * CHUNK)[0]
     return np.ascontiguousarray(np.triu(work[:size]))
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.linalg import qr
 
+from exactsel.algebra import dense
 from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._projection import squared_lengths
@@ -122,5 +122,5 @@ def _sampled(keep: FloatArray, least: int, rng: np.random.Generator) -> IntArray
 def _pivots(right: FloatArray, keep: FloatArray, candidates: IntArray) -> IntArray:
     """The candidates a pivoted QR factorisation of their rescaled rows of V_k takes first, ascending."""
     scaled = right[candidates] / np.sqrt(keep[candidates])[:, None]
-    _, pivots = qr(scaled.T, mode="r", pivoting=True, check_finite=False)
+    _, pivots = dense.qr(scaled.T, mode="r", pivoting=True, check_finite=False)
     return np.sort(candidates[pivots[: right.shape[1]]])

@@ -26,7 +26,7 @@ from exactsel.kernels.last_rows import bound_at_step
 from exactsel.kernels.last_told import TOLD, empty_told, tell_region
 from exactsel.kernels.node import FREE, IN, OUT, empty_answers
 from exactsel.losses import Huber
-from exactsel.losses.adjusted import AdjustedLogistic
+from exactsel.losses.logistic import AdjustedLogistic
 
 STOP = np.zeros(1, dtype=np.bool_)
 

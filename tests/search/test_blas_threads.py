@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg  # noqa: F401  brings a BLAS library of its own
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from exactsel.algebra import threads
+from exactsel.algebra import dense, threads
 from exactsel.algebra.threads import one_thread
 
 
@@ -83,6 +83,22 @@ def test_a_library_that_comes_later(monkeypatch):
         with one_thread():
             assert counts() == {1}
         assert counts() == {1}
+    assert counts() == {2}
+
+
+def test_a_library_that_an_import_brings(monkeypatch):
+    """Inside the limit and without entering it again, as where scipy is first needed in the middle of a search."""
+    shared, own = threads._libraries((True,))
+    if len(shared) < 2 or own:
+        pytest.skip("numpy and scipy share a BLAS library")
+    monkeypatch.setattr(threads, "_libraries", lambda loaded: (shared[:1], []))
+    with one_thread():
+        assert counts() == {1, 2}
+        monkeypatch.setattr(threads, "_libraries", lambda loaded: (shared, []))
+        assert dense.cholesky([[4.0]]) == [[2.0]]
+        assert counts() == {1}
+    assert counts() == {2}
+    dense.cholesky([[4.0]])
     assert counts() == {2}
 
 

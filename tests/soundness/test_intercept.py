@@ -69,6 +69,25 @@ def test_against_brute_force(seed, loss):
     assert case.w @ values + 0.5 * case.lam * coef @ coef == pytest.approx(result.upper, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", sample(20, 400, smoke=3))
+def test_a_loss_of_ones_own(seed):
+    """Bounds at every event and the optimum, for a loss declared adjustable, interpreted and compiled alike."""
+    case = free_case(seed, "pseudo-huber")
+    problem, events = case.problem(), []
+    search = Search(problem, Settings(rel_eps=1e-9), signals=())
+    for event in search:
+        events.append(event)
+        assert not above(search.state.lower, case.optimum), event
+        assert search.state.upper == np.inf or not above(case.optimum, search.state.upper), event
+    result = search.result(events)
+    assert result.reached
+    assert result.upper == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
+    coef, intercept = problem.as_given(result.coef)
+    assert intercept == 0.0 or case.intercept
+    values = case.rows(case.A @ coef + intercept)[0]
+    assert case.w @ values + 0.5 * case.lam * coef @ coef == pytest.approx(result.upper, rel=1e-9, abs=1e-9)
+
+
 def claiming(data, **changes):
     """The same file with other entries in its header."""
     size = int.from_bytes(data[:8], "little")
@@ -246,10 +265,14 @@ def test_refused():
         Problem.prepared(A, np.ones(8), 1, loss="logistic", lam=1.0, intercept=True)
     with pytest.raises(InputError, match="all labels are 1, so"):
         Problem.prepared(A, labels, 1, loss="logistic", lam=1.0, intercept=True, weights=one_class)
-    with pytest.raises(UnsupportedError, match="quadratic, huber, logistic loss only, not for pseudo-huber loss"):
-        Problem.prepared(A, labels, 1, loss=PseudoHuber(1.0), lam=1.0, intercept=True)
-    with pytest.raises(UnsupportedError, match="row weights are known for quadratic, huber, logistic loss only"):
-        Problem.prepared(A, labels, 1, loss=PseudoHuber(1.0), lam=1.0, weights=np.ones(8))
+
+    class Undeclared(PseudoHuber):
+        """A loss of which nobody has said that no row is below zero."""
+
+    with pytest.raises(UnsupportedError, match=r"^pseudo-huber loss is not declared to take an unpenalised intercept;"):
+        Problem.prepared(A, labels, 1, loss=Undeclared(1.0), lam=1.0, intercept=True)
+    with pytest.raises(UnsupportedError, match=r"^pseudo-huber loss is not declared to take row weights;"):
+        Problem.prepared(A, labels, 1, loss=Undeclared(1.0), lam=1.0, weights=np.ones(8))
     with pytest.raises(InputError, match=r"the weights range from 1e-40 to 1"):
         Problem.prepared(A, labels, 1, loss="logistic", lam=1.0, weights=[1e-40] + [1.0] * 7)
     problem = Problem.prepared(A, labels, 1, loss="logistic", lam=1.0, intercept=True)

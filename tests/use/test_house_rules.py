@@ -143,6 +143,14 @@ def test_the_smoke_tier_touches_every_room():
 
 
 @in_sources
+def test_only_dense_imports_scipys_linear_algebra(path):
+    """So that small searches need not wait for it, and its BLAS is held to one thread whenever it comes."""
+    if name_of(path) in ("exactsel/algebra/dense.py", "exactsel/algebra/eigenvectors.py"):
+        return
+    assert not [name for name in imported_names(parse(path)) if name.startswith("scipy.linalg")]
+
+
+@in_sources
 def test_only_jit_imports_numba(path):
     if name_of(path).startswith("exactsel/_jit/") or name_of(path) == "certificates/exactsel_certificates/compiled.py":
         return

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from exactsel import registry
 from exactsel.losses import Huber, Quadratic
+from exactsel.losses.adjusted import adjustable
 from exactsel.search.branching import ClosestToHalf
 from exactsel.search.frontier import BestFirst
 from exactsel.search.trees import BinaryTree
@@ -73,6 +75,17 @@ class Wavy(Quadratic):
         return (z - y) * 1.001
 
 
+class BelowZero(Quadratic):
+    infimum = -np.inf
+
+    @staticmethod
+    def point_value(loss, z, y):
+        return 0.5 * (z - y) ** 2 - 1.0
+
+
+AdjustedBelowZero = adjustable(BelowZero)
+
+
 class LastCandidate:
     name = "last"
     calls = 0
@@ -105,6 +118,7 @@ def test_broken_plug_ins_are_told():
         (check_bound, Lifted(), r"lifted on .* bound .*, but a model has"),
         (check_loss, Steep(), "rises faster than the smoothness|not between 0 and 0.5"),
         (check_loss, Wavy(), "but differences give"),
+        (check_loss, BelowZero(), "is below zero, so the loss must not be declared to take an intercept"),
         (check_branching, LastCandidate(), "picked differently the second time"),
         (check_frontier, Forgetful, "forgetful: "),
         (check_tree, Leaky(), "the rest is not what the chain says"),

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from exactsel.losses.adjusted import adjustable
+
 
 class Asymmetric(NamedTuple):
     """Half the squared error where the prediction z is below y, an eighth of it where it is above."""
@@ -48,3 +50,6 @@ class Asymmetric(NamedTuple):
 
     def check_parameters(self):
         """There are none."""
+
+
+AdjustedAsymmetric = adjustable(Asymmetric)  # no row is below zero, so weights and an intercept will do
