@@ -15,6 +15,7 @@ moment; null where infinite). Columns and nodes are numbers from 0; node 0 is th
 ``explored``       a subtree walked whole by a kernel: ``node``, ``decisions``, ``dropped``, ``open`` (nodes it left)
 ``searched``       a search below a node, done by a kernel: ``node``, ``nodes``, ``dropped``, ``open``
 ``raised``         the lower bound of the search rose
+``round``          all that a round brought has been told: ``round``, how many have ended
 ``finished``       ``termination``, ``open``: how many nodes are open
 ``result``         last line: ``result``, the JSON object of the command line
 =================  ================================================================================================
@@ -51,6 +52,7 @@ from exactsel.search.events import (
     Fixed,
     IncumbentFound,
     LowerBoundRaised,
+    RoundEnded,
     SearchedBelow,
     Started,
 )
@@ -148,6 +150,8 @@ class Trace:
                 return "counted", {"node": node, "fraction": fraction}
             case LowerBoundRaised(_):
                 return "raised", {}
+            case RoundEnded(number):
+                return "round", {"round": number}
             case Finished(termination, open_nodes):
                 return "finished", {"termination": termination, "open": len(open_nodes)}
 

@@ -85,7 +85,7 @@ class ProgressLog:
             self._write(" ".join(f"{name:>{WIDTHS[name]}}" for name in self._columns))
         self._rows += 1
         self._last = time.perf_counter()
-        open_nodes = len(state.frontier) + len(state.in_flight)
+        open_nodes = state.open_count
         gap = relative_gap(state.gap, state.upper, self._null)
         entries = {
             "source": source, "nodes": str(state.nodes), "open": str(open_nodes), "depth": str(state.depth),

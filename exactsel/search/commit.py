@@ -35,6 +35,7 @@ from exactsel.search.state import SearchState
 def commit_models(state: SearchState, finished: Round, expander: Expander) -> Iterator[Event]:
     """Take over better models, and discard the open nodes they overtake."""
     state.scope = finished.scope or state.scope
+    state.counted = finished.counted or state.counted
     state.seconds.add(finished.seconds)
     if finished.rounded:
         state.portions.hand_on([finished.rounded])

@@ -71,7 +71,8 @@ HELD: dict[str, Held] = {
     "KernelSearch.curvature": Held(("float64",), ("wide",), "finite", optional=True),
     "Round.models": Held(("Fit",)), "Round.outcomes": Held(OUTCOMES), "Round.seconds": Held(("Seconds",)),
     "Round.rounded": UNITS, "Portions.supports": Held(("int64",), ("k",), "unit"),
-    "Effort.walks": Held(("SubtreeRecord",), optional=True),
+    "Effort.walks": Held(("SubtreeRecord",), optional=True), "Effort.counted": Held(("CellCount",)),
+    "Round.counted": Held(("CellCount",), optional=True), "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
 }  # fmt: skip
 """By record and field."""
 

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.search.commit import commit, commit_models
-from exactsel.search.events import Event, Finished, LowerBoundRaised, Started
+from exactsel.search.events import Event, Finished, LowerBoundRaised, RoundEnded, Started
 from exactsel.search.expand import Expander, Interrupted
-from exactsel.search.frontier import BestFirst, open_nodes
+from exactsel.search.frontier import BestFirst
 from exactsel.search.incumbents import improve
 from exactsel.search.rounds import Rounds
-from exactsel.search.state import SearchState
+from exactsel.search.state import Begun, SearchState
 from exactsel.search.watch import Watch
 from exactsel.start.portions import Improver
 from exactsel.walks.effort import HORIZON, HORIZON_PART, Effort
@@ -56,9 +56,11 @@ def search(
     state: SearchState, expander: Expander, limits: Limits, watch: Watch, improver: Improver | None = None
 ) -> Iterator[Event]:
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
-    state.begin(limits.memory_limit)
-    yield Started(open_nodes(state.frontier))
+    state.begin(limits.memory_limit, limits.node_limit)
+    yield Started(state.open_nodes())
     with Rounds(expander) as rounds:
+        if state.begun is not None:
+            rounds.begin(*state.begun)
         while rounds.begun or (termination := _termination(state, expander, limits, watch)) is None:
             if not rounds.begun:
                 _begin(state, rounds, limits)
@@ -66,10 +68,10 @@ def search(
                 with dispensable():
                     finished = rounds.outcome()
             except (Interrupted, CompilationStopped):
-                state.put_back()
                 if not watch.stopped:  # a signal came to somebody else, around this search
                     raise
                 continue
+            state.begun = None
             yield from commit_models(state, finished, expander)
             if _termination(state, expander, limits, watch) is None and _goes_ahead(state, expander, limits):
                 _begin(state, rounds, limits)
@@ -80,19 +82,22 @@ def search(
                 yield from improve(state, expander, improver)
             if state.bound_has_risen():
                 yield LowerBoundRaised(state.lower)
+            state.rounds += 1
+            yield RoundEnded(state.rounds)
     state.end()
-    yield Finished(termination, open_nodes(state.frontier))
+    yield Finished(termination, state.open_nodes())
 
 
 def _begin(state: SearchState, rounds: Rounds, limits: Limits) -> None:
     """Take the next nodes and begin to expand them."""
     state.relieve_memory()
     nodes = state.take(_batch(state, limits))
-    rounds.begin(nodes, state.value, _effort(state, limits, len(nodes)))
+    state.begun = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
+    rounds.begin(*state.begun)
 
 
 def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:
-    if len(state.frontier) == 0:
+    if state.open_count == 0:
         return "tree_exhausted"
     if state.value - state.bound <= expander.tolerance.absolute(state.value):
         return "gap_closed"
@@ -125,7 +130,7 @@ def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
     if state.prospects.long and isinstance(frontier, BestFirst):
         rank = max(HORIZON, len(frontier) // HORIZON_PART)
         horizon = state.prospects.horizon_at(state.nodes, lambda: frontier.bound_at(rank))
-    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks)
+    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks, state.counted)
 
 
 def _batch(state: SearchState, limits: Limits) -> int:

@@ -134,6 +134,14 @@ class LowerBoundRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """All that a round brought has been told: the state is whole, and may be saved to go on from."""
+
+    round: int
+    """How many have ended since the root."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The search ended; these nodes are still open."""
 
@@ -152,5 +160,6 @@ Event: TypeAlias = (
     | SearchedBelow
     | Counted
     | LowerBoundRaised
+    | RoundEnded
     | Finished
 )

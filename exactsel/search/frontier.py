@@ -96,9 +96,11 @@ def _made(one: Node | Waiting) -> Node:
     return one.node() if isinstance(one, Waiting) else one
 
 
-def open_nodes(frontier: Frontier) -> Sequence[Node]:
-    """What is open now, in the frontier's order."""
-    return frontier.now() if isinstance(frontier, BestFirst) else tuple(frontier)
+def open_nodes(frontier: Frontier, in_flight: Sequence[Node] = ()) -> Sequence[Node]:
+    """What is open now, smallest bound first; nodes ``in_flight`` are, too."""
+    if isinstance(frontier, BestFirst):
+        return frontier.now(in_flight)
+    return tuple(sorted((*in_flight, *frontier), key=_by_bound))
 
 
 class BestFirst:
@@ -159,9 +161,9 @@ class BestFirst:
     def __iter__(self) -> Iterator[Node]:
         return iter(self.now())
 
-    def now(self) -> OpenNodes:
-        """What is open now, smallest bound first; nodes are made when they are asked for."""
-        return OpenNodes([*self._nodes, *self._regions])
+    def now(self, also: Sequence[Node] = ()) -> OpenNodes:
+        """What is open now, and ``also`` these, smallest bound first; nodes are made when they are asked for."""
+        return OpenNodes([*also, *self._nodes, *self._regions])
 
 
 class _InOrder:

@@ -47,7 +47,12 @@ def all_counted(
     """
     if counter is None:
         return {}
-    listed = _told(counter, lambda: counter.explore(work.upper, effort.iterations), work)
+
+    def explore() -> Listed | None:
+        listed, work.counted = counter.explore(work.upper, effort.iterations, effort.counted)
+        return listed
+
+    listed = _told(counter, explore, work)
     if listed is None:
         return {}
     return {node.id: NodeKept(node, _closed(as_region(node), listed.bound)) for node in nodes}

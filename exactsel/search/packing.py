@@ -44,10 +44,10 @@ from exactsel.search.regions import (
 from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
 from exactsel.walks.closed_form import WalkResult
-from exactsel.walks.effort import Effort, Prospects, SubtreeRecord
+from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 3
+VERSION = 4
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
@@ -69,12 +69,13 @@ RECORDS: dict[type, str] = {
     WalkResult: "finished:b nodes:i work:f dropped:f support:s open_states:r open_bounds:r moves:r",
     KernelSearch: "nodes:i iterations:i numbers:i dropped:f support:s steps:r step_bounds:r open_states:r "
     "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
-    Round: "models:m outcomes:m scope:t seconds:r rounded:s",
+    Round: "models:m outcomes:m scope:t seconds:r rounded:s counted:r",
     Seconds: "bound:f refit:f subtrees:f",
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m",
-    Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r",
+    CellCount: "after:f bound:f",
+    Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r",
 }
 """The fields of each record and what they hold: i whole number, f number, b truth value, t text or None, n whole number
 from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and df a table of

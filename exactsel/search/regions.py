@@ -18,6 +18,7 @@ from exactsel.search.branching import BranchingView
 from exactsel.search.node import Node
 from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
 
@@ -142,6 +143,8 @@ class Round:
     seconds: Seconds = field(default_factory=Seconds, compare=False)
     rounded: tuple[int, ...] | None = None
     """The best support a relaxation was rounded to, for heuristics to begin from."""
+    counted: CellCount | None = None
+    """What counting all sets has come to; None where that was not gone on with."""
 
 
 @dataclass(slots=True)
@@ -156,6 +159,7 @@ class RoundWork:
     seconds: Seconds = field(default_factory=Seconds)
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
+    counted: CellCount | None = None
 
     def note_rounding(self, support: IntArray, value: float) -> None:
         """Keep the best support (padded with -1) a relaxation was rounded to."""
@@ -170,7 +174,7 @@ class RoundWork:
 
     def done(self, outcomes: Iterable[Outcome]) -> Round:
         """The whole round."""
-        return Round(tuple(self.models), tuple(outcomes), self.scope, self.seconds, self.rounded)
+        return Round(tuple(self.models), tuple(outcomes), self.scope, self.seconds, self.rounded, self.counted)
 
 
 @dataclass(frozen=True, slots=True)

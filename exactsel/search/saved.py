@@ -15,14 +15,16 @@ from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
 from exactsel.search.regions import Seconds
-from exactsel.search.state import SearchState, Stated
+from exactsel.search.state import Begun, SearchState, Stated
 from exactsel.start.portions import Portions
-from exactsel.walks.effort import Prospects, SubtreeRecord
+from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
-COUNTED = "dropped:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f"
+COUNTED = (
+    "dropped:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f rounds:i"
+)
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:r"
 """Fields of a state that are saved as they are."""
 
 
@@ -40,6 +42,7 @@ class _SavedState:
     open_bytes: int
     unit: float
     told: float
+    rounds: int
     incumbent: Fit
     source: str
     scope: str
@@ -47,6 +50,8 @@ class _SavedState:
     prospects: Prospects
     seconds: Seconds
     portions: Portions
+    counted: CellCount
+    begun: Begun | None
     open_nodes: tuple[Node, ...]
     in_flight: tuple[Node, ...]
     relieving: bool
@@ -57,6 +62,7 @@ class _SavedState:
 
 _STATE = RECORDS | {
     Stated: "fit:r upper:f source:t",
+    Begun: "nodes:m upper:f effort:r",
     _SavedState: f"{AS_THEY_ARE} open_nodes:m in_flight:m relieving:b digest:t stated:r",
 }
 
@@ -119,10 +125,16 @@ def _check_types(saved: _SavedState) -> None:
         texts.append(stated.source)
     require(all(isinstance(fit, Fit) for fit in models), "something else than a model as its best one")
     require(all(isinstance(text, str) for text in texts), "no text where there must be one")
-    parts = ((saved.walks, SubtreeRecord), (saved.prospects, Prospects), (saved.seconds, Seconds))
+    parts = (
+        (saved.walks, SubtreeRecord), (saved.prospects, Prospects), (saved.seconds, Seconds),
+        (saved.counted, CellCount),
+    )  # fmt: skip
     require(isinstance(saved.portions, Portions), "parts of the wrong types")
     require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")
-    nodes = (*saved.open_nodes, *saved.in_flight)
+    nodes = [*saved.open_nodes, *saved.in_flight]
+    if saved.begun is not None:
+        require(isinstance(saved.begun, Begun) and isinstance(saved.begun.effort, Effort), "a round that is none")
+        nodes += saved.begun.nodes
     require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open nodes")
 
 
@@ -140,7 +152,9 @@ def _check_numbers(saved: _SavedState) -> None:
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
     compared = [saved.dropped, saved.told, prospects.horizon, saved.portions.due, walks.useful, walks.wasted]
+    compared += saved.counted
     compared += [] if saved.stated is None else [saved.stated.upper]
+    compared += [] if saved.begun is None else [saved.begun.upper]
     require(not any(map(math.isnan, compared)), "a bound or a count that is nan")
     require(math.isfinite(saved.unit) and saved.unit > 0.0, "an impossible unit")
     ids = [node.id for node in (*saved.open_nodes, *saved.in_flight)]

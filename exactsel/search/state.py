@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
-from exactsel.search.frontier import BestFirst, Frontier, Waiting
+from exactsel.search.frontier import BestFirst, Frontier, Waiting, open_nodes
 from exactsel.search.memory import NODE_OVERHEAD, MemoryGuard, node_bytes
 from exactsel.search.node import Node
 from exactsel.search.regions import Seconds
 from exactsel.start.portions import Portions
-from exactsel.walks.effort import Prospects, SubtreeRecord
+from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
 
 class Stated(NamedTuple):
@@ -26,6 +26,14 @@ class Stated(NamedTuple):
     upper: float
     """No smaller than its objective, for the data as given."""
     source: str
+
+
+class Begun(NamedTuple):
+    """A round that has been begun, and what it was begun with."""
+
+    nodes: tuple[Node, ...]
+    upper: float
+    effort: Effort
 
 
 @dataclass
@@ -60,6 +68,12 @@ class SearchState:
     """What may be said of the data as given; None where the numbers searched are what is spoken of."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet, in the order in which that will be done."""
+    begun: Begun | None = None
+    """The round begun last, until it is committed: broken off, it can be begun again as it was."""
+    rounds: int = 0
+    """Rounds that have been committed."""
+    counted: CellCount = field(default_factory=CellCount)
+    """What counting all sets by their cells has come to."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
     guard: MemoryGuard = field(default_factory=MemoryGuard)
@@ -73,9 +87,13 @@ class SearchState:
     digest: bytes = field(default=hashlib.sha256().digest(), repr=False)
     """sha256 over the digest before and what was committed last: one that can be saved, and gone on from."""
 
-    def begin(self, memory_limit: float) -> None:
-        """A search begins, or goes on: nodes of a round that was broken off inside are open again."""
-        self.put_back()
+    def begin(self, memory_limit: float, node_limit: int | None) -> None:
+        """A search begins, or goes on: nodes of a round that cannot be begun again as it was are open again.
+
+        With a limit on nodes a round is begun with what that leaves, which may be another number now.
+        """
+        if node_limit is not None or not self.can_begin_again:
+            self.put_back()
         self.guard.limit = memory_limit
         self.seconds = Seconds()
         self.told = self.bound
@@ -108,11 +126,27 @@ class SearchState:
         self.open_bytes -= sum(map(node_bytes, taken))
         return taken
 
+    @property
+    def can_begin_again(self) -> bool:
+        """Whether the nodes in flight are just those of the round begun last, which no limit on nodes was part of."""
+        if self.begun is None or self.begun.effort.left is not None:
+            return False
+        return list(map(id, self.in_flight)) == list(map(id, self.begun.nodes))
+
     def put_back(self) -> None:
         """Open the nodes in flight again: their round was not carried out."""
         for node in self.in_flight:
             self.push(node)
-        self.in_flight = []
+        self.in_flight, self.begun = [], None
+
+    def open_nodes(self) -> Sequence[Node]:
+        """What is open, nodes in flight first; nodes of the frontier may be made when they are asked for."""
+        return open_nodes(self.frontier, self.in_flight)
+
+    @property
+    def open_count(self) -> int:
+        """How many nodes are open, those in flight among them."""
+        return len(self.frontier) + len(self.in_flight)
 
     def prune(self, cutoff: float) -> list[Node]:
         """Take out the open nodes whose bound reaches ``cutoff``."""

@@ -162,7 +162,7 @@ class Search:
                 expander = yield from self._prepared(watch)
             except CompilationStopped:
                 self._termination = watch.reason or "interrupted"
-                open_nodes = tuple(self.state.frontier)
+                open_nodes = self.state.open_nodes()
                 yield from (Started(open_nodes), Finished(self._termination, open_nodes))
                 return
             limits = Limits(
@@ -281,7 +281,7 @@ class Search:
             nodes=state.nodes,
             bound_calls=state.bound_calls,
             iterations=state.iterations,
-            open_nodes=len(state.frontier) + len(state.in_flight),
+            open_nodes=state.open_count,
             source=shown.source,
             times=times,
             problem=problem.describe(),

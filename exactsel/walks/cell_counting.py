@@ -24,6 +24,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 from exactsel.walks.cell_classes import Classes, classes_of, filled, level_of, sets_within, supports_of
+from exactsel.walks.effort import CellCount
 from exactsel.walks.listing import Listed, fitted
 
 MOST_ROWS, MOST_COLUMNS, MOST_ENTRIES = 1 << 22, 400, 5e7
@@ -69,8 +70,6 @@ class CellCounter:
 
     def __init__(self, problem: Problem, options: BoundOptions) -> None:
         self._problem, self._options = problem, options
-        self._listed: Listed | None = None
-        self._after = 0.0
 
     @staticmethod
     def serves(problem: SubsetProblem) -> bool:
@@ -92,21 +91,22 @@ class CellCounter:
         """Whether it was told to stop: then what it did not find means nothing."""
         return bool(self._options.stop[0])
 
-    def explore(self, upper: float, iterations: int) -> Listed | None:
-        """The whole problem, where some model is known to cost ``upper``; None where that is not to be had.
+    def explore(self, upper: float, iterations: int, counted: CellCount) -> tuple[Listed | None, CellCount]:
+        """The whole problem, where some model is known to cost ``upper``; None where that is not to be had now.
 
-        ``iterations`` is what the search has spent, in steps of its relaxation. A bound of -inf comes with a better
-        model. What was found once is what is said ever after.
+        ``iterations`` is what the search has spent, in steps of its relaxation, and ``counted`` what earlier counts
+        came to; what they have come to now is returned. A bound of -inf comes with a better model. What was found once
+        is what is said ever after.
         """
+        if math.isfinite(counted.bound):
+            return Listed(counted.bound, None, np.zeros((0, 0), dtype=np.int64), 0), counted
         spent = float(self._problem.n * self._problem.d) * iterations
-        complete = self._listed is not None and math.isfinite(self._listed.bound)
-        if complete or iterations <= LOOK or spent < self._after or not spent >= WAIT * self.work:
-            return self._listed
+        if iterations <= LOOK or spent < counted.after or not spent >= WAIT * self.work:
+            return None, counted
         listed = by_cells(self._problem, self._classes, upper, spent, self._options)
         if self.stopped:
-            return None
-        self._listed, self._after = listed, AGAIN * spent
-        return listed
+            return None, counted
+        return listed, CellCount(AGAIN * spent, -math.inf if listed is None else listed.bound)
 
     @cached_property
     def work(self) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 FIRST_TRIES = 2e9
 """Work that may go into walks before anything useful is known (about half a second)."""
@@ -188,6 +189,15 @@ class Prospects:
         self.open_at_mark = open_nodes
 
 
+class CellCount(NamedTuple):
+    """What counting all sets by their cells has come to (walks/cell_counting.py); part of the state of a search."""
+
+    after: float = 0.0
+    """Multiplications the search must have spent before it is tried again."""
+    bound: float = -math.inf
+    """No model is below this; -infinity as long as a count has not come to its end."""
+
+
 @dataclass(frozen=True)
 class Effort:
     """What the search has spent so far, and what it may still spend."""
@@ -201,6 +211,8 @@ class Effort:
     """Nodes the limit leaves, besides those taken; None where there is none."""
     walks: SubtreeRecord | None = None
     """What walking subtrees in closed form has brought; None: walk none."""
+    counted: CellCount = field(default_factory=CellCount)
+    """What counting all sets by their cells has."""
 
     def subsearch_budget(self, iteration_cost: float, searches: int) -> int:
         """Nodes each of ``searches`` searches inside the kernel may bound; 0: there should be none."""

@@ -79,13 +79,15 @@ def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads, cl
         stopping = replace(settings, bound=Stopping(5 + seed % 5, clock), time_limit=0.05)
         search = Search(problem, stopping, signals=())
         result = drive(search, optimum, events)
-        assert search.state.in_flight == []
+        assert search.state.in_flight == [] or search.state.can_begin_again
         replayed(problem, result, events)
         if result.termination is Termination.TIME_LIMIT:
             stopped_ahead += ahead[asked:][-1:] == [True]
             again = Search(problem, replace(settings, bound="apg"), state=search.state, signals=())
             check_result(case, optimum, drive(again, optimum, events), events)
             replayed(problem, again.result(), events)
+            whole = Search(problem, replace(settings, bound="apg"), signals=()).run()
+            assert again.state.tree_hash == whole.tree_hash, "the round that was broken off is begun again as it was"
     assert stopped_ahead > 2, "the case to be tested"
 
 

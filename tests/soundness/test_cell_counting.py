@@ -29,7 +29,7 @@ from exactsel.walks.cell_counting import (
     count_work,
     sets_left,
 )
-from exactsel.walks.effort import Effort
+from exactsel.walks.effort import CellCount, Effort
 
 CAMPAIGN = 300
 
@@ -339,4 +339,4 @@ def test_what_cannot_be_counted():
     assert everything.work == math.inf
     hasty = CellCounter(Problem(A, y, 3, loss="logistic", lam=1.0), BoundOptions(1, seconds=1e-9))
     assert hasty.work == math.inf
-    assert hasty.explore(1e9, 10**6) is None
+    assert hasty.explore(1e9, 10**6, CellCount()) == (None, CellCount())
