@@ -21,7 +21,7 @@ _HOMES = {
     "GroupedProblem": "exactsel.problem.grouped",
     "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
-    "solve": "exactsel.solving.solver",
+    "solve": "exactsel.solving.entry",
     "solve_path": "exactsel.studies.path",
     "SolutionPath": "exactsel.studies.path",
     "Search": "exactsel.solving.solver",
@@ -89,9 +89,10 @@ if TYPE_CHECKING:
     from exactsel.proofs.verify import verify
     from exactsel.report.log import ProgressLog
     from exactsel.report.run import write_report
+    from exactsel.solving.entry import solve
     from exactsel.solving.result import Claim, Result, Termination
     from exactsel.solving.settings import Settings
-    from exactsel.solving.solver import Search, solve
+    from exactsel.solving.solver import Search
     from exactsel.studies import heuristics
     from exactsel.studies.certify import Certified, certify
     from exactsel.studies.near import NearOptimal, near_optimal

@@ -22,6 +22,7 @@ from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
+    "status": "Say how far a search has come that saves itself, at work or not.",
     "certify": "Say how far a given model is from optimal.",
     "verify": "Check a proof file that a solve has written.",
     "heuristic": "Run one approximate method, with a certified gap.",
@@ -35,6 +36,8 @@ COMMANDS = {
     "tree": "Show the explored search tree of a small run.",
     "play": "Write a page that plays a small search step by step.",
     "warmup": "Compile kernels ahead, so that no later run waits for it.",
+    "fuzz": "Solve random tiny instances and hold the results against the truth.",
+    "reduce": "Say whether what fuzz has found still fails, and make it smaller.",
     "plugins": "List losses, bounds and other plug-ins, and where they come from.",
 }
 

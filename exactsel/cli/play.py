@@ -31,7 +31,7 @@ def command(page_file: str, **arguments: Any) -> int:
     from exactsel.files import check_target, write_bytes
     from exactsel.report.player import player_page
     from exactsel.solving.choose import FAMILIES
-    from exactsel.solving.solver import solve
+    from exactsel.solving.entry import solve
 
     check_target(page_file)
     problem = read_problem(arguments)

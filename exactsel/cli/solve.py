@@ -18,9 +18,9 @@ from exactsel.cli.options import (
     proof_option,
     read_problem,
     search_options,
-    search_settings,
     verify_text,
 )
+from exactsel.cli.saving import checkpoint_options, saving
 from exactsel.cli.talk import say
 
 
@@ -31,11 +31,13 @@ from exactsel.cli.talk import say
         "solve instances/diabetes.npz --loss huber --eps 1e-3",
         "solve instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean -k 2",
         "solve instances/diabetes.npz -k 8 --time-limit 60 --report run.html",
+        "solve instances/diabetes.npz -k 8 --checkpoint run.ckpt --time-limit 60",
     ),
 )
 @problem_options
 @search_options
 @proof_option
+@checkpoint_options
 @click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
 @output_options
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML report of the run to this file.")
@@ -48,11 +50,11 @@ def command(report: str | None, **arguments: Any) -> int:
     from exactsel.cli.output import attempted
     from exactsel.files import check_target
     from exactsel.report.model import result_table
-    from exactsel.solving.solver import solve
+    from exactsel.solving.entry import solve
 
     check_target(report)
     problem = read_problem(arguments)
-    settings = search_settings(arguments)
+    settings = saving(arguments)
     log = progress_log(problem, arguments)
     catch_signals()
     result = solve(

@@ -32,7 +32,7 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
     from exactsel.errors import InputError
     from exactsel.files import write_bytes
     from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
-    from exactsel.solving.solver import solve
+    from exactsel.solving.entry import solve
 
     if style in ("png", "svg") and out is None:
         raise InputError(f"a {style} picture cannot go to stdout; give a file with -o.")

@@ -18,6 +18,9 @@ UNKNOWN = -2
 """In the place of the witness in force, after a piece that names several."""
 
 
+_ROW = np.dtype([("node", "<i4"), ("words", "<i4"), ("mixed", "i1")])
+
+
 class Records:
     """Which pieces of the spool belong to which node, in the order they were written."""
 
@@ -25,6 +28,8 @@ class Records:
         self._first, self._last = array("i"), array("i")
         self._start, self._next, self._mixed = array("q"), array("i"), array("b")
         self._words = 0
+        self._owner = array("i")
+        self._told = 0
 
     def add(self, node: int, words: int, mixed: bool = False) -> None:
         """Enter a piece of ``words`` words; a ``mixed`` one names a witness wherever it needs one."""
@@ -33,6 +38,7 @@ class Records:
             self._last.append(-1)
         record = len(self._start)
         self._start.append(self._words)
+        self._owner.append(node)
         self._mixed.append(mixed)
         self._next.append(-1)
         self._words += words
@@ -41,6 +47,22 @@ class Records:
         else:
             self._first[node] = record
         self._last[node] = record
+
+    def growth(self) -> bytes:
+        """What was entered since this was last asked."""
+        first, end = self._told, len(self._owner)
+        grown = np.empty(end - first, dtype=_ROW)
+        grown["node"], grown["mixed"] = self._owner[first:], self._mixed[first:]
+        grown["words"] = np.diff(np.array([*self._start[first:], self._words], dtype=np.int64))
+        self._told = end
+        return grown.tobytes()
+
+    def replay(self, grown: bytes) -> None:
+        """Enter again what :meth:`growth` told."""
+        rows = np.frombuffer(grown, dtype=_ROW)
+        for node, words, mixed in rows.tolist():
+            self.add(node, words, bool(mixed))
+        self._told = len(self._owner)
 
     def in_preorder(self, spool: memoryview) -> Iterator[array[int]]:
         """The words of the whole tree, in parts: every reference to a node is replaced by that node's pieces."""

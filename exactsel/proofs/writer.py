@@ -7,37 +7,28 @@ the search has ended the pieces are put in preorder and the file takes its name,
 
 from __future__ import annotations
 
-import contextlib
 import math
 import mmap
 import os
 import time
 from array import array
-from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel.bounds.witness import (
-    CurvedPoint,
-    DualPoint,
-    EigenvaluePoint,
-    FitPoint,
-    InfimumPoint,
-    ListedPoints,
-    ModelPoint,
-    SplitPoint,
-)
-from exactsel.bounds.witness import Proof as Point
+from exactsel.bounds.witness import ListedPoints
 from exactsel.errors import InputError
-from exactsel.files import check_target, replacing, spool, unwritten
+from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.proofs.pieces import Records
+from exactsel.proofs.spools import Spools
+from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.node import ROOT_ID
@@ -58,12 +49,6 @@ PREPARING_MARGIN = 0.03
 """... and times what preparing the data costs, which a checker takes a hundredth too high: some certificates prove the
 level they were made for and nothing above it."""
 
-REMEMBERED_BYTES = 32 * 2**20
-"""Memory for the points written last."""
-
-POINT_BYTES = 400
-"""What remembering a point takes besides its numbers."""
-
 _KINDS = np.zeros(8, dtype=np.int32)
 _KINDS[[kinds.BRANCHED, kinds.PUT_IN]] = fmt.SPLIT_OUT, fmt.PUT_IN
 _KINDS[[kinds.LEFT_OUT, kinds.CLOSED]] = fmt.LEAVE_OUT, fmt.CLOSE
@@ -71,6 +56,19 @@ _KINDS[COUNTED] = fmt.COUNTED
 
 THE_MINORANT = fmt.MINORANT
 """The word that makes the one minorant of a file the witness."""
+
+
+RECORDS = "records"
+"""The name of what :class:`exactsel.proofs.pieces.Records` have grown by, among the spools'."""
+
+
+class Growth(NamedTuple):
+    """What is to be saved of a proof that is being written, to go on with it in another process."""
+
+    state: dict[str, Any]
+    """As it is now; JSON holds it."""
+    spooled: dict[str, bytes]
+    """What each spool has grown by since the last time."""
 
 
 class ProofWriter:
@@ -98,30 +96,15 @@ class ProofWriter:
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
         check_target(self.path)
-        self._open: dict[str, IO[bytes]] = {}
         self._d = self._instance.A.shape[1]
-        self._index_type = "u1" if self._d <= 2**8 else "<u2" if self._d <= 2**16 else "<i4"
-        self._point_sizes = array("i")
-        self._split_sizes = array("i")
-        self._duals = 0
+        self._spools = Spools(self.path, ("pieces", *SPOOLS))
+        self._witnesses = Witnesses(self._spools, self._d)
+        self._goes_on = False
         self._counts = False
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
-        self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
-        self._known_bytes = 0
-        self._curvature: FloatArray | None = None
         self._records = Records()
         self._node, self._witness, self._piece = -1, -1, array("i")
         self._finished = False
-        for name in (
-            "pieces",
-            "point_value",
-            "point_index",
-            "dual_value",
-            "split_column",
-            "split_scale",
-            "split_value",
-        ):
-            self._open[name] = spool(self.path)
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take down what the event says."""
@@ -142,14 +125,14 @@ class ProofWriter:
     def _take_down(self, event: Event) -> None:
         if isinstance(event, Fixed):
             kind = fmt.PUT_IN if event.inside else fmt.LEAVE_OUT
-            self._note(event.node, self._use(event.proof, event.bound), 8 * event.column + kind)
+            self._note(event.node, self._witnesses.use(event.proof, event.bound), 8 * event.column + kind)
         elif isinstance(event, Divided):
             words = [word for j, child in zip(event.columns, event.children, strict=True) for word in (8 * j, ~child)]
             self._note(event.node, -1, *words, ~event.rest)
         elif isinstance(event, Discarded) and isinstance(event.proof, ListedPoints):
             self._note_listing(event.node, event.proof)
         elif isinstance(event, Discarded):
-            self._note(event.node, self._use(event.proof, event.bound), fmt.CLOSE)
+            self._note(event.node, self._witnesses.use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, Explored):
             self._walked(event)
         elif isinstance(event, SearchedBelow):
@@ -159,7 +142,7 @@ class ProofWriter:
         elif isinstance(event, Finished):
             self._finished = True
             for node in event.open_nodes:
-                self._note(node.id, self._use(node.proof, node.bound), fmt.CLOSE)
+                self._note(node.id, self._witnesses.use(node.proof, node.bound), fmt.CLOSE)
 
     def claim(self, lower: float, upper: float, scope: str = "") -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
@@ -200,9 +183,9 @@ class ProofWriter:
     def _in_preorder(self) -> int:
         """Spool the tree; how many words it has."""
         self._end_piece()
-        pieces = self._open["pieces"]
+        pieces = self._spools["pieces"]
         pieces.flush()
-        tree = self._open["tree"] = spool(self.path)
+        tree = self._spools.begin("tree")
         words = 0
         with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spooled:
             for part in self._records.in_preorder(spooled):
@@ -222,27 +205,28 @@ class ProofWriter:
 
     def _write(self, words: int, entries: dict[str, Any], coef: FloatArray) -> None:
         used = self._listed(coef)
-        curvature = np.zeros(0) if self._curvature is None else self._curvature
-        points = len(self._point_sizes)
-        stored = self._open["point_index"].tell() // np.dtype(self._index_type).itemsize
+        witnesses = self._witnesses
+        curvature = np.zeros(0) if witnesses.curvature is None else witnesses.curvature
+        stored = witnesses.stored("point_index")
         arrays = {
             "curvature": ("<f8", len(curvature)), "model_value": ("<f8", len(used)), "point_value": ("<f8", stored),
-            "dual_value": ("<f8", self._duals * self.problem.n), "model_index": ("<i4", len(used)),
-            "point_size": ("<i4", points), "tree": ("<i4", words), "point_index": (self._index_type, stored),
+            "dual_value": ("<f8", witnesses.stored("dual_value")), "model_index": ("<i4", len(used)),
+            "point_size": ("<i4", witnesses.points), "tree": ("<i4", words),
+            "point_index": (witnesses.index_type, stored),
         }  # fmt: skip
         point, widths = self._minorant
         if self._counts and len(point):
             arrays |= {"minorant_point": ("<i4", len(point)), "minorant_width": ("<f4", len(widths))}
         elif self._counts:
-            many = sum(self._split_sizes)
             arrays |= {
-                "split_size": ("<i4", len(self._split_sizes)), "split_column": (self._index_type, many),
-                "split_scale": ("<f8", many), "split_value": ("<f2", self._open["split_value"].tell() // 2),
-            }  # fmt: skip
+                "split_size": ("<i4", witnesses.splits),
+                "split_column": (witnesses.index_type, witnesses.stored("split_column")),
+                "split_scale": ("<f8", witnesses.stored("split_scale")),
+                "split_value": ("<f2", witnesses.stored("split_value")),
+            }
         direct = {
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
-            "model_index": used.astype("<i4"), "point_size": np.array(self._point_sizes, dtype="<i4"),
-            "split_size": np.array(self._split_sizes, dtype="<i4"),
+            "model_index": used.astype("<i4"),
             "minorant_point": point.astype("<i4"), "minorant_width": widths.astype("<f4"),
         }  # fmt: skip
         with replacing(self.path, "the proof ") as out:
@@ -251,14 +235,41 @@ class ProofWriter:
                 if name in direct:
                     out.write(direct[name].tobytes())
                 else:
-                    _copy(self._open[name], out)
+                    self._spools.copy(name, out)
 
     def close(self) -> None:
         """Remove the temporary files; needed when :meth:`finish` is not reached."""
-        for stream in self._open.values():
-            with contextlib.suppress(OSError):  # what a full disk did not take is not wanted any more
-                stream.close()
-        self._open.clear()
+        self._spools.close()
+
+    def growth(self) -> Growth | None:
+        """What is to be saved since the last time; None where the proof has been given up."""
+        if self.failure is not None:
+            return None
+        point, widths = self._minorant
+        state = {
+            "witnesses": self._witnesses.saved(), "minorant": [point.tolist(), widths.tolist()],
+            "node": self._node, "witness": self._witness, "piece": self._piece.tolist(),
+        }  # fmt: skip
+        try:
+            return Growth(state, self._spools.growth() | {RECORDS: self._records.growth()})
+        except OSError as error:
+            self._give_up(error)
+            return None
+
+    def restore(self, state: Mapping[str, Any], spooled: Iterable[tuple[str, bytes]]) -> None:
+        """Go on with a proof that was being written; ``spooled`` are parts of spools, in the order they were saved."""
+        for name, data in spooled:
+            if name == RECORDS:
+                self._records.replay(data)
+            else:
+                self._spools.write(name, data)
+        self._spools.growth()
+        self._witnesses.restore(state["witnesses"])
+        point, widths = state["minorant"]
+        self._minorant = np.array(point, dtype=np.int32), np.array(widths, dtype=np.float32)
+        self._node, self._witness = int(state["node"]), int(state["witness"])
+        self._piece = array("i", state["piece"])
+        self._goes_on = True
 
     def _header(self, lower: float, upper: float, scope: str) -> dict[str, Any]:
         problem, about = self.problem, self._instance
@@ -287,45 +298,43 @@ class ProofWriter:
     def _end_piece(self) -> None:
         if self._piece:
             self._records.add(self._node, len(self._piece))
-            self._open["pieces"].write(self._piece.tobytes())
+            self._spools.write("pieces", self._piece.tobytes())
         self._piece = array("i")
         self._node = -1
 
     def _walked(self, event: Explored) -> None:
         """A walk's moves as words; a region left open refers to the node made of it."""
         if event.curvature is not None and np.all(event.curvature > 0):
-            self._keep_curvature(event.curvature)
+            self._witnesses.keep_curvature(event.curvature)
         moves = event.moves
         words = (moves & ~7).astype(np.int32) + _KINDS[moves & 7]
         words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)
         self._end_piece()
         self._records.add(event.node, 1 + len(words))
-        self._open["pieces"].write(np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
+        self._spools.write("pieces", np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
 
     def _searched(self, event: SearchedBelow) -> None:
         """The steps of a search inside the kernel, as one piece in preorder."""
         search = event.search
         used = search.points_used()
         points = search.points(used)
-        first = len(self._point_sizes)
         rows, columns = points.nonzero()
-        self._open["point_index"].write(columns.astype(self._index_type).tobytes())
-        self._open["point_value"].write(points[rows, columns].astype("<f8", copy=False).tobytes())
-        self._point_sizes.extend(np.bincount(rows, minlength=len(points)).tolist())
+        sizes = np.bincount(rows, minlength=len(points))
+        first = self._witnesses.store_all(columns, points[rows, columns], sizes)
         if search.curvature is not None:
-            self._keep_curvature(search.curvature)
+            self._witnesses.keep_curvature(search.curvature)
         uses = np.full(len(search.scaled_points), -1, dtype=np.int64)
-        uses[used] = 8 * (fmt.FIRST_POINT + 2 * np.arange(first, first + len(used))) + fmt.USE
-        own = self._use(event.came_with, math.inf) if search.uses_what_it_came_with else 0
+        uses[used] = word_of(np.arange(first, first + len(used)))
+        own = self._witnesses.use(event.came_with, math.inf) if search.uses_what_it_came_with else 0
         words = preorder_words(search.steps, search.numbers, uses, own, event.first_id)
         self._end_piece()
         self._records.add(event.node, len(words), mixed=True)
-        self._open["pieces"].write(words.astype("<i4").tobytes())
+        self._spools.write("pieces", words.astype("<i4").tobytes())
 
     def _note_listing(self, node: int, proof: ListedPoints) -> None:
         """A listing: sets by their own models, all else by the minorant."""
-        first = len(self._point_sizes)
-        uses = [self._write_point(point)[0] for point in (*proof.touching, *proof.models)][len(proof.touching) :]
+        first = self._witnesses.points
+        uses = [self._witnesses.store(point)[0] for point in (*proof.touching, *proof.models)][len(proof.touching) :]
         widths = np.zeros((2, self._instance.A.shape[0]), dtype=np.float32)
         weights = getattr(self._instance, "weights", None)
         widths[:, slice(None) if weights is None else weights > 0] = proof.widths
@@ -340,57 +349,10 @@ class ProofWriter:
             words.append(kind if kind == fmt.CLOSE else 8 * argument + kind)
         self._end_piece()
         self._records.add(node, len(words), mixed=True)
-        self._open["pieces"].write(words.tobytes())
+        self._spools.write("pieces", words.tobytes())
 
     def _check_start(self, event: Started) -> None:
-        if [node.id for node in event.open_nodes] != [ROOT_ID]:
+        if not self._goes_on and [node.id for node in event.open_nodes] != [ROOT_ID]:
             raise InputError(
                 "a proof must see the search from its root, but this one goes on with an earlier one; start anew."
             )
-
-    def _use(self, point: Point, bound: float) -> int:
-        """The word that names a witness; what needs none beyond the infimum gets that."""
-        if isinstance(point, InfimumPoint | ListedPoints) or bound <= 0.0:
-            return 8 * fmt.INFIMUM + fmt.USE
-        if isinstance(point, FitPoint):
-            return 8 * fmt.FIT + fmt.USE
-        if isinstance(point, EigenvaluePoint):
-            return 8 * fmt.EIGENVALUES + fmt.USE
-        known = self._known.get(id(point))
-        if known is None:
-            known = (point, *self._write_point(point))
-            self._known[id(point)] = known
-            self._known_bytes += known[2]
-            while self._known_bytes > REMEMBERED_BYTES:
-                self._known_bytes -= self._known.popitem(last=False)[1][2]
-        return known[1]
-
-    def _write_point(self, point: ModelPoint | DualPoint | SplitPoint) -> tuple[int, int]:
-        """Store a point; the word that names it as a witness, and the bytes it takes."""
-        if isinstance(point, SplitPoint):
-            self._open["split_column"].write(point.columns.astype(self._index_type).tobytes())
-            self._open["split_scale"].write(point.scale.astype("<f8", copy=False).tobytes())
-            self._open["split_value"].write(point.entries.astype("<f2", copy=False).tobytes())
-            self._split_sizes.append(len(point.columns))
-            return 8 * (len(self._split_sizes) - 1) + fmt.SPLIT, POINT_BYTES + 2 * point.entries.size
-        if isinstance(point, DualPoint):
-            self._open["dual_value"].write(np.asarray(point.beta, dtype="<f8").tobytes())
-            self._duals += 1
-            return 8 * (fmt.FIRST_POINT + 2 * (self._duals - 1) + 1) + fmt.USE, POINT_BYTES + point.beta.nbytes
-        if isinstance(point, CurvedPoint):
-            self._keep_curvature(point.curvature)
-        self._open["point_index"].write(point.index.astype(self._index_type).tobytes())
-        self._open["point_value"].write(point.value.astype("<f8", copy=False).tobytes())
-        self._point_sizes.append(len(point.index))
-        number = fmt.FIRST_POINT + 2 * (len(self._point_sizes) - 1)
-        return 8 * number + fmt.USE, POINT_BYTES + 12 * len(point.index)
-
-    def _keep_curvature(self, curvature: FloatArray) -> None:
-        if self._curvature is None:
-            self._curvature = curvature
-
-
-def _copy(source: IO[bytes], target: IO[bytes]) -> None:
-    source.seek(0)
-    while chunk := source.read(1 << 20):
-        target.write(chunk)

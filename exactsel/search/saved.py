@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from exactsel.errors import InputError
 from exactsel.problem.fit import Fit
@@ -13,6 +15,7 @@ from exactsel.search.frontier import DepthFirst, Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
+from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
 from exactsel.search.regions import Seconds
 from exactsel.search.state import Begun, SearchState, Stated
@@ -26,6 +29,10 @@ COUNTED = (
 
 AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:r"
 """Fields of a state that are saved as they are."""
+
+
+NODES_IN_PART = 4096
+"""Nodes of a frontier that are packed together."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,10 @@ _STATE = RECORDS | {
 }
 
 
-def pack_state(state: SearchState) -> Packed:
+def pack_state(state: SearchState, nodes: bool = True) -> Packed:
     """Everything needed to go on later: open nodes, incumbent, counts, and the digest of all that was committed.
+
+    Nodes that wait in the frontier may be left out, for :func:`state_parts`.
 
     Raises
     ------
@@ -77,7 +86,7 @@ def pack_state(state: SearchState) -> Packed:
     """
     kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
     saved = _SavedState(
-        **kept, open_nodes=tuple(state.frontier), in_flight=tuple(state.in_flight),
+        **kept, open_nodes=tuple(state.frontier) if nodes else (), in_flight=tuple(state.in_flight),
         relieving=state.guard.usual is not None, digest=state.tree_hash, stated=state.stated,
     )  # fmt: skip
     packed = pack([saved], _STATE)
@@ -113,6 +122,30 @@ def unpack_state(
         digest=digest, stated=saved.stated,
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
+
+
+def state_parts(state: SearchState) -> Iterator[bytes]:
+    """A state as bytes, in parts of which none is large: first all but the frontier's nodes, then these."""
+    yield to_bytes(pack_state(state, nodes=False))
+    nodes = iter(state.frontier)
+    while part := list(islice(nodes, NODES_IN_PART)):
+        yield to_bytes(pack(part))
+
+
+def state_from_parts(
+    parts: Iterable[bytes], problem: SubsetProblem, frontier: Frontier, statement: Statement | None = None
+) -> SearchState:
+    """The state of :func:`state_parts`, see :func:`unpack_state`."""
+    others = map(from_bytes, parts)
+    state = unpack_state(next(others), problem, frontier, statement)
+    for part in others:
+        with refusing_damage():
+            nodes = unpack(part, problem)
+            sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
+            require(sound, "something else than nodes among its open nodes")
+        for node in nodes:
+            state.frontier.push(node)
+    return state
 
 
 def _check_types(saved: _SavedState) -> None:

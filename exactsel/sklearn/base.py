@@ -18,8 +18,8 @@ from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
+from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
-from exactsel.solving.solver import solve
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 SPARSE = ("csr", "csc", "coo")

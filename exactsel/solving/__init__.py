@@ -9,12 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from exactsel.solving.solver import Search, solve
+    from exactsel.solving.entry import solve
+    from exactsel.solving.solver import Search
 
 __all__ = ["Search", "solve"]
 
+_HOMES = {"Search": "exactsel.solving.solver", "solve": "exactsel.solving.entry"}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'exactsel.solving' has no attribute '{name}'")
-    return getattr(import_module("exactsel.solving.solver"), name)
+    return getattr(import_module(_HOMES[name]), name)

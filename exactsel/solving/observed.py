@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from exactsel.errors import InputError
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
+from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import Event
 from exactsel.search.state import SearchState
 from exactsel.solving.at_hand import bounded_in_time
+from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, take_up
 from exactsel.solving.claim import with_proof
 from exactsel.solving.result import Result
 
@@ -28,20 +33,48 @@ def only(kind: type, callback: Callback | None) -> Callback | None:
     return lambda event, state: callback(event, state) if isinstance(event, kind) else None
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files a solve writes, as :func:`exactsel.solve` is told them."""
+
+    proof: str | os.PathLike[str] | None = None
+    trace: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    every: float = EVERY
+    """Seconds between checkpoints."""
+    resume: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.every) and self.every >= 0):
+            raise InputError(f"checkpoint_every is {self.every}, but it must be a number of seconds from 0 on.")
+
+    @property
+    def saved(self) -> bool:
+        """Whether the search is saved as it goes."""
+        return self.checkpoint is not None or self.resume is not None
+
+
 def observed(
-    run: Search, callbacks: Sequence[Callback | None], proof: str | os.PathLike[str] | None,
-    trace: str | os.PathLike[str] | None, record: bool,
+    run: Search, callbacks: Sequence[Callback | None], files: Files, record: bool,
+    checkpoint: Checkpoint | None = None, going_on: GoingOn | None = None,
 ) -> Result:  # fmt: skip
-    """Run to the end; every event goes to the proof, the trace and the callbacks there are, in this order, and into the
-    result if ``record`` says so.
+    """Run to the end; every event goes to the checkpoint, the proof, the trace and the callbacks there are, in this
+    order, and into the result if ``record`` says so.
     """
     events: list[Event] = []
-    with ExitStack() as files:
-        writer = None if proof is None else files.enter_context(closing(ProofWriter(run.problem, proof)))
-        tracer = None if trace is None else files.enter_context(Trace(trace))
+    with ExitStack() as stack:
+        writer = None if files.proof is None else stack.enter_context(closing(ProofWriter(run.problem, files.proof)))
+        if going_on is not None:
+            take_up(going_on, writer)
+        saver = None
+        if checkpoint is not None:
+            before = 0.0 if going_on is None else going_on.seconds
+            # First of all, since the end of a search closes in the proof what is open in the state.
+            saver = stack.enter_context(closing(Checkpointer(checkpoint, writer, files.every, before)))
+        tracer = None if files.trace is None else stack.enter_context(Trace(files.trace))
         if tracer is not None:
             tracer.begin(run.problem, run.settings.as_dict())
-        observers = [observer for observer in (writer, tracer, *callbacks) if observer is not None]
+        observers = [observer for observer in (saver, writer, tracer, *callbacks) if observer is not None]
         for event in run:
             if record:
                 events.append(event)

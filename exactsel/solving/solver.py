@@ -7,7 +7,6 @@ drive it; :func:`solve` does nothing but iterate over it.
 from __future__ import annotations
 
 import math
-import os
 import signal
 import time
 import warnings
@@ -29,15 +28,13 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.proofs.statement import statement_of
 from exactsel.search.engine import Limits, search
-from exactsel.search.events import Event, Finished, IncumbentFound, LowerBoundRaised, Started
+from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.expand import Expander
 from exactsel.search.node import root_node
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
-from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import seconds_kept
 from exactsel.solving.choose import make, methods_for
-from exactsel.solving.observed import Callback, observed, only
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
@@ -79,6 +76,8 @@ class Search:
         replayed, and is not with ``details``. Events then do not tell how regions were closed at once either.
     shown : bool
         List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
+    compiled : bool
+        Begin with compiled kernels however small the problem is, as a search that goes on later does.
     """
 
     def __init__(
@@ -93,10 +92,11 @@ class Search:
         thorough: bool = False,
         listing: bool = False,
         shown: bool = False,
+        compiled: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
-        self._small = state is None and is_small(problem)
+        self._small = state is None and not compiled and is_small(problem)
         with interpreted(self._small):
             self._tolerance = replace(self.settings.tolerance, null=problem.null_objective)
         self.times: dict[str, float] = {}
@@ -196,7 +196,7 @@ class Search:
             self.times["prepare"] = time.perf_counter() - began
             events = () if self._start is None else self._take(self.problem.fit(self._start), "given")
         yield from events
-        if self._given_state is None:
+        if self._given_state is None or self._given_state.rounds == 0:
             yield from self._starting_models(watch)
         with dispensable():
             self._expander = Expander(
@@ -314,65 +314,3 @@ class Search:
                 cells=expander is not None and expander.cells is not None,
             ),
         }
-
-
-def solve(
-    problem: SubsetProblem | Any,
-    y: Any = None,
-    k: int | None = None,
-    *,
-    callback: Callback | None = None,
-    start: Sequence[int] | None = None,
-    record: bool = False,
-    details: bool = False,
-    proof: str | os.PathLike[str] | None = None,
-    trace: str | os.PathLike[str] | None = None,
-    on_incumbent: Callback | None = None,
-    on_bound: Callback | None = None,
-    signals: Sequence[int] = (signal.SIGINT,),
-    **options: Any,
-) -> Result:
-    """Find the best model with at most k columns, and prove how good it is: ``solve(X, y, k=5, loss="huber", lam=1)``.
-
-    Parameters
-    ----------
-    problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y`` and ``k``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
-    y, k : array (n,), int, optional
-        Target of the data, and the largest number of columns.
-    callback, on_incumbent, on_bound : callable, optional
-        Called with (event, state) for every event (see :mod:`exactsel.search.events`), for every better model
-        (``event.upper``, ``event.support``, ``event.coef``), or when the lower bound rises (``event.lower``).
-    start : sequence of int, optional
-        A support to start from, besides the heuristics'.
-    record : bool
-        Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`); implies ``details``.
-    details : bool
-        Tell the callback also of every node a kernel searched by itself.
-    proof : path, optional
-        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
-        search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
-    trace : path, optional
-        File that gets every event as one JSON object a line, see :mod:`exactsel.observers.trace`. With one, ``record``
-        or ``details`` nothing is solved by listing, which leaves nothing to replay.
-    signals : sequence of int
-        Signals that end the search with a result (main thread only).
-    **options
-        Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads.
-
-    Returns
-    -------
-    Result
-        With a lower bound that holds however the search ended.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
-    """
-    asked, settings = problem_asked(problem, y, k, options)
-    how: dict[str, Any] = {"listing": trace is None, "shown": proof is not None}
-    watching = (callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
-    with interpreted(is_small(asked)):
-        run = Search(asked, Settings(**settings), start=start, signals=signals, details=record or details, **how)
-        return observed(run, watching, proof, trace, record)

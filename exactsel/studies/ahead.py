@@ -16,7 +16,7 @@ from exactsel._jit.folders import cache_folder
 from exactsel.interrupts import end_now
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import Objective
-from exactsel.solving.solver import solve
+from exactsel.solving.entry import solve
 from exactsel.studies.warmup import small_problem
 
 LARGEST = {

@@ -22,9 +22,9 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
+from exactsel.solving.entry import solve
 from exactsel.solving.result import Claim, Result, claim_of
 from exactsel.solving.small import begun_without_compiler
-from exactsel.solving.solver import solve
 from exactsel.start.models import given_support
 from exactsel.types import FloatArray
 

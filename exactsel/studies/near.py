@@ -29,10 +29,10 @@ from exactsel.search.branching import Branching
 from exactsel.search.regions import NodeBounds
 from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
+from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
-from exactsel.solving.solver import solve
 from exactsel.types import IntArray, StateArray
 
 BATCH = 64

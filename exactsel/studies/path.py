@@ -14,10 +14,10 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.choose import FAMILIES
+from exactsel.solving.entry import solve
 from exactsel.solving.result import Result, Termination
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
-from exactsel.solving.solver import solve
 from exactsel.studies.near import NearOptimal, check_near, list_near
 
 _HEAD = ("k", "lam", "objective", "gap", "claim", "columns")

@@ -189,7 +189,7 @@ def test_every_kind_of_search_writes_a_proof(tmp_path, options, loss):
 def test_points_that_were_forgotten_are_written_again(tmp_path, monkeypatch):
     problem = exactsel.load(ROOT / "instances" / "diabetes.npz")
     plain = solve(problem, proof=tmp_path / "a.exsel", subtrees=False, heuristics=())
-    monkeypatch.setattr(exactsel.proofs.writer, "REMEMBERED_BYTES", 0)
+    monkeypatch.setattr(exactsel.proofs.witnesses, "REMEMBERED_BYTES", 0)
     again = solve(problem, proof=tmp_path / "b.exsel", subtrees=False, heuristics=())
     assert plain.tree_hash == again.tree_hash
     a, b = (container.read_proof(tmp_path / name) for name in ("a.exsel", "b.exsel"))

@@ -25,9 +25,10 @@ from exactsel.search.memory import MEBIBYTE, MemoryGuard
 from exactsel.search.node import Node, root_node
 from exactsel.search.state import SearchState
 from exactsel.search.tolerance import Tolerance
+from exactsel.solving.entry import solve
 from exactsel.solving.result import Claim, Termination, claim_of
 from exactsel.solving.settings import Settings
-from exactsel.solving.solver import Search, solve
+from exactsel.solving.solver import Search
 
 
 def node(number, bound, depth=0):

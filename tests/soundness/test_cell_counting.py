@@ -20,7 +20,7 @@ from exactsel.search.node import root_node
 from exactsel.search.regions import RoundWork
 from exactsel.search.visit import Interrupted
 from exactsel.solving import choose
-from exactsel.solving.solver import solve
+from exactsel.solving.entry import solve
 from exactsel.walks import cell_counting
 from exactsel.walks.cell_classes import classes_of, level_of, supports_of
 from exactsel.walks.cell_counting import (

@@ -13,7 +13,7 @@ from exactsel.losses.base import curvature_known
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows, fit_all
 from exactsel.proofs.verify import verify
-from exactsel.solving.solver import solve
+from exactsel.solving.entry import solve
 from exactsel.walks import listing
 from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
 

@@ -262,7 +262,7 @@ class TestInternalErrors:
         def fail(*_args, **_options):
             raise RuntimeError("out of luck\nand more lines")
 
-        monkeypatch.setattr("exactsel.solving.solver.solve", fail)
+        monkeypatch.setattr("exactsel.solving.entry.solve", fail)
         shown = run("solve", TWINS, "--quiet", "--json")
         assert (shown.code, shown.out) == (70, "")
         assert shown.err == (
@@ -273,7 +273,7 @@ class TestInternalErrors:
         def fail(*_args, **_options):
             raise RuntimeError("out of luck")
 
-        monkeypatch.setattr("exactsel.solving.solver.solve", fail)
+        monkeypatch.setattr("exactsel.solving.entry.solve", fail)
         monkeypatch.setenv("EXACTSEL_DEBUG", "1")
         with pytest.raises(RuntimeError, match="out of luck"):
             run_command_line(["solve", TWINS, "--quiet"])
@@ -391,7 +391,7 @@ class TestTree:
             result = solve(*arguments, **options)
             return replace(result, termination=Termination.INTERRUPTED)
 
-        monkeypatch.setattr("exactsel.solving.solver.solve", interrupted)
+        monkeypatch.setattr("exactsel.solving.entry.solve", interrupted)
         shown = run("tree", TWINS)
         assert (shown.code, shown.out[:14]) == (130, "digraph search")
 

@@ -75,7 +75,7 @@ def disk(monkeypatch):
     def make(room: int) -> Disk:
         made = Disk(room)
         monkeypatch.setattr(files, "open", made.open, raising=False)
-        monkeypatch.setattr("exactsel.proofs.writer.spool", lambda file: made.limited(spool(file)))
+        monkeypatch.setattr("exactsel.proofs.spools.spool", lambda file: made.limited(spool(file)))
         return made
 
     return make

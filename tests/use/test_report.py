@@ -306,7 +306,7 @@ class TestCommand:
     def test_a_place_that_cannot_be_written_is_refused_at_once(
         self, tmp_path, capsys, monkeypatch, command, place, words
     ):
-        monkeypatch.setattr("exactsel.solving.solver.solve", lambda *_, **__: pytest.fail("solved first"))
+        monkeypatch.setattr("exactsel.solving.entry.solve", lambda *_, **__: pytest.fail("solved first"))
         with pytest.raises(SystemExit) as ended:
             run_command_line([command[0], str(INSTANCES / "twins.npz"), command[1], str(tmp_path / place)])
         assert ended.value.code == 2

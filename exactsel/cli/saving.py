@@ -1,0 +1,45 @@
+"""Options of commands whose search is saved as it goes, and goes on from what was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from exactsel.cli.options import Seconds, search_settings
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def checkpoint_options(function: Decorated) -> Decorated:
+    """Where to save the search, how often, and from where to go on."""
+    for option in reversed(
+        [
+            click.option(
+                "--checkpoint", type=click.Path(),
+                help="File to save the search to as it goes; from it --resume goes on, whatever happened meanwhile.",
+            ),
+            click.option(
+                "--checkpoint-every", type=Seconds(min=0),
+                help="Seconds between two states saved, 30 by default; a fiftieth of the time at most. 0: every round.",
+            ),
+            click.option(
+                "--resume", type=click.Path(),
+                help="Checkpoint to go on from, and to save to; limits may be others now, all else stays as it was.",
+            ),
+        ]
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def saving(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of exactsel.solve: the settings, those given alone where a search goes on, and the files."""
+    settings = search_settings(arguments)
+    if arguments["resume"] is not None:
+        source = click.get_current_context().get_parameter_source
+        settings = {name: value for name, value in settings.items() if source(name) is not ParameterSource.DEFAULT}
+    files = {name: arguments[name] for name in ("checkpoint", "checkpoint_every", "resume")}
+    return settings | {name: value for name, value in files.items() if value is not None}

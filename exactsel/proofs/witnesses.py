@@ -1,0 +1,124 @@
+"""The witnesses of a proof on their way to its file: points are stored once, and named by a word from then on."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.bounds.witness import (
+    CurvedPoint,
+    DualPoint,
+    EigenvaluePoint,
+    FitPoint,
+    InfimumPoint,
+    ListedPoints,
+    ModelPoint,
+    SplitPoint,
+)
+from exactsel.bounds.witness import Proof as Point
+from exactsel.proofs.spools import Spools
+from exactsel.types import FloatArray
+from exactsel_certificates import container as fmt
+
+SPOOLS = (
+    "point_value", "point_index", "point_size", "dual_value", "split_size", "split_column", "split_scale", "split_value"
+)  # fmt: skip
+"""What they are stored in, under the names the proof file has for them."""
+
+REMEMBERED_BYTES = 32 * 2**20
+"""Memory for the points written last."""
+
+POINT_BYTES = 400
+"""What remembering a point takes besides its numbers."""
+
+
+class Witnesses:
+    """Stores points in spools; ``columns`` is how many columns the data have."""
+
+    def __init__(self, spools: Spools, columns: int) -> None:
+        self._spools = spools
+        self.index_type = "u1" if columns <= 2**8 else "<u2" if columns <= 2**16 else "<i4"
+        self.curvature: FloatArray | None = None
+        """The D of formula (3) that points are for, if any."""
+        self.points = self.splits = self.duals = 0
+        """How many have been stored."""
+        self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
+        self._known_bytes = 0
+
+    def use(self, point: Point, bound: float) -> int:
+        """The word that names a witness; what needs none beyond the infimum gets that."""
+        if isinstance(point, InfimumPoint | ListedPoints) or bound <= 0.0:
+            return 8 * fmt.INFIMUM + fmt.USE
+        if isinstance(point, FitPoint):
+            return 8 * fmt.FIT + fmt.USE
+        if isinstance(point, EigenvaluePoint):
+            return 8 * fmt.EIGENVALUES + fmt.USE
+        known = self._known.get(id(point))
+        if known is None:
+            known = (point, *self.store(point))
+            self._known[id(point)] = known
+            self._known_bytes += known[2]
+            while self._known_bytes > REMEMBERED_BYTES:
+                self._known_bytes -= self._known.popitem(last=False)[1][2]
+        return known[1]
+
+    def store(self, point: ModelPoint | DualPoint | SplitPoint) -> tuple[int, int]:
+        """Store a point; the word that names it as a witness, and the bytes it takes."""
+        write = self._spools.write
+        if isinstance(point, SplitPoint):
+            write("split_column", point.columns.astype(self.index_type).tobytes())
+            write("split_scale", point.scale.astype("<f8", copy=False).tobytes())
+            write("split_value", point.entries.astype("<f2", copy=False).tobytes())
+            write("split_size", np.int32(len(point.columns)).astype("<i4").tobytes())
+            self.splits += 1
+            return 8 * (self.splits - 1) + fmt.SPLIT, POINT_BYTES + 2 * point.entries.size
+        if isinstance(point, DualPoint):
+            write("dual_value", np.asarray(point.beta, dtype="<f8").tobytes())
+            self.duals += 1
+            return 8 * (fmt.FIRST_POINT + 2 * (self.duals - 1) + 1) + fmt.USE, POINT_BYTES + point.beta.nbytes
+        if isinstance(point, CurvedPoint):
+            self.keep_curvature(point.curvature)
+        first = self.store_all(point.index, point.value, np.array([len(point.index)]))
+        return word_of(first), POINT_BYTES + 12 * len(point.index)
+
+    def store_all(self, columns: NDArray[Any], values: FloatArray, sizes: NDArray[Any]) -> int:
+        """Store sparse points, one after the other; the number of the first."""
+        self._spools.write("point_index", columns.astype(self.index_type).tobytes())
+        self._spools.write("point_value", values.astype("<f8", copy=False).tobytes())
+        self._spools.write("point_size", sizes.astype("<i4").tobytes())
+        first, self.points = self.points, self.points + len(sizes)
+        return first
+
+    def keep_curvature(self, curvature: FloatArray) -> None:
+        """Keep the first one met: all points of a search are for the same."""
+        if self.curvature is None:
+            self.curvature = curvature
+
+    def stored(self, array: str) -> int:
+        """How many entries an array of the proof file has."""
+        width = np.dtype(self.index_type if array in ("point_index", "split_column") else _TYPES[array]).itemsize
+        return self._spools.size(array) // width
+
+    def saved(self) -> dict[str, Any]:
+        """What is not in the spools, as JSON holds it."""
+        curvature = None if self.curvature is None else self.curvature.tolist()
+        return {"points": self.points, "splits": self.splits, "duals": self.duals, "curvature": curvature}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take over what was saved."""
+        self.points, self.splits, self.duals = (int(saved[name]) for name in ("points", "splits", "duals"))
+        self.curvature = None if saved["curvature"] is None else np.array(saved["curvature"], dtype=np.float64)
+
+
+_TYPES = {
+    "point_value": "<f8", "point_size": "<i4", "dual_value": "<f8", "split_size": "<i4", "split_scale": "<f8",
+    "split_value": "<f2",
+}  # fmt: skip
+
+
+def word_of(point: Any) -> Any:
+    """The word that names a sparse point, or the words that name some."""
+    return 8 * (fmt.FIRST_POINT + 2 * point) + fmt.USE

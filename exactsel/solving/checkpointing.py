@@ -1,0 +1,240 @@
+"""Save a search as it goes, and go on from what was saved.
+
+What may change from one run to the next are limits: time, nodes, memory, threads and the tolerance. All else decides
+which tree is searched, so it comes from the checkpoint, and whoever asks for something else is told.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exactsel import clock
+from exactsel._version import __version__
+from exactsel.errors import InputError, OutputError, OutputWarning
+from exactsel.plain import finite, writable
+from exactsel.problem.interface import SubsetProblem
+from exactsel.proofs.statement import statement_of
+from exactsel.proofs.writer import ProofWriter
+from exactsel.search.checkpoint import Checkpoint
+from exactsel.search.events import Event, Finished, RoundEnded, Started
+from exactsel.search.saved import state_from_parts, state_parts
+from exactsel.search.state import SearchState
+from exactsel.solving.choose import make
+from exactsel.solving.settings import Settings, option_of, settings_of
+
+EVERY = 30.0
+"""Seconds between checkpoints, unless it is said otherwise."""
+
+LEAST_PAUSE = 50.0
+"""Times what a checkpoint took must pass before the next one: they cost less than a fiftieth of the search."""
+
+NOTED_EVERY = 1.0
+"""Seconds between notes of how far the search is."""
+
+LIMITS = ("time_limit", "node_limit", "memory_limit", "threads", "eps", "rel_eps")
+"""Settings that may change when a search goes on ..."""
+
+OF_ONE_RUN = ("time_limit", "node_limit", "threads")
+"""... and those of them that a new run does not take over from the one before."""
+
+DESCRIBED = (
+    "problem",
+    "n",
+    "d",
+    "k",
+    "loss",
+    "loss_parameters",
+    "lam",
+    "intercept",
+    "scale",
+    "weights",
+    "must_have",
+    "must_not",
+)
+"""What of a problem to compare, in words, where its hash is another one."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How a search is told, which decides on its tree as settings do."""
+
+    listing: bool
+    shown: bool
+    details: bool
+
+    def as_dict(self) -> dict[str, bool]:
+        """For a file."""
+        return {"listing": self.listing, "shown": self.shown, "details": self.details}
+
+
+@dataclass(frozen=True)
+class GoingOn:
+    """A search taken from a checkpoint."""
+
+    checkpoint: Checkpoint
+    settings: Settings
+    how: How
+    state: SearchState | None
+    """None where the run ended before there was any."""
+    proof: str | None
+    """The file its proof is for."""
+    proof_state: Mapping[str, Any] | None
+    seconds: float
+    """What the runs before took."""
+
+
+class Checkpointer:
+    """An observer that saves the search every so many seconds, and when it ends.
+
+    Where the disk takes no more, the search goes on unsaved, and a warning says so.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, writer: ProofWriter | None, every: float, before: float = 0.0) -> None:
+        self.checkpoint: Checkpoint | None = checkpoint
+        self._writer, self._every, self._before = writer, every, before
+        self._began = time.perf_counter()
+        self._due = self._note_due = 0.0
+        self._proof: dict[str, Any] | None = None
+
+    def __call__(self, event: Event, state: SearchState) -> None:
+        """Save, or tell how far it is, where that is due."""
+        if self.checkpoint is None or not isinstance(event, Started | RoundEnded | Finished):
+            return
+        ended = event.termination if isinstance(event, Finished) else None
+        try:
+            if not isinstance(event, RoundEnded) or clock.now() >= self._due:
+                self._save(self.checkpoint, state, ended)
+            elif clock.now() >= self._note_due:
+                self.checkpoint.note(self._progress(state, None))
+                self._note_due = clock.now() + NOTED_EVERY
+        except OutputError as error:
+            warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
+            self.close()
+
+    def _save(self, checkpoint: Checkpoint, state: SearchState, ended: str | None) -> None:
+        began, progress, spooled = clock.now(), self._progress(state, ended), {}
+        if self._writer is not None:
+            growth = self._writer.growth()
+            if growth is None:
+                raise OutputError("the proof cannot be written, and so the search cannot be saved with it.")
+            self._proof, spooled = growth.state, growth.spooled
+        checkpoint.save(state_parts(state), spooled, {"proof": self._proof, "progress": progress})
+        checkpoint.note(progress)
+        took = clock.now() - began
+        self._due = clock.now() + (max(self._every, LEAST_PAUSE * took) if self._every else 0.0)
+        self._note_due = clock.now() + NOTED_EVERY
+
+    def _progress(self, state: SearchState, ended: str | None) -> dict[str, Any]:
+        shown = state.shown
+        return {
+            "seconds": self._before + time.perf_counter() - self._began, "rounds": state.rounds, "nodes": state.nodes,
+            "open": state.open_count, "lower": finite(state.lower), "upper": finite(state.upper),
+            "support": list(shown.fit.support), "source": shown.source, "scope": state.scope, "ended": ended,
+            "tree_hash": state.tree_hash,
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing is saved any more."""
+        if self.checkpoint is not None:
+            self.checkpoint.close()
+            self.checkpoint = None
+
+
+def begin(
+    path: str | os.PathLike[str], problem: SubsetProblem, settings: Settings, how: How,
+    proof: str | os.PathLike[str] | None,
+) -> Checkpoint:  # fmt: skip
+    """A new checkpoint of a search that is about to begin."""
+    about = {
+        "version": __version__, "problem_hash": problem.hash, "problem": _described(problem),
+        "names": problem.describe()["feature_names"],
+        "settings": {name: writable(value) for name, value in settings.as_dict().items()}, "how": how.as_dict(),
+        "proof": None if proof is None else os.path.abspath(proof), "began": time.time(),
+    }  # fmt: skip
+    return Checkpoint.begin(path, about)
+
+
+def resume(
+    path: str | os.PathLike[str], problem: SubsetProblem, given: Mapping[str, Any],
+    proof: str | os.PathLike[str] | None, how: How,
+) -> GoingOn:  # fmt: skip
+    """Take a search from its checkpoint; ``given`` are the settings asked for now, ``how`` what is known of that.
+
+    Raises
+    ------
+    InputError
+        For another problem, settings that cannot change, and a file that is damaged, of another version, or being
+        written.
+    """
+    checkpoint = Checkpoint.open(path)
+    try:
+        about, saved = checkpoint.about(), checkpoint.saved()
+        _check_problem(Path(path), problem, about)
+        settings = _settings(Path(path), about["settings"], given)
+        now = How(**about["how"])
+        if proof is not None and about["proof"] is None:
+            raise InputError(f"{path} was begun without a proof, so none can be had; leave --proof out, or begin anew.")
+        if (now.listing and not how.listing) or (how.details and not now.details):
+            raise InputError(f"{path} was begun without a trace and a record of events; leave them out, or begin anew.")
+        frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
+        state = None if saved is None else state_from_parts(checkpoint.parts(), problem, frontier, statement)
+        target = about["proof"] if proof is None else os.fspath(proof)
+        return GoingOn(
+            checkpoint, settings, now, state, target, None if saved is None else saved["proof"],
+            0.0 if saved is None else float(saved["progress"]["seconds"]),
+        )  # fmt: skip
+    except BaseException:
+        checkpoint.close()
+        raise
+
+
+def take_up(going_on: GoingOn, writer: ProofWriter | None) -> None:
+    """Begin to write where a search goes on: to its checkpoint, and to its proof."""
+    spooled = going_on.checkpoint.spooled() if going_on.state is not None else iter(())
+    if writer is not None and going_on.proof_state is not None:
+        writer.restore(going_on.proof_state, spooled)
+    for _ in spooled:  # read to the end all the same: what follows is appended
+        pass
+    going_on.checkpoint.go_on()
+
+
+def _described(problem: SubsetProblem) -> dict[str, Any]:
+    told = {name: writable(value) for name, value in problem.describe().items() if name in DESCRIBED}
+    plain: dict[str, Any] = json.loads(json.dumps(told, allow_nan=False))
+    return plain
+
+
+def _check_problem(path: Path, problem: SubsetProblem, about: Mapping[str, Any]) -> None:
+    if about["problem_hash"] == problem.hash:
+        return
+    before, now = about["problem"], _described(problem)
+    other = next((name for name in DESCRIBED if before.get(name) != now.get(name)), None)
+    if other is None:
+        raise InputError(f"{path} is about other data; give the instance it was begun with, or begin a new search.")
+    raise InputError(
+        f"{path} is about {other.replace('_', ' ')} = {before.get(other)}, but it is {now.get(other)} here; only "
+        f"limits may change, so give what it was begun with, or begin a new search."
+    )
+
+
+def _settings(path: Path, before: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
+    """Those of the checkpoint with other limits; :class:`InputError` where something else would change."""
+    fixed = {name: before[name] for name in settings_of() if name not in LIMITS}
+    asked = Settings(**given).as_dict()
+    for name, value in fixed.items():
+        if name in given and writable(asked[name]) != value:
+            raise InputError(
+                f"{path} was begun with {name} = {value}, and what decides on the tree stays; leave "
+                f"{option_of(name)} out, or begin a new search."
+            )
+    kept = {name: before[name] for name in LIMITS if name not in OF_ONE_RUN}
+    kept["memory_limit"] = math.inf if kept["memory_limit"] is None else kept["memory_limit"]
+    return Settings(**{**fixed, **kept, **given})

@@ -1,0 +1,107 @@
+"""How far a search is that saves itself: read from its checkpoint, also while it runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exactsel.errors import InputError
+from exactsel.plain import Json
+from exactsel.search.checkpoint import Checkpoint
+from exactsel.solving.result import Termination
+
+
+@dataclass(frozen=True)
+class SearchStatus(Json):
+    """What a checkpoint says of its search."""
+
+    path: Path
+    process: int | None
+    """The process at work on it on this machine; None where there is none."""
+    begun: float
+    """When the search began, in seconds since the epoch."""
+    told: float
+    """When it told of itself last."""
+    about: dict[str, Any]
+    """Version, problem, settings."""
+    progress: dict[str, Any]
+    """``seconds``, ``rounds``, ``nodes``, ``open``, ``lower``, ``upper``, ``support``, ``ended`` and so on."""
+
+    @property
+    def run(self) -> str:
+        """What the search does now: ``at work``, ``broken off``, or the word for why it ended."""
+        if self.process is not None:
+            return "at work"
+        return self.progress["ended"] or "broken off"
+
+    @property
+    def gap(self) -> float | None:
+        """upper - lower, None where one of them is not known."""
+        upper, lower = self.progress["upper"], self.progress["lower"]
+        return None if upper is None or lower is None else upper - lower
+
+    @property
+    def support(self) -> tuple[str, ...]:
+        """The columns of the best model, by name where they have names."""
+        names = self.about["names"]
+        return tuple(str(j) if names is None else names[j] for j in self.progress["support"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "checkpoint": str(self.path), "run": self.run, "process": self.process, "begun": self.begun,
+            "told": self.told, "gap": self.gap, **self.progress, "problem": self.about["problem"],
+            "settings": self.about["settings"], "version": self.about["version"], "proof": self.about["proof"],
+        }  # fmt: skip
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The same for people: names and values."""
+        progress, problem = self.progress, self.about["problem"]
+        sizes = ", ".join(f"{name}={problem[name]:g}" for name in ("n", "d", "k", "lam") if name in problem)
+        begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
+        upper, lower, gap = (
+            "none yet" if value is None else f"{value:.12g}"
+            for value in (progress["upper"], progress["lower"], self.gap)
+        )
+        scope = f"   for {progress['scope']}" if progress["scope"] else ""
+        return [
+            ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
+            ("begun", f"{begun}, with exactsel {self.about['version']}"),
+            ("run", self._run_in_words()),
+            ("told", f"{max(0.0, time.time() - self.told):.0f} s ago"),
+            ("time", f"{progress['seconds']:.1f} s in all"),
+            ("nodes", f"{progress['nodes']} bounded, {progress['open']} open, {progress['rounds']} rounds"),
+            ("upper", f"{upper}   (found by: {progress['source']})"),
+            ("lower", f"{lower}{scope}"),
+            ("gap", gap),
+            ("model", ", ".join(self.support) or "empty"),
+            ("file", f"{os.path.getsize(self.path) / 2**20:.1f} MiB"),
+        ]
+
+    def _run_in_words(self) -> str:
+        if self.process is not None:
+            return f"process {self.process} is at work"
+        if self.progress["ended"] is None:
+            return "broken off; --resume goes on with it"
+        return f"{self.progress['ended']}: {Termination(self.progress['ended']).sentence}"
+
+
+def status_of(path: str | os.PathLike[str]) -> SearchStatus:
+    """What a checkpoint says of its search.
+
+    Raises
+    ------
+    InputError
+        Where it is no checkpoint, or damaged, or the search has not told anything yet.
+    """
+    checkpoint = Checkpoint.open(path, writing=False)
+    try:
+        about, told, process = checkpoint.about(), checkpoint.progress(), checkpoint.at_work()
+    finally:
+        checkpoint.close()
+    if told is None:
+        raise InputError(f"the search of {path} has told nothing yet: it is still being prepared; ask again later.")
+    return SearchStatus(Path(path), process, about["began"], told[0], about, told[1])
