@@ -44,13 +44,11 @@ def solve(
         (``event.upper``, ``event.support``, ``event.coef``), or when the lower bound rises (``event.lower``).
     start : sequence of int, optional
         A support to start from, besides the heuristics'.
-    record : bool
-        Keep all events in :attr:`Result.events` (needed for :meth:`Result.tree`); implies ``details``.
-    details : bool
-        Tell the callback also of every node a kernel searched by itself.
+    record, details : bool
+        Keep all events in :attr:`Result.events`; tell also of every node a kernel searched by itself, as ``record`` does.
     proof : path, optional
-        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk the
-        search goes on without: ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
+        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk
+        ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
     trace : path, optional
         File that gets every event as one JSON object a line, see :mod:`exactsel.observers.trace`. With one, ``record``
         or ``details`` nothing is solved by listing, which leaves nothing to replay.
@@ -82,9 +80,8 @@ def solve(
     if files.saved:
         return solve_saved(asked, settings, how, files, watching, start=start, signals=signals, record=record)
     with interpreted(is_small(asked)):
-        return observed(
-            _search(asked, Settings(**settings), how, start=start, signals=signals), watching, files, record
-        )
+        run = _search(asked, Settings(**settings), how, start=start, signals=signals)
+        return observed(run, watching, files, record)
 
 
 def solve_saved(
