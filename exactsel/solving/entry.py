@@ -45,7 +45,7 @@ def solve(
     start : sequence of int, optional
         A support to start from, besides the heuristics'.
     record, details : bool
-        Keep all events in :attr:`Result.events`; tell also of every node a kernel searched by itself, as ``record`` does.
+        Keep all events in :attr:`Result.events`; tell also of every node a kernel searched by itself (both do).
     proof : path, optional
         File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk
         ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.

@@ -1,0 +1,36 @@
+"""``python -m benchmarks.reliability``: what is told in docs/reliability.md, each figure with its seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from benchmarks.reliability import kills as killing
+from benchmarks.reliability.searches import make_cases
+
+
+@click.group()
+def cli() -> None:
+    """Attempts to lose a search."""
+
+
+@cli.command()
+@click.option("--kills", type=int, default=500, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="For instances and checkpoints.")
+@click.option("--only", default="", help="Searches whose name holds this.")
+@click.option("--quick", is_flag=True, help="Ten kills.")
+def kills(kills: int, seed: int, folder: Path, only: str, quick: bool) -> None:
+    """Kill searches with signal 9 at random moments, and go on with them."""
+    cases = [case for case in make_cases(folder / "instances") if only in case.name]
+    tally = killing.run(cases, 10 if quick else kills, seed, folder)
+    print(f"{tally.kills} kills ({tally.before_anything} before anything was saved) in {tally.runs} searches;")
+    print(f"{tally.proofs} proofs checked; wrong: {len(tally.wrong)}")
+    for line in tally.wrong:
+        print(f"  {line}")
+    raise SystemExit(1 if tally.wrong else 0)
+
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,112 @@
+"""Kill a search again and again (kill -9) and go on with it: it must end as the one nobody touched."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.reliability.searches import Case
+
+SAME = ("tree_hash", "upper", "lower", "support", "nodes", "claim")
+"""What must be the same."""
+
+LONGEST = 3.0
+"""Seconds after which a process is killed, at the latest."""
+
+
+@dataclass
+class Tally:
+    """What came of it."""
+
+    runs: int = 0
+    kills: int = 0
+    before_anything: int = 0
+    """Kills after which there was nothing to go on from."""
+    proofs: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def command(case: Case, *options: str) -> list[str]:
+    """How the search is begun."""
+    return [sys.executable, "-m", "exactsel", "solve", str(case.file), *case.options, "--quiet", "--json", *options]
+
+
+def ended(words: list[str], after: float | None) -> dict[str, Any] | None:
+    """The result of a process; None where it was killed ``after`` so many seconds."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, err = process.communicate(timeout=after)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            return None
+        if process.returncode not in (0, 1):
+            raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}: {err}")
+        result: dict[str, Any] = json.loads(out)
+        return result
+
+
+def kill_and_resume(case: Case, whole: dict[str, Any], folder: Path, rng: random.Random, tally: Tally) -> None:
+    """One search, killed at random moments until it ends."""
+    path, proof = folder / "run.ckpt", folder / "run.exsel"
+    for file in folder.glob("run.*"):
+        file.unlink()
+    saving = ("--checkpoint", str(path), "--checkpoint-every", "0", "--proof", str(proof))
+    words = command(case, *saving)
+    while (result := ended(words, rng.uniform(0.2, LONGEST))) is None:
+        tally.kills += 1
+        if _begun(path):
+            words = command(case, "--resume", str(path), "--checkpoint-every", "0")
+        else:
+            tally.before_anything += 1
+            for file in folder.glob("run.*"):
+                file.unlink()
+    tally.runs += 1
+    other = [name for name in SAME if result[name] != whole[name]]
+    if other:
+        tally.wrong.append(f"{case.name}: {', '.join(other)} differ")
+    check = [sys.executable, "-m", "exactsel", "verify", str(proof), str(case.file)]
+    check += [word for word in case.options if word not in ("--heuristic", "none", "--no-subtrees")]
+    tally.proofs += 1
+    checked = subprocess.run(check, capture_output=True, text=True, check=False)
+    if checked.returncode != 0 or "VERIFIED" not in checked.stdout:
+        tally.wrong.append(f"{case.name}: the proof was not accepted: {checked.stdout[-300:]}{checked.stderr[-300:]}")
+
+
+def _begun(path: Path) -> bool:
+    """Whether there is something to go on from."""
+    if not path.exists():
+        return False
+    asked = [sys.executable, "-m", "exactsel", "status", str(path), "--json"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def run(cases: list[Case], kills: int, seed: int, folder: Path) -> Tally:
+    """Kill searches until there have been so many kills."""
+    rng, tally = random.Random(seed), Tally()
+    folder.mkdir(parents=True, exist_ok=True)
+    wholes = {}
+    for case in cases:
+        path, proof = folder / "whole.ckpt", folder / "whole.exsel"
+        path.unlink(missing_ok=True)
+        began = time.perf_counter()
+        result = ended(command(case, "--checkpoint", str(path), "--proof", str(proof)), None)
+        assert result is not None
+        wholes[case.name] = result
+        print(
+            f"{case.name}: {result['claim']}, {result['nodes']} nodes, {time.perf_counter() - began:.1f} s", flush=True
+        )
+    while tally.kills < kills:
+        for case in cases:
+            kill_and_resume(case, wholes[case.name], folder, rng, tally)
+            print(f"{case.name}: {tally.kills} kills, {tally.runs} runs, {len(tally.wrong)} wrong", flush=True)
+            if tally.kills >= kills:
+                break
+    return tally
