@@ -43,7 +43,7 @@ _TABLES = """
     CREATE TABLE saved (id INTEGER PRIMARY KEY CHECK (id = 0), text TEXT NOT NULL, digest TEXT NOT NULL);
     CREATE TABLE part (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
     CREATE TABLE spool (number INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL);
-    CREATE TABLE chunk (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE chunk (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, keys BLOB NOT NULL, data BLOB NOT NULL);
     CREATE TABLE progress (id INTEGER PRIMARY KEY CHECK (id = 0), time REAL NOT NULL, text TEXT NOT NULL);
 """
 
@@ -222,11 +222,12 @@ class Checkpoint:
         self._spool_digest = _hash(self._spool_digest.encode() + name.encode() + hashlib.sha256(data).digest())
         self._next_spool += 1
 
-    def add_chunk(self, data: bytes) -> int:
-        """Store nodes; their number."""
+    def add_chunk(self, data: bytes, keys: bytes) -> int:
+        """Store nodes, and beside them what their order is; their number."""
         number, self._next_chunk = self._next_chunk, self._next_chunk + 1
         with _told(self.path, "open nodes cannot be written"), self._transaction():
-            self._connection.execute("INSERT INTO chunk VALUES (?, ?, ?)", (number, _hash(data), data))
+            row = (number, _hash(keys + data), keys, data)
+            self._connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?)", row)
         return number
 
     def note(self, progress: Mapping[str, Any]) -> None:
@@ -279,9 +280,18 @@ class Checkpoint:
 
     def chunk(self, number: int) -> bytes:
         """Nodes stored before."""
-        rows = self._rows("SELECT digest, data FROM chunk WHERE number = ?", number)
-        self._require(bool(rows) and _hash(rows[0][1]) == rows[0][0])
-        return bytes(rows[0][1])
+        rows = self._rows("SELECT digest, keys, data FROM chunk WHERE number = ?", number)
+        self._require(bool(rows) and _hash(rows[0][1] + rows[0][2]) == rows[0][0])
+        return bytes(rows[0][2])
+
+    def keys(self, number: int) -> bytes:
+        """What their order is."""
+        rows = self._rows("SELECT keys FROM chunk WHERE number = ?", number)
+        self._require(bool(rows))
+        return bytes(rows[0][0])
+
+    def drop_chunk(self, number: int) -> None:
+        """Nothing: it belongs to the state saved last, and goes with the next one."""
 
     def go_on(self) -> None:
         """Become the one who writes, and forget the chunks that no state names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
@@ -33,8 +33,8 @@ class Frontier(Protocol):
         """The smallest bound of an open node; inf when there is none."""
         ...
 
-    def prune(self, cutoff: float) -> list[Node]:
-        """Remove and return, in a fixed order, every node whose bound is at least ``cutoff``."""
+    def prune(self, cutoff: float) -> Iterable[Node]:
+        """Remove and return, by bound and number, every node whose bound is at least ``cutoff``."""
         ...
 
     def __len__(self) -> int:
@@ -112,6 +112,8 @@ class BestFirst:
         self._nodes: SortedKeyList = SortedKeyList(key=_by_bound)
         self._regions: list[Waiting] = []
         """A heap."""
+        self.made = 0
+        """Nodes that were made when they were taken out, since this was last set to 0."""
 
     def push(self, node: Node) -> None:
         """Add an open node."""
@@ -127,6 +129,7 @@ class BestFirst:
         for _ in range(min(count, len(self))):
             if regions and not (nodes and _by_bound(nodes[0]) < (regions[0].bound, regions[0].number)):
                 taken.append(heappop(regions).node())
+                self.made += 1
             else:
                 taken.append(nodes.pop(0))
         return taken
@@ -150,7 +153,9 @@ class BestFirst:
         first = self._nodes.bisect_key_left((cutoff, -1))
         removed = list(self._nodes[first:])
         del self._nodes[first:]
-        removed += [region.node() for region in self._regions if region.bound >= cutoff]
+        made = [region.node() for region in self._regions if region.bound >= cutoff]
+        self.made += len(made)
+        removed += made
         self._regions = [region for region in self._regions if not region.bound >= cutoff]
         heapify(self._regions)
         return sorted(removed, key=_by_bound)

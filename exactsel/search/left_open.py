@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
+from exactsel.search.frontier import Waiting
 from exactsel.search.node import Node
 from exactsel.search.regions import Region
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -36,6 +37,13 @@ class Points(NamedTuple):
         if self.curvature is None:
             return ModelPoint(self.columns[part], self.values[part])
         return CurvedPoint(self.columns[part], self.values[part], self.curvature)
+
+    def only(self, numbers: Sequence[int]) -> Points:
+        """The same with these alone, in this order."""
+        parts = [np.arange(self.ends[number - 1] if number else 0, self.ends[number]) for number in numbers]
+        entries = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        return Points(self.columns[entries], self.values[entries], ends, self.curvature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +86,19 @@ class LeftOpen:
         firsts = [0, *ends[:-1]]
         return [LeftBelow(left, first, tuple(numbers[first:end])) for first, end in zip(firsts, ends, strict=True)]
 
+    def only(self, rows: Sequence[int]) -> LeftOpen:
+        """The same with these rows alone, in this order."""
+        named = np.array([[self.proofs[row], self.starts[row]] for row in rows]).reshape(-1, 2)
+        used, places = np.unique(named, return_inverse=True)
+        absent = int(used.size > 0 and used[0] < 0)
+        places = places.reshape(named.shape) - absent
+        return LeftOpen(
+            self.states[rows], [self.bounds[row] for row in rows], self.closed[rows],
+            [self.estimates[row] for row in rows], places[:, 0].tolist(), places[:, 1].tolist(),
+            {at: self.given[row] for at, row in enumerate(rows) if row in self.given},
+            self.points.only(used[absent:].tolist()),
+        )  # fmt: skip
+
     def node(self, row: int, number: int, parent: int, depth: int) -> Node:
         """The node of a region."""
         proof, warm = self._proof_and_start(row)
@@ -109,6 +130,22 @@ class LeftOpen:
         if number not in self._made:
             self._made[number] = self.points.point(number)
         return self._made[number]
+
+
+def compacted(regions: Sequence[Waiting]) -> list[Waiting]:
+    """The same open nodes, kept in arrays that hold nothing else: what is held beside them would take its memory on."""
+    by_left: dict[int, list[Waiting]] = {}
+    for region in regions:
+        by_left.setdefault(id(region.left), []).append(region)
+    kept: list[Waiting] = []
+    for group in by_left.values():
+        left = group[0].left
+        if len(group) == len(left.bounds):
+            kept += group
+            continue
+        only = left.only([region.row for region in group])
+        kept += [region._replace(row=row, left=only) for row, region in enumerate(group)]
+    return kept
 
 
 @dataclass(frozen=True)

@@ -1,46 +1,27 @@
-"""Keep the open nodes within a memory limit by going depth-first for a while.
+"""Keep the open nodes within a memory limit: those that come last wait on a disk.
 
-Best-first search keeps every open node, depth-first search only a path's worth. Above the limit the frontier is
-exchanged for a depth-first one until enough has been closed; no node is ever dropped. Sizes are estimated from the
-nodes alone, so that the tree stays the same on every machine.
+Where the order is not best first, the search goes depth-first for a while instead: that keeps a path's worth of nodes
+open. No node is ever dropped. Sizes are estimated (sizes.py), so that what is done is the same on every machine.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from exactsel.bounds.witness import DualPoint, ModelPoint, SplitPoint
-from exactsel.search.frontier import DepthFirst, Frontier
-from exactsel.search.node import Node
+from exactsel.errors import OutputError, OutputWarning
+from exactsel.search.frontier import BestFirst, DepthFirst, Frontier
+from exactsel.search.spilling import Spilling
 
 MEBIBYTE = 2**20
-NODE_OVERHEAD = 700
-"""Bytes of a node's Python objects and of its places in the frontier (measured, rounded up)."""
 
 RELIEVED = 0.8
 """Part of the limit below which the search returns to its own order."""
 
 HOPELESS = 1.5
-"""Times the limit at which even depth-first search has not helped, and the search stops."""
-
-
-def node_bytes(node: Node) -> int:
-    """Estimated memory of an open node; what siblings share is counted for each."""
-    size = NODE_OVERHEAD + node.state.nbytes
-    if isinstance(node.proof, ModelPoint):
-        size += node.proof.index.nbytes + node.proof.value.nbytes
-    elif isinstance(node.proof, DualPoint):
-        size += node.proof.beta.nbytes
-    elif isinstance(node.proof, SplitPoint):
-        size += _split_bytes(node.proof)
-    if node.warm is not node.proof:
-        size += _split_bytes(node.warm) if isinstance(node.warm, SplitPoint) else int(getattr(node.warm, "nbytes", 0))
-    return size
-
-
-def _split_bytes(point: SplitPoint) -> int:
-    return point.columns.nbytes + point.scale.nbytes + point.entries.nbytes
+"""Times the limit at which nothing has helped, and the search stops."""
 
 
 @dataclass
@@ -51,15 +32,32 @@ class MemoryGuard:
     """MiB of open nodes."""
     usual: Frontier | None = None
     """The frontier to come back to, while the search goes depth-first."""
+    spilling: Callable[[BestFirst], Spilling] | None = None
+    """Makes a frontier that can put nodes on a disk; None where there is none to use."""
 
     def choose(self, current: Frontier, size: int) -> Frontier:
         """The frontier to go on with; nodes are moved over when it changes."""
         if self.usual is None and size > self.limit * MEBIBYTE:
+            if isinstance(current, BestFirst) and self.spilling is not None:
+                return self._spilled(current)
+            if isinstance(current, Spilling):
+                return current
             self.usual = current
             return _moved(current, DepthFirst())
         if self.usual is not None and size < RELIEVED * self.limit * MEBIBYTE:
             return self.release(current)
         return current
+
+    def _spilled(self, current: BestFirst) -> Frontier:
+        """Put half of the nodes on the disk; where that takes none, they stay, and it is not tried again."""
+        assert self.spilling is not None
+        spilling = current if isinstance(current, Spilling) else self.spilling(current)
+        try:
+            spilling.spill()
+        except OutputError as error:
+            warnings.warn(OutputWarning(f"{error} Open nodes stay in memory."), stacklevel=2)
+            self.spilling = None
+        return spilling
 
     def release(self, current: Frontier) -> Frontier:
         """The frontier the search was given, holding what is open now."""
@@ -68,8 +66,10 @@ class MemoryGuard:
         usual, self.usual = self.usual, None
         return _moved(current, usual)
 
-    def hopeless(self, size: int) -> bool:
-        """Whether the open nodes have outgrown the limit all the same."""
+    def hopeless(self, current: Frontier, size: int) -> bool:
+        """Whether the open nodes have outgrown the limit, and nothing can be done about it."""
+        if isinstance(current, BestFirst) and self.spilling is not None:
+            return False
         return size > HOPELESS * self.limit * MEBIBYTE
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from exactsel.errors import InputError
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
-from exactsel.search.frontier import DepthFirst, Frontier
+from exactsel.search.frontier import BestFirst, DepthFirst, Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
 from exactsel.search.regions import Seconds
+from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated
 from exactsel.start.portions import Portions
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
@@ -127,15 +128,23 @@ def unpack_state(
 def state_parts(state: SearchState) -> Iterator[bytes]:
     """A state as bytes, in parts of which none is large: first all but the frontier's nodes, then these."""
     yield to_bytes(pack_state(state, nodes=False))
-    nodes = iter(state.frontier)
+    frontier = state.frontier
+    nodes = frontier.in_memory() if isinstance(frontier, Spilling) else iter(frontier)
     while part := list(islice(nodes, NODES_IN_PART)):
         yield to_bytes(pack(part))
 
 
+def chunks_of(state: SearchState, room: Room) -> list[int]:
+    """The chunks of nodes that belong to a state and are in this room."""
+    frontier = state.frontier
+    return frontier.chunks if isinstance(frontier, Spilling) and frontier.room is room else []
+
+
 def state_from_parts(
-    parts: Iterable[bytes], problem: SubsetProblem, frontier: Frontier, statement: Statement | None = None
-) -> SearchState:
-    """The state of :func:`state_parts`, see :func:`unpack_state`."""
+    parts: Iterable[bytes], problem: SubsetProblem, frontier: Frontier, statement: Statement | None = None,
+    room: Room | None = None, chunks: Sequence[int] = (),
+) -> SearchState:  # fmt: skip
+    """The state of :func:`state_parts`, see :func:`unpack_state`; some of its nodes are in ``chunks`` of a room."""
     others = map(from_bytes, parts)
     state = unpack_state(next(others), problem, frontier, statement)
     for part in others:
@@ -145,6 +154,12 @@ def state_from_parts(
             require(sound, "something else than nodes among its open nodes")
         for node in nodes:
             state.frontier.push(node)
+    if room is not None and chunks:
+        require(isinstance(state.frontier, BestFirst), "nodes on the disk of a search that leaves none there")
+        assert isinstance(state.frontier, BestFirst)
+        state.frontier = Spilling.of(state.frontier, room, problem)
+        for number in chunks:
+            state.frontier.adopt(number)
     return state
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.search.frontier import BestFirst, Frontier, Waiting, open_nodes
-from exactsel.search.memory import NODE_OVERHEAD, MemoryGuard, node_bytes
+from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.regions import Seconds
+from exactsel.search.sizes import NODE_OVERHEAD, WAITING_OVERHEAD, node_bytes, waiting_bytes
+from exactsel.search.spilling import Spilling
 from exactsel.start.portions import Portions
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
@@ -105,6 +107,7 @@ class SearchState:
     def relieve_memory(self) -> None:
         """Go on in the order that suits the memory the open nodes take."""
         self.frontier = self.guard.choose(self.frontier, self.open_bytes)
+        self._note_moved()
 
     def push(self, node: Node) -> None:
         """Open a node."""
@@ -117,14 +120,23 @@ class SearchState:
             self.push(region.node())
             return
         self.frontier.push_region(region)
-        self.open_bytes += NODE_OVERHEAD + region.left.states.shape[1] + region.left.point_bytes(region.row)
+        self.open_bytes += waiting_bytes(region)
 
     def take(self, count: int) -> list[Node]:
         """The next nodes of the frontier; they are in flight until their round is committed."""
         taken = self.frontier.take(count)
         self.in_flight = self.in_flight + taken
         self.open_bytes -= sum(map(node_bytes, taken))
+        self._note_moved()
         return taken
+
+    def _note_moved(self) -> None:
+        """Count what came from a disk or went there, and nodes that took less before they were made."""
+        if isinstance(self.frontier, BestFirst):
+            self.open_bytes += self.frontier.made * (NODE_OVERHEAD - WAITING_OVERHEAD)
+            self.frontier.made = 0
+        if isinstance(self.frontier, Spilling):
+            self.open_bytes += self.frontier.bytes_moved()
 
     @property
     def can_begin_again(self) -> bool:
@@ -148,11 +160,12 @@ class SearchState:
         """How many nodes are open, those in flight among them."""
         return len(self.frontier) + len(self.in_flight)
 
-    def prune(self, cutoff: float) -> list[Node]:
-        """Take out the open nodes whose bound reaches ``cutoff``."""
-        pruned = self.frontier.prune(cutoff)
-        self.open_bytes -= sum(map(node_bytes, pruned))
-        return pruned
+    def prune(self, cutoff: float) -> Iterator[Node]:
+        """Take out the open nodes whose bound reaches ``cutoff``, smallest first: whoever stops has seen that one."""
+        for node in self.frontier.prune(cutoff):
+            self.open_bytes -= node_bytes(node)
+            yield node
+        self._note_moved()
 
     @property
     def value(self) -> float:

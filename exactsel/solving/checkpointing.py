@@ -25,7 +25,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import Event, Finished, RoundEnded, Started
-from exactsel.search.saved import state_from_parts, state_parts
+from exactsel.search.saved import chunks_of, state_from_parts, state_parts
 from exactsel.search.state import SearchState
 from exactsel.solving.choose import make
 from exactsel.solving.settings import Settings, option_of, settings_of
@@ -126,7 +126,8 @@ class Checkpointer:
             if growth is None:
                 raise OutputError("the proof cannot be written, and so the search cannot be saved with it.")
             self._proof, spooled = growth.state, growth.spooled
-        checkpoint.save(state_parts(state), spooled, {"proof": self._proof, "progress": progress})
+        chunks = chunks_of(state, checkpoint)
+        checkpoint.save(state_parts(state), spooled, {"proof": self._proof, "progress": progress}, chunks)
         checkpoint.note(progress)
         took = clock.now() - began
         self._due = clock.now() + (max(self._every, LEAST_PAUSE * took) if self._every else 0.0)
@@ -185,7 +186,10 @@ def resume(
         if (now.listing and not how.listing) or (how.details and not now.details):
             raise InputError(f"{path} was begun without a trace and a record of events; leave them out, or begin anew.")
         frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
-        state = None if saved is None else state_from_parts(checkpoint.parts(), problem, frontier, statement)
+        state = None
+        if saved is not None:
+            parts, chunks = checkpoint.parts(), saved["chunks"]
+            state = state_from_parts(parts, problem, frontier, statement, checkpoint, chunks)
         target = about["proof"] if proof is None else os.fspath(proof)
         return GoingOn(
             checkpoint, settings, now, state, target, None if saved is None else saved["proof"],

@@ -91,9 +91,9 @@ def solve_saved(
     """A solve that is saved as it goes, or goes on from what was saved; arguments as :func:`solve` has them."""
     if files.resume is None:
         checked = Settings(**settings)
-        run = _search(problem, checked, how, start=start, signals=signals, compiled=True)
         assert files.checkpoint is not None
         with closing(begin(files.checkpoint, problem, checked, how, files.proof)) as checkpoint:
+            run = _search(problem, checked, how, start=start, signals=signals, compiled=True, room=checkpoint)
             return observed(run, watching, files, record, checkpoint)
     if files.checkpoint is not None and os.path.abspath(files.checkpoint) != os.path.abspath(files.resume):
         raise InputError("a search goes on in the checkpoint it is resumed from; leave the other one out, or copy it.")
@@ -101,7 +101,8 @@ def solve_saved(
         raise InputError("a search that is resumed has its models already; leave out what it should start from.")
     going = resume_from(files.resume, problem, settings, files.proof, how)
     with closing(going.checkpoint):
-        run = _search(problem, going.settings, going.how, state=going.state, signals=signals, compiled=True)
+        more = {"state": going.state, "signals": signals, "compiled": True, "room": going.checkpoint}
+        run = _search(problem, going.settings, going.how, **more)
         return observed(run, watching, replace(files, proof=going.proof), record, going.checkpoint, going)
 
 

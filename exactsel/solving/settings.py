@@ -65,7 +65,7 @@ class Settings:
     node_limit: int | None = field(default=None, metadata=_about(int, "Nodes of the search tree.", *_COUNT))
     memory_limit: float = field(
         default=4096.0,
-        metadata=_about(float, "MiB of open nodes above which the search goes depth-first for a while.", *_POSITIVE),
+        metadata=_about(float, "MiB of open nodes; those that come last wait on the disk beyond that.", *_POSITIVE),
     )
     threads: int | None = field(
         default=None, metadata=_about(int, "Threads; all cores by default. The tree does not depend on it.", *_FROM_ONE)

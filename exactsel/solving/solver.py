@@ -30,7 +30,9 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.expand import Expander
+from exactsel.search.frontier import BestFirst
 from exactsel.search.node import root_node
+from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import seconds_kept
@@ -78,6 +80,8 @@ class Search:
         List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
     compiled : bool
         Begin with compiled kernels however small the problem is, as a search that goes on later does.
+    room : Room
+        Where open nodes go that memory has no room for; by default a file without a name among the temporary ones.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class Search:
         listing: bool = False,
         shown: bool = False,
         compiled: bool = False,
+        room: Room | None = None,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
@@ -111,7 +116,7 @@ class Search:
         resolve(portfolio_for(problem, self.settings.heuristics)[0])
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
-        self._given_state = state
+        self._given_state, self._room = state, room
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
@@ -168,6 +173,7 @@ class Search:
             limits = Limits(
                 settings.batch or self._methods.tree.batch, settings.node_limit, settings.memory_limit, self._details
             )
+            self.state.guard.spilling = self._spilling
             began = time.perf_counter()
             try:
                 with one_thread():  # in libraries, too, that were loaded meanwhile
@@ -230,6 +236,9 @@ class Search:
         for fit, source in steps_leaving_half(steps, self._postpone) if settings.heuristics == AUTO else steps:
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
+
+    def _spilling(self, frontier: BestFirst) -> Spilling:
+        return Spilling.of(frontier, self._room or TemporaryRoom(), self.problem)
 
     def _postpone(self) -> None:
         self._postponed = True

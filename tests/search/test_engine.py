@@ -333,7 +333,10 @@ def test_a_memory_limit_loses_nothing():
     for seed in range(820_000, 820_030):
         case = random_case(seed, lam=0.01, d=8, n=9)
         optimum, problem, events = optimum_of(case), case.problem(), []
-        options = Settings(memory_limit=3e-3, bound="supergradient", heuristics=(), threads=1, batch=2, rel_eps=0.0)
+        options = Settings(
+            memory_limit=3e-3, bound="supergradient", heuristics=(), threads=1, batch=2, rel_eps=0.0,
+            frontier="weighted",
+        )  # fmt: skip
         search = Search(problem, options, signals=())
         result = drive(search, optimum, events)
         assert result.lower <= ceiling(optimum)

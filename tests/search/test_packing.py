@@ -95,12 +95,13 @@ def test_a_search_goes_on_from_what_was_packed(kind, ahead, kernels_at_once, mon
 
 def test_a_search_short_of_memory_comes_back_to_its_own_order():
     problem = SEARCHES["quadratic, no walks"][0](900)
-    search = Search(problem, Settings(**PLAIN, subtrees=False, batch=1, memory_limit=0.001), signals=())
+    options = Settings(**PLAIN, subtrees=False, batch=1, memory_limit=0.001, frontier="weighted")
+    search = Search(problem, options, signals=())
     relieved = 0
     for _ in search:
         if search.state.guard.usual is not None and not search.state.in_flight:
             relieved += 1
-            frontier = registered("frontiers", "best-first")
+            frontier = registered("frontiers", "weighted")
             state = unpack_state(pack_state(search.state), problem, frontier)
             assert isinstance(state.frontier, DepthFirst)
             assert [plain(node) for node in state.frontier] == [plain(node) for node in search.state.frontier]

@@ -1,0 +1,59 @@
+"""``exactsel reduce``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from exactsel.cli.talk import say
+
+if TYPE_CHECKING:
+    from exactsel.testing.campaigns.reproducers import Reproducer
+
+
+@click.command("reduce")
+@click.argument("path", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(path: str, as_json: bool) -> int:
+    """Say whether what exactsel fuzz has found in PATH still fails, and make it smaller.
+
+    PATH is a .json file that fuzz has written beside an instance, or a folder of them; the files of what still fails
+    are replaced by smaller ones. Exit code 0 means that nothing fails any more, 1 that something does.
+    """
+    from exactsel.testing.campaigns.reproducers import read_reproducer, reproducers_in, write_reproducer
+    from exactsel.testing.campaigns.trials import smaller, still_fails
+
+    rows = []
+    for file in reproducers_in(Path(path)):
+        found = read_reproducer(file)
+        detail = still_fails(found, found.instance)
+        if detail is not None:
+            small = smaller(found)
+            write_reproducer(file.parent, small)
+            found, detail = small, small.detail
+        rows.append(_row(file, found, detail))
+        if not as_json:
+            say(_text(rows[-1]))
+    failing = sum(bool(row["fails"]) for row in rows)
+    if as_json:
+        say(json.dumps({"failing": failing, "reproducers": rows}))
+    return int(failing > 0)
+
+
+def _row(file: Path, found: Reproducer, detail: str | None) -> dict[str, object]:
+    instance = found.instance
+    return {
+        "file": str(file), "fails": detail is not None, "what": found.what, "detail": detail or found.detail,
+        "rows": instance.n, "columns": instance.d, "k": instance.k, "loss": instance.loss,
+        "settings": instance.settings,
+    }  # fmt: skip
+
+
+def _text(row: dict[str, object]) -> str:
+    if not row["fails"]:
+        return f"{row['file']}: fails no more ({row['what']})"
+    size = f"{row['rows']} x {row['columns']}, k = {row['k']}, {row['loss']}"
+    return f"{row['file']}: still fails, {size}: {row['what']}: {row['detail']}"

@@ -1,0 +1,100 @@
+"""A tiny instance as plain data: what somebody gives, and the settings of its solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+from exactsel.types import FloatArray
+
+CSS = "css"
+"""What ``loss`` says of column subset selection."""
+
+Parents = tuple[tuple[int, tuple[int, ...]], ...]
+"""Units of a hierarchy, each with its parents."""
+
+
+@dataclass(frozen=True, eq=False)
+class TinyInstance:
+    """A problem as it is given; ``k``, demands and hierarchy count groups where there are any."""
+
+    A: FloatArray
+    y: FloatArray
+    k: int
+    loss: str = "quadratic"
+    lam: float = 0.0
+    delta: float = 1.0
+    weights: FloatArray | None = None
+    intercept: bool = False
+    scale: bool = False
+    must_have: tuple[int, ...] = ()
+    must_not: tuple[int, ...] = ()
+    groups: tuple[str, ...] | None = None
+    """The label of each column's group, empty for a column on its own."""
+    hierarchy: Parents = ()
+    hierarchy_kind: str = "strong"
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of the solve; what is not in it is left at its default."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.A.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return int(self.A.shape[1])
+
+    @cached_property
+    def units(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of each unit, in the order of their first columns."""
+        held: dict[Any, list[int]] = {}
+        for j, label in enumerate(self.groups or ("",) * self.d):
+            held.setdefault(label or j, []).append(j)
+        return tuple(tuple(columns) for columns in held.values())
+
+    @cached_property
+    def admissible(self) -> tuple[frozenset[int], ...]:
+        """Every set of units a model may be on; none where the demands cannot be met."""
+        free = [u for u in range(len(self.units)) if u not in self.must_have and u not in self.must_not]
+        places = self.k - len(self.must_have)
+        sets = (frozenset((*self.must_have, *more)) for size in range(places + 1) for more in combinations(free, size))
+        return tuple(chosen for chosen in sets if self._respects(chosen))
+
+    def _respects(self, chosen: frozenset[int]) -> bool:
+        enough = all if self.hierarchy_kind == "strong" else any
+        return all(enough(parent in chosen for parent in above) for unit, above in self.hierarchy if unit in chosen)
+
+    @cached_property
+    def largest(self) -> tuple[frozenset[int], ...]:
+        """The admissible sets that no other contains: an optimum is among their models."""
+        by_size = sorted(self.admissible, key=len, reverse=True)
+        kept: list[frozenset[int]] = []
+        for chosen in by_size:
+            if not any(chosen < other for other in kept):
+                kept.append(chosen)
+        return tuple(kept)
+
+    def columns_of(self, chosen: frozenset[int]) -> tuple[int, ...]:
+        """The columns of a set of units, ascending."""
+        return tuple(sorted(j for unit in chosen for j in self.units[unit]))
+
+    def problem(self) -> SubsetProblem:
+        """The problem as exactsel takes it; InputError where it is refused."""
+        if self.loss == CSS:
+            return ColumnSubsetProblem(self.A, self.k)
+        demands: dict[str, Any] = {"must_have": self.must_have, "must_not": self.must_not}
+        if self.hierarchy:
+            demands |= {"hierarchy": dict(self.hierarchy), "hierarchy_kind": self.hierarchy_kind}
+        plain = Problem.prepared(
+            self.A, self.y, self.k, intercept=self.intercept, scale=self.scale, weights=self.weights, loss=self.loss,
+            lam=self.lam, delta=self.delta if self.loss == "huber" else None, **({} if self.groups else demands),
+        )  # fmt: skip
+        return GroupedProblem(plain, [label or None for label in self.groups], **demands) if self.groups else plain

@@ -1,0 +1,145 @@
+"""Open nodes on a disk: the same nodes in the same order, whatever memory there is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from every_search import SEARCHES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded import plain
+
+from exactsel import Search, Settings, solve, verify
+from exactsel.bounds.witness import InfimumPoint, ModelPoint
+from exactsel.errors import InputError, OutputError, OutputWarning
+from exactsel.search import spilling
+from exactsel.search.events import RoundEnded
+from exactsel.search.frontier import BestFirst
+from exactsel.search.node import Node
+from exactsel.search.spilling import Spilling, TemporaryRoom
+
+PROBLEM = SEARCHES["huber, default"][0](900)
+WIDE = ("quadratic, no walks", "huber, default", "supergradient", "columns")
+"""Searches with many open nodes."""
+
+TIGHT = 1e-4
+"""MiB: nothing stays in memory that need not."""
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(spilling, "CHUNK", 3)
+    monkeypatch.setattr(spilling, "FEWEST", 2)
+
+
+def a_node(number, bound):
+    state = np.ones(PROBLEM.d, dtype=np.int8)
+    proof = InfimumPoint() if number % 3 else ModelPoint.from_dense(np.full(PROBLEM.d, float(number)))
+    return Node(number, number - 1, 2, state, bound, proof, proof if number % 2 else None, estimate=bound + 1.0)
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("push"), st.integers(0, 6)),
+        st.tuples(st.just("take"), st.integers(1, 5)),
+        st.tuples(st.just("spill"), st.just(0)),
+        st.tuples(st.just("prune"), st.integers(3, 7)),
+        st.tuples(st.just("look"), st.integers(0, 9)),
+    ),
+    max_size=60,
+)
+
+
+@given(ACTIONS)
+@settings(deadline=None)
+def test_as_if_all_were_in_memory(actions):
+    usual, tested = BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
+    for number, (action, value) in enumerate(actions):
+        if action == "push":
+            for frontier in (usual, tested):
+                frontier.push(a_node(number, float(value)))
+        elif action == "take":
+            assert list(map(plain, tested.take(value))) == list(map(plain, usual.take(value)))
+        elif action == "spill":
+            tested.spill()
+        elif action == "prune":
+            assert list(map(plain, tested.prune(float(value)))) == list(map(plain, usual.prune(float(value))))
+        else:
+            assert tested.bound_at(value) == usual.bound_at(value)
+            assert list(map(plain, tested)) == list(map(plain, usual))
+            now = tested.now([a_node(999, 3.5)])
+            assert [node.id for node in now] == [node.id for node in usual.now([a_node(999, 3.5)])]
+            assert now[0].id == usual.now([a_node(999, 3.5)])[0].id
+            assert [node.id for node in now[1:4]] == [node.id for node in usual.now([a_node(999, 3.5)])[1:4]]
+        assert len(tested) == len(usual)
+        assert tested.lower() == usual.lower()
+    tested.bytes_moved()
+    assert tested.cold == sum(len(chunk.bounds) for chunk in tested._cold) <= len(tested)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "weighted"])
+def test_the_tree_is_the_same_whatever_the_memory(kind, kernels_at_once):
+    make, options = SEARCHES[kind]
+    options = {"batch": 2} | options
+    spilled = 0
+    for seed in (900, 901):
+        usual = Search(make(seed), Settings(**options), signals=()).run()
+        search = Search(make(seed), Settings(**options, memory_limit=TIGHT), signals=())
+        for event in search:
+            if isinstance(event, RoundEnded) and isinstance(search.state.frontier, Spilling):
+                spilled += search.state.frontier.cold
+                assert search.state.bound <= usual.upper
+        tight = search.result()
+        assert (tight.tree_hash, tight.nodes, tight.lower, tight.upper, tight.support) == (
+            usual.tree_hash, usual.nodes, usual.lower, usual.upper, usual.support,
+        )  # fmt: skip
+        assert abs(search.state.open_bytes) < 5000, "what is counted as open comes back to nothing"
+    assert spilled > 0 or kind not in WIDE
+
+
+@pytest.mark.parametrize("kind", ["quadratic, no walks", "columns"])
+def test_a_checkpoint_holds_what_is_on_the_disk(kind, kernels_at_once, tmp_path):
+    make, options = SEARCHES[kind]
+    problem, path, cold = make(900), tmp_path / "run.ckpt", []
+    options = {**options, "batch": 2, "subtrees": False}
+    whole = solve(problem, **options, signals=())
+
+    def look(event, state):
+        if isinstance(event, RoundEnded) and isinstance(state.frontier, Spilling):
+            cold.append(state.frontier.cold)
+
+    stopped = solve(
+        problem, checkpoint=path, checkpoint_every=0, memory_limit=TIGHT, callback=look, proof=tmp_path / "run.exsel",
+        node_limit=max(5, whole.nodes // 2), signals=(), **options,
+    )  # fmt: skip
+    assert stopped.termination == "node_limit"
+    assert max(cold) > 0, "the case to be tested"
+    again = solve(problem, resume=path, signals=())
+    assert (again.upper, again.support) == (whole.upper, whole.support)
+    assert again.reached
+    assert verify(problem, tmp_path / "run.exsel").verified
+
+
+def test_a_full_disk_keeps_nodes_in_memory(monkeypatch):
+    def full(self, data, keys):
+        raise OutputError("open nodes cannot be written to the folder for temporary files (disk full).")
+
+    make, options = SEARCHES["quadratic, no walks"]
+    usual = solve(make(900), **options, batch=2, signals=())
+    monkeypatch.setattr(TemporaryRoom, "add_chunk", full)
+    with pytest.warns(OutputWarning, match=r"\(disk full\)\. Open nodes stay in memory\."):
+        result = solve(make(900), **options, batch=2, memory_limit=TIGHT, signals=())
+    assert result.termination == "memory_limit"
+    assert result.open_nodes > 0
+    assert result.lower <= usual.upper <= result.upper
+
+
+def test_a_damaged_chunk_is_refused():
+    frontier = Spilling(TemporaryRoom(), PROBLEM)
+    for number in range(12):
+        frontier.push(a_node(number, float(number)))
+    frontier.spill()
+    frontier.room._connection.execute("UPDATE chunk SET data = ?", (b"nothing",))
+    with pytest.raises(InputError, match="is damaged; take an intact copy"):
+        frontier.take(12)
