@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from benchmarks.reliability import kills as killing
+from benchmarks.reliability import open_nodes as opening
 from benchmarks.reliability.searches import make_cases
 
 
@@ -30,6 +31,15 @@ def kills(kills: int, seed: int, folder: Path, only: str, quick: bool) -> None:
     for line in tally.wrong:
         print(f"  {line}")
     raise SystemExit(1 if tally.wrong else 0)
+
+
+@cli.command()
+@click.option("--count", type=int, default=20_000_000, show_default=True)
+@click.option("--memory-limit", type=float, default=2048.0, show_default=True, help="MiB of open nodes.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def open_nodes(count: int, memory_limit: float, seed: int) -> None:
+    """Open more nodes than memory has room for, take some in order, prune the others."""
+    opening.run(count, memory_limit, seed)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ COMMANDS = {
     "tree": "Show the explored search tree of a small run.",
     "play": "Write a page that plays a small search step by step.",
     "warmup": "Compile kernels ahead, so that no later run waits for it.",
-    "fuzz": "Solve random tiny instances and hold the results against the truth.",
+    "fuzz": "Hold solves of random tiny instances against the truth.",
     "reduce": "Say whether what fuzz has found still fails, and make it smaller.",
     "plugins": "List losses, bounds and other plug-ins, and where they come from.",
 }
