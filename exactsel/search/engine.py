@@ -4,8 +4,8 @@
     loop:
         lower <- min(upper, dropped, smallest bound in open)
         stop if open is empty, or upper - lower <= tolerance, or a limit or an interrupt says so
-        take the next B nodes (B fixed by the settings, not by the number of threads); above the memory limit the
-            deepest, else those of smallest bound
+        take the next B nodes (B fixed by the settings, not by the number of threads); above the memory limit those
+            that come last wait on the disk
         expand them: bound, fix columns, round and refit, split            (expand.py, a pure function)
         commit new incumbents                                              (commit.py)
         commit in node order: closed regions, children with the bound they inherit

@@ -234,16 +234,16 @@ def leave(objective: Any, table: Table, m: int, place: int) -> None:
 
 @njit
 def gain(objective: Any, table: Table, j: int) -> float:
-    """By how much column j lowers the objective when it joins; -1 where it may not, or depends on those chosen."""
+    """By how much column j lowers the objective when it joins; -inf where it may not, or depends on those chosen."""
     if not table.free[j] or not table.pivots[j] > DEPENDENT * objective.diagonal[j]:
-        return -1.0
+        return -np.inf
     return float(gain_of(objective, table.scores[j], table.pivots[j]))
 
 
 @njit
 def best_to_join(objective: Any, table: Table) -> int:
     """The column that lowers the objective most, the first of several; -1 where none may join."""
-    best, most = -1, -1.0
+    best, most = -1, -np.inf
     for j in range(table.free.size):
         gained = gain(objective, table, j)
         if gained > most:
@@ -266,11 +266,11 @@ def begin(objective: Any, table: Table, wanted: IntArray, forced: BoolArray, all
         table.free[j] = allowed[j] or forced[j]
     m = 0
     for q in range(forced.size):
-        if forced[q] and m < table.columns.size and gain(objective, table, q) >= 0.0:
+        if forced[q] and m < table.columns.size and gain(objective, table, q) > -np.inf:
             join(objective, table, m, q)
             m += 1
     for q in wanted:
-        if m < table.columns.size and q >= 0 and gain(objective, table, q) >= 0.0:
+        if m < table.columns.size and q >= 0 and gain(objective, table, q) > -np.inf:
             join(objective, table, m, q)
             m += 1
     return m

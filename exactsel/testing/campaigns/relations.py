@@ -89,8 +89,7 @@ def same_search(both: Both) -> Iterator[str]:
 def same_in_other_units(both: Both) -> Iterator[str]:
     """Objectives are those of before times a power of two; words, nodes and the tree are the same, bit for bit.
 
-    Where columns span all others to within rounding, what rounding leaves decides between selections; that LAPACK's
-    routines leave other last bits in other units is not held against them.
+    Where columns span all others, what is left of an objective is rounding, and its last bits are not looked at.
     """
     if both.instance.loss == CSS and both.first.upper <= ROUNDING * both.first.null_objective:
         return
