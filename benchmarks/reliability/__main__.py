@@ -8,6 +8,7 @@ import click
 
 from benchmarks.reliability import kills as killing
 from benchmarks.reliability import open_nodes as opening
+from benchmarks.reliability import stops as stopping
 from benchmarks.reliability.searches import make_cases
 
 
@@ -31,6 +32,22 @@ def kills(kills: int, seed: int, folder: Path, only: str, quick: bool) -> None:
     for line in tally.wrong:
         print(f"  {line}")
     raise SystemExit(1 if tally.wrong else 0)
+
+
+@cli.command()
+@click.option("--count", type=int, default=1000, show_default=True, help="Signals.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="For instances and proofs.")
+def stops(count: int, seed: int, folder: Path) -> None:
+    """Interrupt searches at random moments, and check what they say."""
+    told = stopping.run(make_cases(folder / "instances"), count, seed, folder)
+    print(
+        f"{told.signals} signals: {told.early} before the search, {told.results} results ({told.ended} had ended before)"
+    )
+    print(f"wrong: {len(told.wrong)}")
+    for line in told.wrong:
+        print(f"  {line}")
+    raise SystemExit(1 if told.wrong else 0)
 
 
 @cli.command()

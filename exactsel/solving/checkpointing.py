@@ -76,6 +76,16 @@ class How:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A search in memory, to go on with."""
+
+    problem: SubsetProblem
+    state: SearchState
+    settings: Settings
+    how: How
+
+
+@dataclass(frozen=True)
 class GoingOn:
     """A search taken from a checkpoint."""
 

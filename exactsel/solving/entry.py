@@ -14,7 +14,7 @@ from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import EVERY, How, begin
+from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
@@ -104,6 +104,28 @@ def solve_saved(
         more = {"state": going.state, "signals": signals, "compiled": True, "room": going.checkpoint}
         run = _search(problem, going.settings, going.how, **more)
         return observed(run, watching, replace(files, proof=going.proof), record, going.checkpoint, going)
+
+
+def go_on(result: Result, limits: dict[str, Any]) -> Result:
+    """Go on with the search behind a result, see :meth:`exactsel.Result.resume`."""
+    kept, watching = result.kept, (limits.pop("callback", None),)
+    signals = limits.pop("signals", (signal.SIGINT,))
+    if kept is None:
+        raise InputError(
+            "this result has no search to go on with, as it comes from elsewhere; solve the problem again, with "
+            "start=result.support, or save the search with checkpoint=."
+        )
+    other = next((name for name in limits if name not in LIMITS), None)
+    if other is not None:
+        raise InputError(f"{other} is given, but only limits may change when a search goes on: {', '.join(LIMITS)}.")
+    anew: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
+    settings, state = replace(kept.settings, **anew), kept.state
+    tolerance = replace(settings.tolerance, null=kept.problem.null_objective)
+    if state.dropped < state.value - tolerance.absolute(state.value):
+        run = _search(kept.problem, settings, kept.how, start=result.support, signals=signals, compiled=True)
+    else:
+        run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
+    return observed(run, watching, Files(), kept.how.details)
 
 
 def _search(problem: SubsetProblem, settings: Settings, how: How, **more: Any) -> Search:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from exactsel.errors import InputError
@@ -87,4 +87,4 @@ def observed(
             result = bounded_in_time(run.problem, result, run.time_left, run.signals)
         if tracer is not None:
             tracer.end(result.lower, result.upper, result.as_dict())
-    return result
+    return replace(result, kept=run.kept())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from exactsel.observers.history import History
     from exactsel.search.events import Event
+    from exactsel.solving.checkpointing import Kept
 
 OPTIMAL_GAP = 1e-9
 """Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
@@ -152,6 +153,34 @@ class Result(Readable, Gap):
     """R² and residuals, or the deviance explained; None for column subset selection."""
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
+    kept: Kept | None = field(default=None, repr=False, compare=False)
+    """The search behind it, for :meth:`resume`; not where the result comes from elsewhere, or from another process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for another process has no search to go on with."""
+        return {**vars(self), "kept": None}
+
+    def resume(self, **limits: Any) -> Result:
+        """Go on with the search where it stopped: ``result.resume(time_limit=60)``, or ``rel_eps=1e-9`` for more.
+
+        The limits of before are gone, the tolerance stays unless another one is given. Where a finer tolerance needs
+        regions that were closed within the old one, the search begins anew, from the model that is known. Behind a
+        result and those made by going on with it is one search: it goes on from where the last one stopped.
+
+        Parameters
+        ----------
+        **limits
+            eps, rel_eps, time_limit, node_limit, memory_limit, threads, and ``callback`` and ``signals`` as
+            :func:`exactsel.solve` has them.
+
+        Raises
+        ------
+        InputError
+            Where no search is kept, or something else than a limit is given.
+        """
+        from exactsel.solving.entry import go_on
+
+        return go_on(self, limits)
 
     def measured(self) -> tuple[float, float, float]:
         """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``rel_gap`` follow."""

@@ -36,6 +36,7 @@ from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import seconds_kept
+from exactsel.solving.checkpointing import How, Kept
 from exactsel.solving.choose import make, methods_for
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, claim_of, termination_of
@@ -236,6 +237,10 @@ class Search:
         for fit, source in steps_leaving_half(steps, self._postpone) if settings.heuristics == AUTO else steps:
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
+
+    def kept(self) -> Kept:
+        """What to go on with later."""
+        return Kept(self.problem, self.state, self.settings, How(self._listing, self._shown, self._details))
 
     def _spilling(self, frontier: BestFirst) -> Spilling:
         return Spilling.of(frontier, self._room or TemporaryRoom(), self.problem)
