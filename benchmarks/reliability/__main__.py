@@ -41,9 +41,8 @@ def kills(kills: int, seed: int, folder: Path, only: str, quick: bool) -> None:
 def stops(count: int, seed: int, folder: Path) -> None:
     """Interrupt searches at random moments, and check what they say."""
     told = stopping.run(make_cases(folder / "instances"), count, seed, folder)
-    print(
-        f"{told.signals} signals: {told.early} before the search, {told.results} results ({told.ended} had ended before)"
-    )
+    print(f"{told.signals} signals, {told.early} of them before the search; {told.results} results,")
+    print(f"{told.ended} of searches that had ended before")
     print(f"wrong: {len(told.wrong)}")
     for line in told.wrong:
         print(f"  {line}")

@@ -125,7 +125,7 @@ class Checkpointer:
             elif clock.now() >= self._note_due:
                 self.checkpoint.note(self._progress(state, None))
                 self._note_due = clock.now() + NOTED_EVERY
-        except OutputError as error:
+        except InputError as error:  # a full disk, a file somebody else took over or destroyed
             warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
             self.close()
 
@@ -153,10 +153,8 @@ class Checkpointer:
         }  # fmt: skip
 
     def close(self) -> None:
-        """Nothing is saved any more."""
-        if self.checkpoint is not None:
-            self.checkpoint.close()
-            self.checkpoint = None
+        """Nothing is saved any more; the file stays open, since there may be open nodes in it."""
+        self.checkpoint = None
 
 
 def begin(

@@ -13,6 +13,7 @@ from exactsel import Search, Settings, solve, verify
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.search import spilling
+from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.search.frontier import BestFirst
 from exactsel.search.node import Node
@@ -119,6 +120,28 @@ def test_a_checkpoint_holds_what_is_on_the_disk(kind, kernels_at_once, tmp_path)
     assert (again.upper, again.support) == (whole.upper, whole.support)
     assert again.reached
     assert verify(problem, tmp_path / "run.exsel").verified
+
+
+def test_nodes_in_a_checkpoint_outlive_its_last_state(tmp_path, monkeypatch):
+    """Where states can be saved no more, what was spilled to the file is still there."""
+    save, saved = Checkpoint.save, []
+
+    def full(self, *arguments):
+        saved.append(1)
+        if len(saved) > 3:
+            raise OutputError("the checkpoint cannot be written (disk full).")
+        save(self, *arguments)
+
+    monkeypatch.setattr(Checkpoint, "save", full)
+    make, options = SEARCHES["quadratic, no walks"]
+    options = {**options, "batch": 2, "signals": ()}
+    usual = solve(make(900), **options)
+    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search goes on without\."):
+        result = solve(
+            make(900), checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, memory_limit=TIGHT, **options
+        )  # fmt: skip
+    assert result.reached
+    assert (result.nodes, result.support) == (usual.nodes, usual.support)
 
 
 def test_a_full_disk_keeps_nodes_in_memory(monkeypatch):

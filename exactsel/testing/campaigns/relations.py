@@ -92,6 +92,7 @@ def same_in_other_units(both: Both) -> Iterator[str]:
     Where columns span all others, what is left of an objective is rounding, and its last bits are not looked at.
     """
     if both.instance.loss == CSS and both.first.upper <= ROUNDING * both.first.null_objective:
+        yield from _same_words(both, ("claim", "termination", "nodes", "tree_hash"))
         return
     columns = _power_between(both.instance.A, both.changed.A)
     target = _power_between(both.instance.y, both.changed.y)
@@ -107,11 +108,15 @@ def _power_between(before: FloatArray, after: FloatArray) -> int:
     return math.frexp(after.ravel()[largest])[1] - math.frexp(before.ravel()[largest])[1]
 
 
+def _same_words(both: Both, names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        if getattr(both.first, name) != getattr(both.second, name):
+            yield f"{name} was {getattr(both.first, name)!s}, and is {getattr(both.second, name)!s}"
+
+
 def _same_numbers(both: Both, objectives: int, coefficients: int) -> Iterator[str]:
     first, second = both.first, both.second
-    for name in ("claim", "termination", "support", "nodes", "tree_hash"):
-        if getattr(first, name) != getattr(second, name):
-            yield f"{name} was {getattr(first, name)!s}, and is {getattr(second, name)!s}"
+    yield from _same_words(both, ("claim", "termination", "support", "nodes", "tree_hash"))
     for name in ("upper", "lower", "null_objective"):
         expected, found = float(np.ldexp(getattr(first, name), objectives)), getattr(second, name)
         if expected != found:
