@@ -76,7 +76,7 @@ SWALLOWING = """
 import builtins
 class Waiting:
     def find_spec(self, name, path=None, target=None):
-        if name == "scipy":
+        if name == "sortedcontainers":
             try:
                 stay_in_python()
             except BaseException:  # as half-imported modules do

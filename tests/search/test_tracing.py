@@ -22,7 +22,8 @@ FIELDS = {
     "incumbent": {"support", "coef", "names", "source"}, "bounded": {"node", "bound", "solved", "iterations"},
     "fixed": {"node", "column", "inside", "bound"}, "divided": {"node", "columns", "children", "rest"},
     "discarded": {"node", "reason", "bound"}, "explored": {"node", "decisions", "dropped", "open"},
-    "searched": {"node", "nodes", "dropped", "open"}, "raised": set(), "finished": {"termination", "open"},
+    "searched": {"node", "nodes", "dropped", "open"}, "raised": set(), "round": {"round"},
+    "finished": {"termination", "open"},
     "result": {"result"},
 }  # fmt: skip
 

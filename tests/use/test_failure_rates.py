@@ -41,6 +41,10 @@ def test_every_instance_is_in_the_table():
     assert {name.partition(",")[0] for name in TABLE} == {file.stem for file in (ROOT / "instances").glob("*.npz")}
 
 
+BY_ROUNDING = {"hidden-span": {"htp"}}
+"""Methods whose first step ties there, so that the last bits of BLAS, and with them the processor, decide."""
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == SLOW else name for name in TABLE]
 )
@@ -51,7 +55,7 @@ def test_methods_fail_as_often_as_the_table_says(name):
     rates = failure_rates(problem, SEEDS)
     assert {*rates} == always | {*shares} | never
     assert {method for method in always if rates[method] < 1.0} == set()
-    assert {method for method in never if rates[method] > 0.0} == set()
+    assert {method for method in never if rates[method] > 0.0} <= BY_ROUNDING.get(name, set())
     for method, share in shares.items():
         assert rates[method] * SEEDS <= 0.3 * share + 0.5, "no more failures than there are of thirty"
 

@@ -62,9 +62,13 @@ class Helper:
     def close(self) -> None:
         """End the process and forget it."""
         process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(OSError):
-                process.communicate()
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # what a dead process did not take
+                if stream is not None:
+                    stream.close()
+        process.wait()
 
 
 def _outcome(line: str) -> Outcome:
