@@ -47,7 +47,7 @@ class Limits:
     batch: int
     node_limit: int | None = None
     memory_limit: float = math.inf
-    """MiB of open nodes above which the search goes depth-first for a while."""
+    """MiB of open nodes above which those that come last wait on a disk (memory.py)."""
     details: bool = False
     """Tell also what the kernels did one by one (the steps of searches below a node)."""
 

@@ -157,7 +157,7 @@ class Spilling(BestFirst):
             while part := [_made(one) for one in islice(last, CHUNK)]:
                 try:
                     self._write(part)
-                except OutputError:
+                except BaseException:  # rather twice than not at all
                     left += part
                     raise
         finally:
@@ -185,11 +185,14 @@ class Spilling(BestFirst):
     def _bring_back(self) -> None:
         """Read the chunks whose first node is next."""
         while self._cold and ((hot := self._first_in_memory()) is None or self._cold[0].first < hot):
-            self._take_in(heappop(self._cold))
+            self._take_in(self._cold[0])
 
     def _take_in(self, chunk: _Chunk) -> None:
+        """Bring a chunk into memory; one that cannot be read counts as open still."""
         nodes = self._read(chunk)
         self._nodes.update(nodes)
+        self._cold.remove(chunk)
+        heapify(self._cold)
         self._moved += sum(map(node_bytes, nodes))
         self.room.drop_chunk(chunk.number)
 
@@ -231,7 +234,6 @@ class Spilling(BestFirst):
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
         # Before anything is returned, so that nobody who stops in the middle finds nodes twice.
         for chunk in [chunk for chunk in self._cold if chunk.bounds[0] < cutoff <= chunk.bounds[-1]]:
-            self._cold.remove(chunk)
             self._take_in(chunk)
         closed = [chunk for chunk in self._cold if chunk.bounds[0] >= cutoff]
         self._cold = [chunk for chunk in self._cold if chunk.bounds[0] < cutoff]

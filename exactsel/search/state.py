@@ -161,10 +161,17 @@ class SearchState:
         return len(self.frontier) + len(self.in_flight)
 
     def prune(self, cutoff: float) -> Iterator[Node]:
-        """Take out the open nodes whose bound reaches ``cutoff``, smallest first: whoever stops has seen that one."""
-        for node in self.frontier.prune(cutoff):
-            self.open_bytes -= node_bytes(node)
-            yield node
+        """Take out the open nodes whose bound reaches ``cutoff``, smallest first.
+
+        Where that breaks off, those not seen have been taken out all the same: the bound counts them at the cutoff.
+        """
+        try:
+            for node in self.frontier.prune(cutoff):
+                self.open_bytes -= node_bytes(node)
+                yield node
+        except BaseException:
+            self.dropped = min(self.dropped, cutoff)
+            raise
         self._note_moved()
 
     @property

@@ -302,6 +302,7 @@ def test_a_bound_that_fails_only_weakens_the_proof(value, tree):
         replayed(problem, result, events)
 
 
+@pytest.mark.filterwarnings("default::exactsel.errors.CompilingWarning")  # where the cache of kernels is empty
 @pytest.mark.parametrize("tree", ["binary", "state-space"])
 def test_a_round_that_is_stopped_leaves_no_trace(tree, clock):
     stopped = 0

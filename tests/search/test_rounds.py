@@ -68,6 +68,7 @@ def test_a_search_left_in_the_middle_of_a_round_goes_on(ahead, threads):
     assert two_rounds > 3, "the case to be tested"
 
 
+@pytest.mark.filterwarnings("default::exactsel.errors.CompilingWarning")  # where the cache of kernels is empty
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads, clock):
     stopped_ahead = 0

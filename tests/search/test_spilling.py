@@ -158,11 +158,50 @@ def test_a_full_disk_keeps_nodes_in_memory(monkeypatch):
     assert result.lower <= usual.upper <= result.upper
 
 
-def test_a_damaged_chunk_is_refused():
+def twelve_spilled(unit=1.0):
+    frontier = Spilling(TemporaryRoom(), PROBLEM)
+    for number in range(12):
+        frontier.push(a_node(number, unit * number))
+    frontier.spill()
+    return frontier
+
+
+def test_a_damaged_chunk_is_refused_and_counts_as_open():
+    frontier = twelve_spilled()
+    frontier.room._connection.execute("UPDATE chunk SET data = ?", (b"nothing",))
+    assert len(frontier.take(6)) == 6
+    with pytest.raises(InputError, match="is damaged; take an intact copy"):
+        frontier.take(1)
+    assert frontier.lower() == 6.0, "what cannot be read limits the bound"
+    assert len(frontier) == 6
+    with pytest.raises(InputError, match="is damaged"):
+        list(frontier.prune(7.5))
+    assert frontier.lower() == 6.0
+
+
+def test_pruning_that_breaks_off_leaves_a_true_bound():
+    """Nodes that were taken out but never told are not above the cutoff for all that is said."""
+    search = Search(PROBLEM, Settings(heuristics="none"), signals=())
+    state = search.state
+    state.frontier = twelve_spilled(unit=0.125)
+    value = state.value
+    state.frontier._nodes.clear()
+    state.frontier.room._connection.execute("UPDATE chunk SET data = ?", (b"nothing",))
+    with pytest.raises(InputError, match="is damaged"):
+        list(state.prune(0.75))
+    assert len(state.frontier) == 0
+    assert state.bound <= 0.75 < value
+
+
+def test_an_interrupt_while_nodes_are_written_loses_none(monkeypatch):
     frontier = Spilling(TemporaryRoom(), PROBLEM)
     for number in range(12):
         frontier.push(a_node(number, float(number)))
-    frontier.spill()
-    frontier.room._connection.execute("UPDATE chunk SET data = ?", (b"nothing",))
-    with pytest.raises(InputError, match="is damaged; take an intact copy"):
-        frontier.take(12)
+
+    def interrupted(self, data, keys):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TemporaryRoom, "add_chunk", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        frontier.spill()
+    assert [node.id for node in frontier] == list(range(12))
