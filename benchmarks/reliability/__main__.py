@@ -8,6 +8,7 @@ import click
 
 from benchmarks.reliability import kills as killing
 from benchmarks.reliability import open_nodes as opening
+from benchmarks.reliability import open_search as searching
 from benchmarks.reliability import stops as stopping
 from benchmarks.reliability.searches import make_cases
 
@@ -56,6 +57,15 @@ def stops(count: int, seed: int, folder: Path) -> None:
 def open_nodes(count: int, memory_limit: float, seed: int) -> None:
     """Open more nodes than memory has room for, take some in order, prune the others."""
     opening.run(count, memory_limit, seed)
+
+
+@cli.command()
+@click.option("--count", type=int, default=20_000_000, show_default=True, help="Open nodes at which to stop.")
+@click.option("--memory-limit", type=float, default=2048.0, show_default=True, help="MiB of open nodes.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def open_search(count: int, memory_limit: float, seed: int) -> None:
+    """Search until more nodes are open than memory has room for, and count them."""
+    searching.run(count, memory_limit, seed)
 
 
 if __name__ == "__main__":
