@@ -67,6 +67,15 @@ class OutputError(InputError):
         self.misnamed = misnamed
 
 
+class InvariantError(ExactselError, RuntimeError):
+    """A search contradicted itself, which is a defect of exactsel: none of what it says can be relied on.
+
+    ``reproducer`` is a file that holds what is needed to see it again, where one could be written.
+    """
+
+    reproducer: str | None = None
+
+
 class OutputWarning(UserWarning):
     """A file could not be written and the result is handed over without it."""
 

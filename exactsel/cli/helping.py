@@ -16,6 +16,7 @@ SECTIONS = {
     "Saving": ("checkpoint", "checkpoint_every", "resume"),
     "Search": (
         "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
+        "audit",
     ),
 }  # fmt: skip
 """Parameters by what they are about; all others are about what comes out."""

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def command(path: str, as_json: bool) -> int:
     """Say whether what exactsel fuzz has found in PATH still fails, and make it smaller.
 
-    PATH is a .json file that fuzz has written beside an instance, or a folder of them; the files of what still fails
-    are replaced by smaller ones. Exit code 0 means that nothing fails any more, 1 that something does.
+    PATH is a .json file that fuzz, or a search that contradicted itself, has written beside an instance, or a folder of
+    them; the files of what still fails are replaced by smaller ones. Exit code 0 means that nothing fails any more,
+    1 that something does.
     """
     from exactsel.testing.campaigns.reproducers import read_reproducer, reproducers_in, write_reproducer
     from exactsel.testing.campaigns.trials import smaller, still_fails
@@ -32,7 +33,7 @@ def command(path: str, as_json: bool) -> int:
         detail = still_fails(found, found.instance)
         if detail is not None:
             small = smaller(found)
-            write_reproducer(file.parent, small)
+            write_reproducer(file.parent, small, file.stem)
             found, detail = small, small.detail
         rows.append(_row(file, found, detail))
         if not as_json:

@@ -39,6 +39,7 @@ from exactsel.cli.talk import say
 @proof_option
 @checkpoint_options
 @click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
+@click.option("--audit", is_flag=True, help="Evaluate every bound anew as it is committed; takes much longer.")
 @output_options
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML report of the run to this file.")
 def command(report: str | None, **arguments: Any) -> int:
@@ -58,8 +59,9 @@ def command(report: str | None, **arguments: Any) -> int:
     log = progress_log(problem, arguments)
     catch_signals()
     result = solve(
-        problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS, **settings
-    )
+        problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS,
+        audit=arguments["audit"], **settings,
+    )  # fmt: skip
     check = None if result.proof is None else verify_text(result.proof)
     if log is not None:
         log.end(result, check)

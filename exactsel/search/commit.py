@@ -26,6 +26,7 @@ from exactsel.search.events import (
 )
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import Waiting
+from exactsel.search.invariants import check_incumbent
 from exactsel.search.left_open import LeftBelow
 from exactsel.search.node import Node
 from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
@@ -49,6 +50,7 @@ def commit_model(state: SearchState, fit: Fit, source: str) -> Iterator[Event]:
     """Take over a model if it is better."""
     if fit.value < state.value:
         state.take_over(fit, source)
+        check_incumbent(state)
         state.record(b"incumbent", *fit.support, values=(fit.value,))
         yield IncumbentFound(state.upper, fit.support, fit.coef, state.source)
 

@@ -29,6 +29,7 @@ from exactsel.search.events import Event, Finished, LowerBoundRaised, RoundEnded
 from exactsel.search.expand import Expander, Interrupted
 from exactsel.search.frontier import BestFirst
 from exactsel.search.incumbents import improve
+from exactsel.search.invariants import check_round
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import Begun, SearchState
 from exactsel.search.watch import Watch
@@ -83,6 +84,7 @@ def search(
             if state.bound_has_risen():
                 yield LowerBoundRaised(state.lower)
             state.rounds += 1
+            check_round(state)
             yield RoundEnded(state.rounds)
     state.end()
     yield Finished(termination, state.open_nodes())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import islice
 from typing import Protocol, overload
 
@@ -116,6 +116,12 @@ class Spilling(BestFirst):
         self.room, self._problem = room, problem
         self._cold: list[_Chunk] = []
         """A heap."""
+        self.cold = 0
+        """How many nodes are on the disk."""
+        self._back: list[tuple[tuple[float, int], list[Node]]] = []
+        """A heap of what is left of chunks that came back: the next node's place in the order, and the nodes, last one
+        first. Sorting them in with all others would take longer than reading them."""
+        self._back_count = 0
         self._moved = 0
 
     @classmethod
@@ -130,16 +136,12 @@ class Spilling(BestFirst):
         """The chunks in use."""
         return [chunk.number for chunk in self._cold]
 
-    @property
-    def cold(self) -> int:
-        """How many nodes are on the disk."""
-        return sum(len(chunk.bounds) for chunk in self._cold)
-
     def adopt(self, number: int) -> None:
         """Take over a chunk that is in the room already."""
         keys = np.frombuffer(self.room.keys(number), dtype=_KEYS)
         require(keys.size > 0, "an empty chunk of nodes")
         heappush(self._cold, _Chunk((float(keys["bound"][0]), int(keys["id"][0])), number, keys["bound"].copy()))
+        self.cold += keys.size
 
     def spill(self) -> None:
         """Write away the half of the nodes in memory that comes last.
@@ -168,14 +170,19 @@ class Spilling(BestFirst):
             heapify(self._regions)
             self._nodes.clear()
             self._nodes.update(one for one in left if isinstance(one, Node))
+            self._back, self._back_count = [], 0
 
     def _hot(self) -> list[Node | Waiting]:
-        return sorted([*self._nodes, *self._regions], key=_key)
+        return sorted([*self._nodes, *self._regions, *self._returned()], key=_key)
+
+    def _returned(self) -> Iterator[Node]:
+        return (node for _, nodes in self._back for node in nodes)
 
     def _write(self, nodes: Sequence[Node]) -> None:
         keys = np.array([(node.bound, node.id) for node in nodes], dtype=_KEYS)
         number = self.room.add_chunk(to_bytes(pack(nodes)), keys.tobytes())
         heappush(self._cold, _Chunk(_key(nodes[0]), number, keys["bound"].copy()))
+        self.cold += len(nodes)
 
     def _read(self, chunk: _Chunk) -> list[Node]:
         nodes = unpack(from_bytes(self.room.chunk(chunk.number)), self._problem)
@@ -190,11 +197,16 @@ class Spilling(BestFirst):
     def _take_in(self, chunk: _Chunk) -> None:
         """Bring a chunk into memory; one that cannot be read counts as open still."""
         nodes = self._read(chunk)
-        self._nodes.update(nodes)
+        self._add_back(nodes[::-1])
         self._cold.remove(chunk)
         heapify(self._cold)
+        self.cold -= len(nodes)
         self._moved += sum(map(node_bytes, nodes))
         self.room.drop_chunk(chunk.number)
+
+    def _add_back(self, nodes: list[Node]) -> None:
+        heappush(self._back, (_key(nodes[-1]), nodes))
+        self._back_count += len(nodes)
 
     def bytes_moved(self) -> int:
         """Bytes that came into memory since this was last asked; negative where more have left."""
@@ -208,26 +220,42 @@ class Spilling(BestFirst):
         taken: list[Node] = []
         while len(taken) < count and len(self):
             self._bring_back()
-            taken += super().take(1)
+            if self._back and self._back[0][0] == self._first_in_memory():
+                taken.append(self._take_back())
+            else:
+                taken += super().take(1)
         return taken
+
+    def _take_back(self) -> Node:
+        _, nodes = self._back[0]
+        node = nodes.pop()
+        if nodes:
+            heapreplace(self._back, (_key(nodes[-1]), nodes))
+        else:
+            heappop(self._back)
+        self._back_count -= 1
+        return node
 
     def _first_in_memory(self) -> tuple[float, int] | None:
         nodes, regions = self._nodes, self._regions
         keys = [_key(nodes[0])] if nodes else []
         keys += [_key(regions[0])] if regions else []
+        keys += [self._back[0][0]] if self._back else []
         return min(keys, default=None)
 
     def lower(self) -> float:
         """The smallest bound of an open node; inf when there is none."""
-        return min(super().lower(), self._cold[0].first[0]) if self._cold else super().lower()
+        elsewhere = [self._cold[0].first[0]] if self._cold else []
+        elsewhere += [self._back[0][0][0]] if self._back else []
+        return min([super().lower(), *elsewhere])
 
     def bound_at(self, rank: int) -> float:
         """The bound of the node that ``rank`` others come before; inf when there are no more than that."""
-        if not self._cold:
+        if not (self._cold or self._back):
             return super().bound_at(rank)
         if len(self) <= rank:
             return float("inf")
-        hot = [one.bound for one in (*self._nodes, *self._regions)]
+        hot = [one.bound for one in (*self._nodes, *self._regions, *self._returned())]
         return float(np.partition(np.concatenate([hot, *(chunk.bounds for chunk in self._cold)]), rank)[rank])
 
     def prune(self, cutoff: float) -> Iterator[Node]:  # type: ignore[override]
@@ -238,7 +266,14 @@ class Spilling(BestFirst):
         closed = [chunk for chunk in self._cold if chunk.bounds[0] >= cutoff]
         self._cold = [chunk for chunk in self._cold if chunk.bounds[0] < cutoff]
         heapify(self._cold)
-        return self._merged(super().prune(cutoff), closed, drop=True)
+        self.cold = sum(len(chunk.bounds) for chunk in self._cold)
+        back, self._back, self._back_count = self._back, [], 0
+        returned: list[Node] = []
+        for _, nodes in back:
+            returned += (node for node in nodes if node.bound >= cutoff)
+            if left := [node for node in nodes if not node.bound >= cutoff]:
+                self._add_back(left)
+        return self._merged(sorted([*super().prune(cutoff), *returned], key=_key), closed, drop=True)
 
     def _merged(self, nodes: Sequence[Node | Waiting], chunks: list[_Chunk], drop: bool = False) -> Iterator[Node]:
         """Nodes in memory, in order, and those of some chunks; no chunk is read before its first node is next."""
@@ -264,7 +299,7 @@ class Spilling(BestFirst):
             yield _made(one)
 
     def __len__(self) -> int:
-        return super().__len__() + self.cold
+        return super().__len__() + self.cold + self._back_count
 
     def __iter__(self) -> Iterator[Node]:
         return self._merged(self._hot(), list(self._cold))

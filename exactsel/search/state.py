@@ -84,6 +84,12 @@ class SearchState:
     """Time that went into the rounds of the search that is going on."""
     told: float = -math.inf
     """The bound when it was last asked whether it has risen."""
+    highest: float = field(default=-math.inf, repr=False)
+    """The highest :attr:`floor` so far (see invariants.py)."""
+    pushed: int = field(default=0, repr=False)
+    """How many nodes the frontier was given, less those it has given back."""
+    opened: list[Node | Waiting] | None = field(default=None, repr=False)
+    """The nodes opened since whoever wants to know looked last; None where nobody does."""
     stated: Stated | None = field(default=None, repr=False)
     """The model of which the most can be said; None until that is asked for."""
     digest: bytes = field(default=hashlib.sha256().digest(), repr=False)
@@ -98,6 +104,7 @@ class SearchState:
             self.put_back()
         self.guard.limit = memory_limit
         self.seconds = Seconds()
+        self.pushed, self.highest = len(self.frontier), -math.inf
         self.told = self.bound
 
     def end(self) -> None:
@@ -112,6 +119,7 @@ class SearchState:
     def push(self, node: Node) -> None:
         """Open a node."""
         self.frontier.push(node)
+        self._note_opened(node)
         self.open_bytes += node_bytes(node)
 
     def push_region(self, region: Waiting) -> None:
@@ -120,12 +128,19 @@ class SearchState:
             self.push(region.node())
             return
         self.frontier.push_region(region)
+        self._note_opened(region)
         self.open_bytes += waiting_bytes(region)
+
+    def _note_opened(self, node: Node | Waiting) -> None:
+        self.pushed += 1
+        if self.opened is not None:
+            self.opened.append(node)
 
     def take(self, count: int) -> list[Node]:
         """The next nodes of the frontier; they are in flight until their round is committed."""
         taken = self.frontier.take(count)
         self.in_flight = self.in_flight + taken
+        self.pushed -= len(taken)
         self.open_bytes -= sum(map(node_bytes, taken))
         self._note_moved()
         return taken
@@ -168,6 +183,7 @@ class SearchState:
         try:
             for node in self.frontier.prune(cutoff):
                 self.open_bytes -= node_bytes(node)
+                self.pushed -= 1
                 yield node
         except BaseException:
             self.dropped = min(self.dropped, cutoff)
@@ -182,8 +198,13 @@ class SearchState:
     @property
     def bound(self) -> float:
         """A bound no model's objective is below for the numbers searched; valid at any moment, also inside a round."""
+        return min(self.value, self.floor)
+
+    @property
+    def floor(self) -> float:
+        """The smallest bound of all regions, closed or open: what they say without the incumbent."""
         flying = min((node.bound for node in self.in_flight), default=math.inf)
-        return min(self.value, self.dropped, self.frontier.lower(), flying)
+        return min(self.dropped, self.frontier.lower(), flying)
 
     def bound_has_risen(self) -> bool:
         """Whether the bound is higher than when this was last asked."""

@@ -192,7 +192,9 @@ def resume(
         if proof is not None and about["proof"] is None:
             raise InputError(f"{path} was begun without a proof, so none can be had; leave --proof out, or begin anew.")
         if (now.listing and not how.listing) or (how.details and not now.details):
-            raise InputError(f"{path} was begun without a trace and a record of events; leave them out, or begin anew.")
+            raise InputError(
+                f"{path} was begun without a trace, an audit and a record of events; leave them out, or begin anew."
+            )
         frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
         state = None
         if saved is not None:

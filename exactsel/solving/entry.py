@@ -29,7 +29,7 @@ def solve(
     proof: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
     on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
-    **options: Any,
+    audit: bool = False, failures: str | os.PathLike[str] | None = ".", **options: Any,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k columns, and prove how good it is: ``solve(X, y, k=5, loss="huber", lam=1)``.
 
@@ -60,6 +60,10 @@ def solve(
         memory_limit, threads); all else stays, need not be said again, and a proof that was begun is gone on with.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
+    audit : bool
+        Evaluate every bound anew as it is committed, and follow every region (:mod:`exactsel.proofs.audit`).
+    failures : path, optional
+        Folder for what is needed to see a search again that contradicted itself; None: nothing is written.
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads.
 
@@ -72,16 +76,25 @@ def solve(
     ------
     InputError
         For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
+    InvariantError
+        Where the search contradicts itself.
     """
     asked, settings = problem_asked(problem, y, k, options)
-    files = Files(proof, trace, checkpoint, checkpoint_every, resume)
-    how = How(listing=trace is None, shown=proof is not None, details=record or details)
-    watching = (callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
+    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
+    how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
+    auditor = _auditor(asked) if audit else None
+    watching = (auditor, callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
     if files.saved:
         return solve_saved(asked, settings, how, files, watching, start=start, signals=signals, record=record)
     with interpreted(is_small(asked)):
         run = _search(asked, Settings(**settings), how, start=start, signals=signals)
         return observed(run, watching, files, record)
+
+
+def _auditor(problem: SubsetProblem) -> Callback:
+    from exactsel.proofs.audit import Audit  # with all of the checker, which others do not need
+
+    return Audit(problem)
 
 
 def solve_saved(

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, InvariantError
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
@@ -18,6 +18,7 @@ from exactsel.search.state import SearchState
 from exactsel.solving.at_hand import bounded_in_time
 from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, take_up
 from exactsel.solving.claim import with_proof
+from exactsel.solving.failing import kept
 from exactsel.solving.result import Result
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Files:
     every: float = EVERY
     """Seconds between checkpoints."""
     resume: str | os.PathLike[str] | None = None
+    failures: str | os.PathLike[str] | None = "."
+    """Folder for what is kept of a search that contradicts itself."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.every) and self.every >= 0):
@@ -75,11 +78,16 @@ def observed(
         if tracer is not None:
             tracer.begin(run.problem, run.settings.as_dict())
         observers = [observer for observer in (saver, writer, tracer, *callbacks) if observer is not None]
-        for event in run:
-            if record:
-                events.append(event)
-            for observer in observers:
-                observer(event, run.state)
+        try:
+            for event in run:
+                if record:
+                    events.append(event)
+                for observer in observers:
+                    observer(event, run.state)
+        except InvariantError as error:
+            if files.failures is None:
+                raise
+            raise kept(error, run.problem, run.settings, run.state, files.failures) from error
         result = run.result(events if record else None)
         if writer is not None:
             result = with_proof(result, writer)

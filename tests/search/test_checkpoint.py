@@ -127,7 +127,7 @@ def test_limits_may_change_and_nothing_else(tmp_path):
         ({"heuristics": "poss"}, r"begun with heuristics = \[\]"),
         ({"subtrees": True}, r"begun with subtrees = False"),
         ({"proof": tmp_path / "p.exsel"}, r"begun without a proof, so none can be had"),
-        ({"record": True}, r"begun without a trace and a record of events"),
+        ({"record": True}, r"begun without a trace, an audit and a record"),
         ({"trace": tmp_path / "t.jsonl"}, r"begun without a trace"),
         ({"start": (0,)}, r"has its models already"),
         ({"checkpoint": tmp_path / "other.ckpt"}, r"goes on in the checkpoint it is resumed from"),

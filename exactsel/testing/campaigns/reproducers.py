@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._version import __version__
-from exactsel.data.instance import Instance, read_instance, write_instance
+from exactsel.data.instance import Instance, read_instance
 from exactsel.errors import InputError
-from exactsel.files import write_bytes
+from exactsel.solving.failing import FORMAT, write_files
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
-
-FORMAT = 1
 
 PLAIN = ("k", "loss", "lam", "delta", "intercept", "scale", "hierarchy_kind", "settings")
 """Fields of an instance that JSON holds as they are."""
@@ -36,8 +33,8 @@ class Reproducer:
     """What a metamorphic check holds it against, or the name of the peer."""
 
 
-def write_reproducer(folder: Path, reproducer: Reproducer) -> Path:
-    """Write the two files into a folder, which is made; the name of the second."""
+def write_reproducer(folder: Path, reproducer: Reproducer, name: str = "") -> Path:
+    """Write the two files into a folder, which is made, under a name (by default what it is); that of the second."""
     instance = reproducer.instance
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,25 +42,25 @@ def write_reproducer(folder: Path, reproducer: Reproducer) -> Path:
         raise InputError(
             f"the folder {folder} cannot be made ({error.strerror}); name one in a folder that is yours."
         ) from None
-    file = folder / f"{reproducer.kind}-{reproducer.seed}-{_slug(reproducer.what)}.json"
+    file = folder / f"{name or f'{reproducer.kind}-{reproducer.seed}-{_slug(reproducer.what)}'}.json"
     entries: dict[str, Any] = {name: getattr(instance, name) for name in PLAIN}
     entries |= {"must_have": list(instance.must_have), "must_not": list(instance.must_not)}
     entries |= {"groups": None if instance.groups is None else list(instance.groups)}
     entries["hierarchy"] = [[unit, list(above)] for unit, above in instance.hierarchy]
     text = {
-        "exactsel_reproducer": FORMAT, "version": __version__, "kind": reproducer.kind, "seed": reproducer.seed,
+        "kind": reproducer.kind, "seed": reproducer.seed,
         "relation": reproducer.relation, "what": reproducer.what, "detail": reproducer.detail, "instance": entries,
     }  # fmt: skip
     css = instance.loss == CSS
-    write_instance(
-        file.with_suffix(".npz"),
+    write_files(
+        file,
         Instance(
             instance.A, instance.y, k=instance.k, lam=None if css else instance.lam,
             loss=None if css else instance.loss, delta=instance.delta if instance.loss == "huber" else None,
             weights=instance.weights, intercept=instance.intercept, groups=instance.groups,
         ),
+        text,
     )  # fmt: skip
-    write_bytes(file, json.dumps(text, indent=1).encode())
     return file
 
 

@@ -34,7 +34,8 @@ def solved(instance: TinyInstance, **options: Any) -> Result:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return solve(instance.problem(), signals=(), time_limit=SECONDS, **{**instance.settings, **options})
+            settings = {**instance.settings, **options}
+            return solve(instance.problem(), signals=(), time_limit=SECONDS, failures=None, **settings)
         except InputError as error:
             raise Refused(str(error)) from None
 

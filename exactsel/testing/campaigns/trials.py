@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from exactsel.errors import InvariantError
+from exactsel.solving.failing import CONTRADICTION
 from exactsel.solving.result import Termination
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.instances import TinyInstance
@@ -19,11 +21,11 @@ from exactsel.testing.campaigns.relations import instance_for, relation_of, unre
 from exactsel.testing.campaigns.reproducers import Reproducer, write_reproducer
 from exactsel.testing.campaigns.solving import Finding, Refused, solved, solved_with_proof
 
-BRUTE_FORCE, METAMORPHIC, PEERS = "brute-force", "metamorphic", "peers"
+BRUTE_FORCE, METAMORPHIC, PEERS, SEARCH = "brute-force", "metamorphic", "peers", "search"
 KINDS = (BRUTE_FORCE, METAMORPHIC, PEERS)
 
 PROVEN = 20
-"""One trial in so many leaves a proof, which is checked."""
+"""One trial in so many leaves a proof, which is checked, and one is audited."""
 
 
 @dataclass
@@ -91,6 +93,8 @@ def findings(
         try:
             if kind == METAMORPHIC:
                 return unrelated(instance, relation, seed)
+            if kind == SEARCH:
+                return _contradictions(instance)
             if kind == PEERS:
                 return disagreements(instance, known_peers()[relation])
             return _against_brute_force(instance, seed, [] if noted is None else noted)
@@ -100,14 +104,28 @@ def findings(
             return [Finding(name, str(error)[:200])]
 
 
+def _contradictions(instance: TinyInstance) -> list[Finding] | None:
+    try:
+        solved(instance, audit=True)
+    except Refused:
+        return None
+    except InvariantError as error:
+        return [Finding(CONTRADICTION, str(error))]
+    return []
+
+
 def _against_brute_force(instance: TinyInstance, seed: int, noted: list[str]) -> list[Finding] | None:
     try:
-        result, rejected = solved_with_proof(instance) if seed % PROVEN == 0 else (solved(instance), [])
+        if seed % PROVEN == 0:
+            result, rejected = solved_with_proof(instance)
+        else:
+            result, rejected = solved(instance, audit=seed % PROVEN == PROVEN // 2), []
     except Refused:
         return None
     truth = Truth(instance)
     notes = {
         "noted: a proof was checked": seed % PROVEN == 0,
+        "noted: every bound was evaluated anew": seed % PROVEN == PROVEN // 2,
         "noted: the optimum is known to fewer than 12 digits": truth.loose,
         "noted: the lower bound has a scope": bool(result.scope),
         "noted: rounding leaves an honest gap": result.termination is Termination.PRECISION_LIMIT,

@@ -1,0 +1,189 @@
+"""Evaluate bounds anew from what is said to prove them, by the formulas of the checker of proofs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel.bounds.witness import (
+    CurvedPoint,
+    DualPoint,
+    EigenvaluePoint,
+    FitPoint,
+    ModelPoint,
+    Proof,
+    SplitPoint,
+)
+from exactsel.problem.interface import SubsetProblem
+from exactsel.proofs.instance import instance_of
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray
+from exactsel_certificates import container as fmt
+from exactsel_certificates.checking import EXACT_LIMIT
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.given import GivenInstance
+from exactsel_certificates.reduced_regions import AllRegions
+from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.selections import SelectionBounds
+from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
+
+COUNTED = "counted"
+"""Stands for a witness where every model of a region was looked at."""
+
+
+class Claim(NamedTuple):
+    """A bound of a region, and what is said to prove it."""
+
+    state: bytes
+    """OUT, FREE or IN for every column, or group."""
+    proof: Proof | str
+    bound: float
+    node: int
+    round: int
+
+
+class Evaluator:
+    """Evaluates bounds for the numbers a search works on.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        :class:`exactsel.errors.UnsupportedError` where the checker does not know it.
+    """
+
+    def __init__(self, problem: SubsetProblem) -> None:
+        instance = instance_of(problem)
+        weights = instance.weights if isinstance(instance, GivenInstance) else None
+        self.instance: Instance | ColumnInstance = instance
+        if isinstance(instance, GivenInstance):
+            instance.take(problem.objective.preparation.made)  # type: ignore[union-attr]
+            self.instance = instance.plain
+        # Dual vectors have an entry for every row, but Huber and logistic loss are left with those that count.
+        fewer = weights is not None and self.instance.A.shape[0] < len(weights)
+        self._used_rows = slice(None) if weights is None or not fewer else weights > 0
+        self.curvature = np.zeros(0)
+        """The D of formula (3), which one search has one of."""
+
+    def short(self, claims: Sequence[Claim], margins: Sequence[float], bounded: bool) -> list[tuple[Claim, float]]:
+        """The claims that do not hold up to their margin, with what was found instead.
+
+        ``bounded`` says that they are about bounded models only (FORMAT.md, the scope).
+        """
+        if not claims:
+            return []
+        needed = [claim.bound - margin for claim, margin in zip(claims, margins, strict=True)]
+        if isinstance(self.instance, ColumnInstance):
+            found = [self._of_selection(claim, least, bounded) for claim, least in zip(claims, needed, strict=True)]
+        else:
+            found = self._bounds(claims, 0.0, bounded).tolist()
+            for row in [row for row in range(len(claims)) if not found[row] >= needed[row]]:
+                # Once more with all its means: exact arithmetic, better points, counting, splits.
+                found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
+                if not found[row] >= needed[row]:
+                    needed[row] -= self._rounding(claims[row])
+        return [
+            (claim, value)
+            for claim, least, value in zip(claims, needed, found, strict=True)
+            if not value >= least
+        ]  # fmt: skip
+
+    def _bounds(self, claims: Sequence[Claim], target: float, bounded: bool) -> FloatArray:
+        assert isinstance(self.instance, Instance)
+        stored = _Stored(self.instance.A.shape[1])
+        witnesses = np.array([stored.number(claim.proof, self._used_rows) for claim in claims], dtype=np.int64)
+        if stored.curvature is not None:
+            self.curvature = stored.curvature
+        states = np.frombuffer(b"".join(claim.state for claim in claims), np.uint8).reshape(len(claims), -1)
+        proof = stored.as_proof(self.instance, self.curvature, target, "bounded models" if bounded else "")
+        return AllRegions(self.instance, proof, EXACT_LIMIT).bounds(Leaves(states, witnesses))
+
+    def _rounding(self, claim: Claim) -> float:
+        """What the last bits of a dual vector can make of its bound, to first order: a point does not fix them.
+
+        That is much where columns are long and the ridge is small.
+        """
+        instance = self.instance
+        assert isinstance(instance, Instance)
+        curvature = instance.lam + (self.curvature if isinstance(claim.proof, CurvedPoint) else 0.0)
+        if not isinstance(claim.proof, ModelPoint) or not np.all(curvature > 0):
+            return 0.0
+        sizes, used = np.abs(instance.A), claim.proof.index
+        z = instance.A[:, used] @ claim.proof.value
+        beta = RigorousBounds(instance).gradients(claim.proof.dense(instance.A.shape[1])[None])[0]
+        off_z = (len(used) + 4) * UNIT * (sizes[:, used] @ np.abs(claim.proof.value))
+        weights = 1.0 if instance.weights is None else instance.weights
+        off_beta = weights * off_z + 4 * UNIT * np.abs(beta)
+        off_slopes = sizes.T @ off_beta + len(z) * UNIT * (sizes.T @ np.abs(beta))
+        slopes = np.abs(beta @ instance.A)
+        of_columns = float(np.sum((slopes * off_slopes + 0.5 * off_slopes**2) / curvature))
+        return of_columns + float((np.abs(z) + np.abs(instance.y)) @ off_beta + np.abs(beta) @ off_z)
+
+    def _of_selection(self, claim: Claim, needed: float, bounded: bool) -> float:
+        if not isinstance(claim.proof, EigenvaluePoint):
+            return 0.0
+        assert isinstance(self.instance, ColumnInstance)
+        selections = SelectionBounds(self.instance, bounded, needed, EXACT_LIMIT)
+        state = np.frombuffer(claim.state, np.uint8)
+        return selections.bound(np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == 1).tolist())
+
+
+class _Stored:
+    """Points as the arrays of a proof file, each once."""
+
+    def __init__(self, d: int) -> None:
+        self._d = d
+        self._models: list[ModelPoint] = []
+        self._duals: list[FloatArray] = []
+        self._splits: list[SplitPoint] = []
+        self._known: dict[int, int] = {}
+        self.curvature: FloatArray | None = None
+
+    def number(self, point: Proof | str, rows: Any) -> int:
+        """The witness as :class:`exactsel_certificates.walk.Leaves` name it; ``rows`` are those that count."""
+        if point == COUNTED:
+            return BY_COUNTING
+        if isinstance(point, FitPoint):
+            return fmt.FIT
+        if id(point) not in self._known:
+            self._known[id(point)] = self._store(point, rows)
+        return self._known[id(point)]
+
+    def _store(self, point: Proof | str, rows: Any) -> int:
+        if isinstance(point, ModelPoint):
+            if isinstance(point, CurvedPoint):
+                self.curvature = point.curvature
+            self._models.append(point)
+            return fmt.FIRST_POINT + 2 * (len(self._models) - 1)
+        if isinstance(point, DualPoint):
+            self._duals.append(np.asarray(point.beta, dtype=np.float64)[rows])
+            return fmt.FIRST_POINT + 2 * (len(self._duals) - 1) + 1
+        if isinstance(point, SplitPoint):
+            self._splits.append(point)
+            return ~(len(self._splits) - 1)
+        return fmt.INFIMUM
+
+    def as_proof(self, instance: Instance, curvature: FloatArray, target: float, scope: str) -> fmt.Proof:
+        """The arrays in one object, without a tree."""
+        n, d = instance.A.shape
+        models, splits = self._models, self._splits
+        return fmt.Proof(
+            family="regression", loss=instance.loss, n=n, d=d, k=instance.k, groups=len(instance.groups) or None,
+            problem_hash="", lower=target, upper=math.inf, weights=False, intercept=False, scale=False,
+            version=fmt.COUNTING_VERSION, scope=scope, curvature=curvature,
+            model_value=np.zeros(0), point_value=_joined((point.value for point in models), np.float64),
+            dual_value=_joined(self._duals, np.float64), model_index=np.zeros(0, np.int32),
+            point_size=np.array([len(point.index) for point in models], dtype=np.int32),
+            tree=np.zeros(0, np.int32), point_index=_joined((point.index for point in models), np.int32),
+            split_size=np.array([len(point.columns) for point in splits], dtype=np.int32),
+            split_column=_joined((point.columns for point in splits), np.int32),
+            split_scale=_joined((point.scale for point in splits), np.float64),
+            split_value=_joined((point.entries for point in splits), np.float16),
+        )  # fmt: skip
+
+
+def _joined(arrays: Iterable[Any], kind: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype=kind), *(np.asarray(array, dtype=kind) for array in arrays)])
