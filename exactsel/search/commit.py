@@ -7,10 +7,13 @@ what makes two searches the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from exactsel.kernels.node import IN
+from exactsel.bounds.witness import ListedPoints
+from exactsel.kernels.node import IN, OUT
 from exactsel.problem.fit import Fit
 from exactsel.search.details import events_of
 from exactsel.search.events import (
@@ -29,8 +32,11 @@ from exactsel.search.frontier import Waiting
 from exactsel.search.invariants import check_incumbent
 from exactsel.search.left_open import LeftBelow
 from exactsel.search.node import Node
-from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
+from exactsel.search.regions import Fixing, NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
+
+OPENED_AGAIN = ("inherited", "bound", "incumbent")
+"""Why regions are closed that a finer tolerance may open again: their bound reached the cut-off."""
 
 
 def commit_models(state: SearchState, finished: Round, expander: Expander) -> Iterator[Event]:
@@ -68,8 +74,8 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
         return
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
-    for fixing in region.fixings:
-        state.dropped = min(state.dropped, fixing.bound)
+    for i, fixing in enumerate(region.fixings):
+        state.drop(fixing.bound, partial(_closed_child, node, region.fixings, i))
         state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
     if expander.walker is not None:
@@ -98,7 +104,7 @@ def _commit_walked(state: SearchState, outcome: NodeWalked, expander: Expander) 
     node, walk = outcome.node, outcome.walk
     state.scope = state.scope or expander.walker_scope
     state.nodes += walk.nodes
-    state.dropped = min(state.dropped, walk.dropped)
+    state.drop(walk.dropped, lambda: replace(node, state=outcome.region.state, warm=None))
     state.discarded += 1
     ids = _new_ids(state, len(outcome.children))
     state.depth = max(state.depth, node.depth + (1 if ids else 0))
@@ -120,7 +126,7 @@ def _commit_searched(
     state.nodes += search.nodes
     state.bound_calls += search.nodes
     state.iterations += search.iterations
-    state.dropped = min(state.dropped, search.dropped)
+    state.drop(search.dropped, lambda: replace(node, warm=None))
     state.depth = max(state.depth, node.depth + 1)
     ids = tuple(first + number if number else node.id for number in outcome.numbers)
     state.discarded += search.numbers // 2 + 1 - len(ids)
@@ -193,8 +199,22 @@ def _settle(state: SearchState, number: int, region: Region, parent: int, depth:
     )
 
 
+def _closed_child(node: Node, fixings: Sequence[Fixing], i: int) -> Node:
+    """The child that a fixing closes, after those before it."""
+    state, last = node.state.copy(), fixings[i]
+    for fixing in fixings[:i]:
+        state[fixing.column] = IN if fixing.inside else OUT
+    state[last.column] = OUT if last.inside else IN
+    return replace(node, state=state, bound=last.bound, proof=last.proof, warm=None, tight=False)
+
+
 def _discard(state: SearchState, number: int, region: Region) -> Discarded:
-    state.dropped = min(state.dropped, region.bound)
+    if region.closed == "contained":
+        state.dropped = min(state.dropped, region.bound)
+    else:
+        again = region.closed in OPENED_AGAIN and not isinstance(region.proof, ListedPoints)
+        made = (lambda: Node(number, -1, 0, region.state, region.bound, region.proof)) if again else None
+        state.drop(region.bound, made)
     state.discarded += 1
     state.record(b"discarded", number, values=(region.bound,))
     return Discarded(number, region.state, region.closed or "", region.bound, region.proof)

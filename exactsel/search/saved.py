@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+import numpy as np
+
 from exactsel.errors import InputError
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
@@ -18,13 +20,16 @@ from exactsel.search.node import Node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
 from exactsel.search.regions import Seconds
+from exactsel.search.reserve import Kept, Reserve
 from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated
 from exactsel.start.portions import Portions
+from exactsel.types import FloatArray
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
 COUNTED = (
-    "dropped:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f rounds:i"
+    "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f "
+    "rounds:i"
 )
 """Fields of a state that are numbers."""
 
@@ -41,6 +46,7 @@ class _SavedState:
     """A :class:`exactsel.search.state.SearchState` without what the problem and the settings say anyhow."""
 
     dropped: float
+    proven: float
     next_id: int
     nodes: int
     bound_calls: int
@@ -66,12 +72,18 @@ class _SavedState:
     """Whether the search goes depth-first for the sake of memory."""
     digest: str
     stated: Stated | None
+    reserved: tuple[Node, ...]
+    """Regions that a finer tolerance opens again, ..."""
+    closed_at: FloatArray
+    """... the bounds they were closed at, and the smallest bound of those that are not here."""
+    outside: float
 
 
 _STATE = RECORDS | {
     Stated: "fit:r upper:f source:t",
     Begun: "nodes:m upper:f effort:r",
-    _SavedState: f"{AS_THEY_ARE} open_nodes:m in_flight:m relieving:b digest:t stated:r",
+    _SavedState: f"{AS_THEY_ARE} open_nodes:m in_flight:m relieving:b digest:t stated:r "
+    "reserved:m closed_at:r outside:f",
 }
 
 
@@ -86,9 +98,12 @@ def pack_state(state: SearchState, nodes: bool = True) -> Packed:
         Where the bound hands on objects other than arrays and points.
     """
     kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
+    reserve = state.reserve.kept
     saved = _SavedState(
         **kept, open_nodes=tuple(state.frontier) if nodes else (), in_flight=tuple(state.in_flight),
         relieving=state.guard.usual is not None, digest=state.tree_hash, stated=state.stated,
+        reserved=tuple(one.node for one in reserve), outside=state.reserve.outside,
+        closed_at=np.array([one.closed_at for one in reserve], dtype=np.float64),
     )  # fmt: skip
     packed = pack([saved], _STATE)
     return Packed(packed.header | {"problem_hash": state.problem_hash}, packed.arrays)
@@ -121,6 +136,7 @@ def unpack_state(
     return SearchState(
         frontier=used, problem_hash=problem.hash, statement=statement, in_flight=list(saved.in_flight), guard=guard,
         digest=digest, stated=saved.stated,
+        reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), saved.reserved)), saved.outside),
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
 
@@ -183,6 +199,7 @@ def _check_types(saved: _SavedState) -> None:
     if saved.begun is not None:
         require(isinstance(saved.begun, Begun) and isinstance(saved.begun.effort, Effort), "a round that is none")
         nodes += saved.begun.nodes
+    nodes += saved.reserved
     require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open nodes")
 
 
@@ -199,7 +216,10 @@ def _check_numbers(saved: _SavedState) -> None:
         *walks.passed_over.values(),
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
-    compared = [saved.dropped, saved.told, prospects.horizon, saved.portions.due, walks.useful, walks.wasted]
+    at = saved.closed_at
+    require(isinstance(at, np.ndarray) and at.shape == (len(saved.reserved),), "regions closed at no bounds")
+    compared = [saved.dropped, saved.proven, saved.outside, *at.tolist(), saved.told, prospects.horizon]
+    compared += [saved.portions.due, walks.useful, walks.wasted]
     compared += saved.counted
     compared += [] if saved.stated is None else [saved.stated.upper]
     compared += [] if saved.begun is None else [saved.begun.upper]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
@@ -15,6 +15,7 @@ from exactsel.search.frontier import BestFirst, Frontier, Waiting, open_nodes
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
 from exactsel.search.regions import Seconds
+from exactsel.search.reserve import Reserve
 from exactsel.search.sizes import NODE_OVERHEAD, WAITING_OVERHEAD, node_bytes, waiting_bytes
 from exactsel.search.spilling import Spilling
 from exactsel.start.portions import Portions
@@ -50,6 +51,10 @@ class SearchState:
     """Of the problem these nodes are regions of."""
     dropped: float = math.inf
     """The smallest bound among everything discarded: it limits the lower bound where it lies below ``upper``."""
+    reserve: Reserve = field(default_factory=Reserve)
+    """What of that may be opened again, for a finer tolerance."""
+    proven: float = -math.inf
+    """A bound shown before regions were opened again."""
     next_id: int = 1
     nodes: int = 0
     bound_calls: int = 0
@@ -186,9 +191,27 @@ class SearchState:
                 self.pushed -= 1
                 yield node
         except BaseException:
-            self.dropped = min(self.dropped, cutoff)
+            self.drop(cutoff, None)
             raise
         self._note_moved()
+
+    def drop(self, bound: float, again: Callable[[], Node] | None) -> None:
+        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance asks for it."""
+        self.dropped = min(self.dropped, bound)
+        if bound < self.value:
+            self.reserve.close(bound, None if again is None else again())
+
+    def reopen(self, cutoff: float) -> bool:
+        """Open again what was closed below a cut-off; False, and nothing is done, where not all of it is known."""
+        if self.reserve.outside < cutoff:
+            return False
+        self.proven, again = self.bound, self.reserve.take_below(cutoff)
+        for node in again:
+            self.push(replace(node, id=self.next_id, parent=node.id))
+            self.next_id += 1
+        self.dropped = self.reserve.lower()
+        self.record(b"opened again", len(again), values=(cutoff,))
+        return True
 
     @property
     def value(self) -> float:
@@ -198,7 +221,7 @@ class SearchState:
     @property
     def bound(self) -> float:
         """A bound no model's objective is below for the numbers searched; valid at any moment, also inside a round."""
-        return min(self.value, self.floor)
+        return min(self.value, max(self.proven, self.floor))
 
     @property
     def floor(self) -> float:
@@ -215,6 +238,7 @@ class SearchState:
         """Make a model the incumbent."""
         before = self.stated or self._state_of(self.incumbent, self.source)
         self.incumbent, self.source = fit, source
+        self.reserve.forget_from(fit.value)
         # Where rounding is large the model that looks best need not be the one of which the most can be said.
         self.stated = min(before, self._state_of(fit, source), key=lambda stated: stated.upper)
 

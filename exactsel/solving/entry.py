@@ -13,6 +13,7 @@ from exactsel._jit import interpreted
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
+from exactsel.search.state import SearchState
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin
 from exactsel.solving.checkpointing import resume as resume_from
@@ -113,6 +114,8 @@ def solve_saved(
     if start is not None:
         raise InputError("a search that is resumed has its models already; leave out what it should start from.")
     going = resume_from(files.resume, problem, settings, files.proof, how)
+    if going.state is not None and going.proof is None:
+        reopened(going.state, going.settings, problem)
     with closing(going.checkpoint):
         more = {"state": going.state, "signals": signals, "compiled": True, "room": going.checkpoint}
         run = _search(problem, going.settings, going.how, **more)
@@ -133,12 +136,18 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
         raise InputError(f"{other} is given, but only limits may change when a search goes on: {', '.join(LIMITS)}.")
     anew: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
     settings, state = replace(kept.settings, **anew), kept.state
-    tolerance = replace(settings.tolerance, null=kept.problem.null_objective)
-    if state.dropped < state.value - tolerance.absolute(state.value):
+    if not reopened(state, settings, kept.problem):
         run = _search(kept.problem, settings, kept.how, start=result.support, signals=signals, compiled=True)
     else:
         run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
     return observed(run, watching, Files(), kept.how.details)
+
+
+def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> bool:
+    """Open again what is closed within a coarser tolerance than the settings ask for; False where that is lost."""
+    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search
+    cutoff = state.value - tolerance.absolute(state.value)
+    return not state.dropped < cutoff or state.reopen(cutoff)
 
 
 def _search(problem: SubsetProblem, settings: Settings, how: How, **more: Any) -> Search:

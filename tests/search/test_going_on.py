@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 from every_search import SEARCHES
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import sample
 
 from exactsel import InputError, Search, Settings, solve
+from exactsel.search.node import Node
+from exactsel.search.reserve import Reserve
+from exactsel.testing.campaigns.brute_force import Truth
+from exactsel.testing.campaigns.judging import judged
+from exactsel.testing.campaigns.random_instances import random_instance
+from exactsel.testing.campaigns.solving import Refused, solved
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -26,20 +36,89 @@ def test_to_the_end_of_the_same_search(kind, kernels_at_once):
         assert result.upper == pytest.approx(whole.upper, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["quadratic, no walks", "huber, default", "columns", "groups"])
+@pytest.mark.parametrize("kind", SEARCHES)
 def test_a_finer_tolerance(kind, kernels_at_once):
+    """Finer and finer: what was closed within the old tolerance is opened again, and the search goes on."""
     make, options = SEARCHES[kind]
+    again = 0
+    for seed in range(900, 903):
+        whole = solve(make(seed), **options, signals=())
+        result = solve(make(seed), **options | {"rel_eps": 0.5}, signals=())
+        for finer in (0.2, 1e-2, 1e-5, 1e-9):
+            before, result = result, result.resume(rel_eps=finer, signals=())
+            assert result.reached
+            assert result.lower >= before.lower
+            assert result.upper <= before.upper
+            assert result.nodes >= before.nodes
+            assert result.kept.state is before.kept.state, "it goes on, and does not begin anew"
+            assert result.gap <= finer * abs(result.upper) + 1e-11 * result.null_objective
+            again += result.nodes > before.nodes
+        assert result.upper == pytest.approx(whole.upper, rel=1e-9)
+    assert again > 0, "the case to be tested"
+
+
+@pytest.mark.parametrize("chunk", sample(3, 60, smoke=1))
+def test_a_finer_tolerance_against_brute_force(chunk):
+    again = 0
+    for seed in range(5_000_000 + 60 * chunk, 5_000_000 + 60 * (chunk + 1)):
+        instance = random_instance(seed)
+        try:
+            coarse = solved(instance, eps=0.0, rel_eps=0.4)
+        except Refused:
+            continue
+        fine = coarse.resume(rel_eps=1e-7, signals=())
+        again += fine.nodes > coarse.nodes
+        assert judged(fine, Truth(instance)) == [], seed
+        assert fine.lower >= coarse.lower
+    assert again > 0, "the case to be tested"
+
+
+def test_a_finer_tolerance_where_too_much_was_closed(monkeypatch, kernels_at_once):
+    """Only the regions of the smallest bounds are kept: where others are asked for, the search begins anew."""
+    monkeypatch.setattr(Reserve.__init__, "__defaults__", ((), float("inf"), 2))
+    make, options = SEARCHES["huber, default"]
+    options |= {"subtrees": False}
     anew = 0
-    for seed in range(900, 906):
+    for seed in range(900, 910):
         whole = solve(make(seed), **options, signals=())
         coarse = solve(make(seed), **options | {"rel_eps": 0.5}, signals=())
+        assert len(coarse.kept.state.reserve) <= 2
         fine = coarse.resume(rel_eps=1e-9, signals=())
         assert fine.reached
         assert fine.upper == pytest.approx(whole.upper, rel=1e-9)
-        assert fine.upper - fine.lower <= 1e-9 * abs(fine.upper) + 1e-11 * fine.null_objective
         anew += fine.kept.state is not coarse.kept.state
-        assert fine.kept.state.dropped >= fine.upper - 1e-9 * abs(fine.upper) - 1e-11 * fine.null_objective
     assert anew > 0, "the case to be tested"
+
+
+@pytest.mark.parametrize("kind", ["quadratic, no walks", "huber, default", "columns", "groups of labels"])
+def test_a_finer_tolerance_from_a_file(kind, kernels_at_once, tmp_path):
+    make, options = SEARCHES[kind]
+    again = 0
+    for seed in range(900, 904):
+        file = tmp_path / f"{seed}.ckpt"
+        coarse = solve(make(seed), **options | {"rel_eps": 0.5}, signals=(), checkpoint=file)
+        fine = solve(make(seed), resume=file, rel_eps=1e-9, signals=())
+        assert fine.reached
+        assert fine.lower >= coarse.lower
+        assert fine.nodes >= coarse.nodes
+        assert fine.upper == pytest.approx(solve(make(seed), **options, signals=()).upper, rel=1e-9)
+        again += fine.nodes > coarse.nodes
+    assert again > 0, "the case to be tested"
+
+
+@given(st.lists(st.tuples(st.floats(0, 10), st.booleans()), max_size=30), st.integers(1, 8), st.floats(0, 10))
+def test_a_reserve_keeps_the_smallest(closed, most, cutoff):
+    """Held against a list: whatever was closed below the cut-off is taken out, or said to be gone."""
+    reserve = Reserve(most=most)
+    for number, (bound, again) in enumerate(closed):
+        reserve.close(bound, Node(number, -1, 0, np.ones(1, np.int8), 0.0, None) if again else None)
+    assert len(reserve) <= most
+    assert reserve.lower() == min([bound for bound, _ in closed], default=np.inf)
+    taken = {node.id for node in reserve.take_below(cutoff)}
+    below = {number for number, (bound, _) in enumerate(closed) if bound < cutoff}
+    assert taken <= below
+    assert taken == below or reserve.outside < cutoff
+    assert reserve.lower() >= cutoff or reserve.outside < cutoff
 
 
 def test_what_cannot_be_gone_on_with():
