@@ -38,7 +38,7 @@ class Reserve:
     @property
     def kept(self) -> tuple[Kept, ...]:
         """All of them, in the order of their bounds."""
-        return tuple(Kept(-bound, node) for bound, _, node in sorted(self._heap, reverse=True))
+        return tuple(Kept(-bound, node) for bound, _, node in sorted(self._heap, key=_order))
 
     def close(self, bound: float, node: Node | None) -> None:
         """Something was closed at a bound; None where it cannot be opened again."""
@@ -65,3 +65,8 @@ class Reserve:
     def lower(self) -> float:
         """The smallest bound of anything closed within the tolerance."""
         return min([self.outside, *(-bound for bound, _, _ in self._heap)])
+
+
+def _order(entry: tuple[float, int, Node]) -> tuple[float, int]:
+    """By bound, and what was closed first comes first: so a reserve that was saved goes on as it was."""
+    return -entry[0], entry[1]
