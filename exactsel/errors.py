@@ -80,5 +80,9 @@ class OutputWarning(UserWarning):
     """A file could not be written and the result is handed over without it."""
 
 
+class WorkerWarning(UserWarning):
+    """Workers failed again and again, and a search ended because of that; what it says holds."""
+
+
 class CompilingWarning(UserWarning):
     """A time limit came while kernels were being compiled."""

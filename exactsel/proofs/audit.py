@@ -24,6 +24,7 @@ from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
 from exactsel.search.frontier import Waiting
 from exactsel.search.node import Node
+from exactsel.search.regions import Region
 from exactsel.search.state import SearchState
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
@@ -80,15 +81,17 @@ class Audit:
         elif isinstance(event, RoundEnded):
             self._end_round(state)
         elif isinstance(event, Started):
-            self._begin(event.open_nodes, state)
+            self.begin(event.open_nodes, state)
         elif isinstance(event, Finished):
             self._end(event.open_nodes, state)
 
-    def _begin(self, nodes: Sequence[Node], state: SearchState) -> None:
+    def begin(self, nodes: Sequence[Node], state: SearchState, known: bool = False) -> None:
+        """These are open at the beginning; ``known`` where their bounds need not be looked at."""
         state.opened = []
         for node in nodes:
             self._regions[node.id] = self._implied(node.state.tobytes(), range(len(node.state)))
-            self._claim(self._regions[node.id], node.proof, node.bound, node.id, state)
+            if not known:
+                self._claim(self._regions[node.id], node.proof, node.bound, node.id, state)
 
     def _fix(self, event: Fixed, state: SearchState) -> None:
         region = self._known(event.node)
@@ -141,14 +144,25 @@ class Audit:
             raise InvariantError(
                 f"{state.open_count} nodes are open in round {state.rounds}, but {len(self._regions)} are not closed."
             )
+        self.look_at_opened(state)
+        if len(self._claims) >= AT_ONCE:
+            self._evaluate(state)
+
+    def look_at_part(self, node: Node, region: Region, state: SearchState) -> None:
+        """A region that was left open in a node: it lies in it, and its bound is to be evaluated."""
+        undecided = node.state == FREE
+        if not np.array_equal(node.state[~undecided], region.state[~undecided]):
+            raise InvariantError(f"a region left open below node {node.id} does not lie in it.")
+        self._claim(region.state.tobytes(), region.proof, region.bound, node.id, state)
+
+    def look_at_opened(self, state: SearchState) -> None:
+        """The nodes opened since the last time: they are what the decisions made them; bounds are to be evaluated."""
         opened, state.opened = state.opened or [], []
         for one in opened:
             node = one.node() if isinstance(one, Waiting) else one
             if node.id in self._regions:
                 self._same(node.id, self._regions[node.id], node.state.tobytes())
                 self._claim(self._regions[node.id], node.proof, node.bound, node.id, state)
-        if len(self._claims) >= AT_ONCE:
-            self._evaluate(state)
 
     def _end(self, nodes: Sequence[Node], state: SearchState) -> None:
         state.opened = None

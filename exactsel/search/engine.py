@@ -20,9 +20,11 @@ recorded tree and certificate are observers of these.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from exactsel.errors import WorkerWarning
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.search.commit import commit, commit_models
 from exactsel.search.events import Event, Finished, LowerBoundRaised, RoundEnded, Started
@@ -30,6 +32,7 @@ from exactsel.search.expand import Expander, Interrupted
 from exactsel.search.frontier import BestFirst
 from exactsel.search.incumbents import improve
 from exactsel.search.invariants import check_round
+from exactsel.search.pool import Pool, WorkerFailureError
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import Begun, SearchState
 from exactsel.search.watch import Watch
@@ -51,15 +54,18 @@ class Limits:
     """MiB of open nodes above which those that come last wait on a disk (memory.py)."""
     details: bool = False
     """Tell also what the kernels did one by one (the steps of searches below a node)."""
+    shard: int | None = None
+    """Nodes of a shard, where rounds are divided (pool.py)."""
 
 
 def search(
-    state: SearchState, expander: Expander, limits: Limits, watch: Watch, improver: Improver | None = None
-) -> Iterator[Event]:
+    state: SearchState, expander: Expander, limits: Limits, watch: Watch, improver: Improver | None = None,
+    pool: Pool | None = None,
+) -> Iterator[Event]:  # fmt: skip
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
     state.begin(limits.memory_limit, limits.node_limit)
     yield Started(state.open_nodes())
-    with Rounds(expander) as rounds:
+    with Rounds(expander, limits.shard, pool) as rounds:
         if state.begun is not None:
             rounds.begin(*state.begun)
         while rounds.begun or (termination := _termination(state, expander, limits, watch)) is None:
@@ -72,6 +78,10 @@ def search(
                 if not watch.stopped:  # a signal came to somebody else, around this search
                     raise
                 continue
+            except WorkerFailureError as error:
+                warnings.warn(WorkerWarning(f"the search ends, as workers failed: {error}"), stacklevel=2)
+                termination = "worker_failure"
+                break
             state.begun = None
             yield from commit_models(state, finished, expander)
             if _termination(state, expander, limits, watch) is None and _goes_ahead(state, expander, limits):

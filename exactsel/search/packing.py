@@ -69,7 +69,7 @@ RECORDS: dict[type, str] = {
     WalkResult: "finished:b nodes:i work:f dropped:f support:s open_states:r open_bounds:r moves:r",
     KernelSearch: "nodes:i iterations:i numbers:i dropped:f support:s steps:r step_bounds:r open_states:r "
     "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
-    Round: "models:m outcomes:m scope:t seconds:r rounded:s counted:r",
+    Round: "models:m outcomes:m scope:t seconds:r rounded:s counted:r rounded_value:f",
     Seconds: "bound:f refit:f subtrees:f",
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",

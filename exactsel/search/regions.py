@@ -145,6 +145,8 @@ class Round:
     """The best support a relaxation was rounded to, for heuristics to begin from."""
     counted: CellCount | None = None
     """What counting all sets has come to; None where that was not gone on with."""
+    rounded_value: float = math.inf
+    """Objective of the model on ``rounded``."""
 
 
 @dataclass(slots=True)
@@ -174,7 +176,15 @@ class RoundWork:
 
     def done(self, outcomes: Iterable[Outcome]) -> Round:
         """The whole round."""
-        return Round(tuple(self.models), tuple(outcomes), self.scope, self.seconds, self.rounded, self.counted)
+        return Round(
+            tuple(self.models),
+            tuple(outcomes),
+            self.scope,
+            self.seconds,
+            self.rounded,
+            self.counted,
+            self.rounded_value,
+        )
 
 
 @dataclass(frozen=True, slots=True)

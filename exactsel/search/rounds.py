@@ -2,7 +2,7 @@
 
 Kernels release the interpreter lock, so with two or more threads the Python of one round runs beside the kernels of the
 next. With one thread a round is carried out when its outcome is asked for: the same calls with the same arguments in
-the same order, hence the same tree.
+the same order, hence the same tree. Where rounds are divided into shards, a pool may work on these (pool.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,28 @@ from types import TracebackType
 
 from exactsel import interrupts
 from exactsel._jit import working_threads
-from exactsel.search.expand import Expander
+from exactsel.errors import InputError
+from exactsel.search.expand import Expander, Interrupted
 from exactsel.search.node import Node
+from exactsel.search.pool import WAIT, Pool, Ticket, merged, round_from_bytes, shard_bytes, shards
 from exactsel.search.regions import Round
 from exactsel.walks.effort import Effort
 
 
 class Rounds:
-    """A context in which rounds are carried out, one at a time; leaving it waits for the one that is going on."""
+    """A context in which rounds are carried out, one at a time; leaving it waits for the one that is going on.
 
-    def __init__(self, expander: Expander) -> None:
-        self._expander = expander
+    Parameters
+    ----------
+    expander : Expander
+    shard : int, optional
+        Nodes of a shard; None: rounds are not divided.
+    pool : Pool, optional
+        Who works on shards, where a round has more than one.
+    """
+
+    def __init__(self, expander: Expander, shard: int | None = None, pool: Pool | None = None) -> None:
+        self._expander, self._shard, self._pool = expander, shard, pool
         self._wait: Callable[[], Round] | None = None
         self._worker: ThreadPoolExecutor | None = None
         if expander.threads > 1:
@@ -37,9 +48,40 @@ class Rounds:
 
     def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> None:
         """Begin to expand the nodes."""
-        expand = partial(self._expander.expand, nodes, upper, effort)
+        parts = [(tuple(nodes), effort)] if self._shard is None else shards(nodes, effort, self._shard)
+        if self._pool is not None and len(parts) > 1:
+            executor = self._pool.executor
+            given = [(part, executor.submit(shard_bytes(part, upper, effort))) for part, effort in parts]
+            self._wait = partial(self._gathered, given, upper)
+            return
+        expand = partial(self._expanded, parts, upper)
         worker = self._worker if working_threads(2) > 1 else None
         self._wait = expand if worker is None else worker.submit(expand).result
+
+    def _expanded(self, parts: Sequence[tuple[tuple[Node, ...], Effort]], upper: float) -> Round:
+        done = [self._expander.expand(nodes, upper, effort) for nodes, effort in parts]
+        return done[0] if len(done) == 1 else merged(done, upper)
+
+    def _gathered(self, given: Sequence[tuple[tuple[Node, ...], Ticket]], upper: float) -> Round:
+        return merged([self._checked(nodes, ticket) for nodes, ticket in given], upper)
+
+    def _checked(self, nodes: Sequence[Node], ticket: Ticket) -> Round:
+        """The first answer to a shard that can be right."""
+        pool = self._pool
+        assert pool is not None
+        while True:
+            if pool.stopped():
+                raise Interrupted
+            try:
+                done = round_from_bytes(ticket.result(WAIT), nodes, pool.problem)
+                wrong = pool.check(nodes, done)
+            except TimeoutError:
+                continue
+            except InputError as error:
+                wrong = str(error)
+            if not wrong:
+                return done
+            ticket.refuse(wrong)
 
     def outcome(self) -> Round:
         """Wait for the round that has been begun.
@@ -48,6 +90,8 @@ class Rounds:
         ------
         exactsel.search.expand.Interrupted
             When it was told to stop; it then leaves no trace.
+        exactsel.search.pool.WorkerFailureError
+            When no worker could carry out a part of it; it then leaves no trace either.
         """
         assert self._wait is not None, "a round must be begun first"
         wait, self._wait = self._wait, None

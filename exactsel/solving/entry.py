@@ -13,10 +13,12 @@ from exactsel._jit import interpreted
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
+from exactsel.search.pool import SHARD, Executor
 from exactsel.search.state import SearchState
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin
 from exactsel.solving.checkpointing import resume as resume_from
+from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
@@ -30,7 +32,8 @@ def solve(
     proof: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
     on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
-    audit: bool = False, failures: str | os.PathLike[str] | None = ".", **options: Any,
+    audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: Any = None,
+    workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k columns, and prove how good it is: ``solve(X, y, k=5, loss="huber", lam=1)``.
 
@@ -41,30 +44,24 @@ def solve(
     y, k : array (n,), int, optional
         Target of the data, and the largest number of columns.
     callback, on_incumbent, on_bound : callable, optional
-        Called with (event, state) for every event (see :mod:`exactsel.search.events`), for every better model
-        (``event.upper``, ``event.support``, ``event.coef``), or when the lower bound rises (``event.lower``).
+        Called with (event, state) for every event (:mod:`exactsel.search.events`), better model, or higher bound.
     start : sequence of int, optional
         A support to start from, besides the heuristics'.
     record, details : bool
-        Keep all events in :attr:`Result.events`; tell also of every node a kernel searched by itself (both do).
+        Keep all events in :attr:`Result.events`; tell also of nodes a kernel searched by itself (both do).
     proof : path, optional
-        File to write the proof to, for :func:`exactsel.verify`; also when the search is interrupted. On a full disk
-        ``proof`` of the result is None, and an :class:`exactsel.errors.OutputWarning` says so.
+        File to write the proof to, for :func:`exactsel.verify`; also when interrupted. On a full disk there is none.
     trace : path, optional
-        File that gets every event as one JSON object a line, see :mod:`exactsel.observers.trace`. With one, ``record``
-        or ``details`` nothing is solved by listing, which leaves nothing to replay.
-    checkpoint : path, optional
-        File to save the search to when it ends, and every ``checkpoint_every`` seconds (a fiftieth of the time at most;
-        0: every round). From it the search goes on by the same tree, whatever happened. Kernels are all compiled.
-    resume : path, optional
-        Such a file, to go on from and to save to. Limits may be others (eps, rel_eps, time_limit, node_limit,
-        memory_limit, threads); all else stays, need not be said again, and a proof that was begun is gone on with.
+        File for every event, see :mod:`exactsel.observers.trace`; without listing, like ``record`` and ``details``.
+    checkpoint, resume : path, optional
+        File to save the search to at its end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
+        on from by the same tree, and to save to: limits may be others, all else stays, a proof is gone on with.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
-    audit : bool
-        Evaluate every bound anew as it is committed, and follow every region (:mod:`exactsel.proofs.audit`).
-    failures : path, optional
-        Folder for what is needed to see a search again that contradicted itself; None: nothing is written.
+    audit, failures : bool, path
+        Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of a search that failed, or None.
+    executor, workers, scheduler : optional
+        Who expands nodes, how many, and where, see :func:`exactsel.solving.executors.executor_for`.
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads.
 
@@ -76,19 +73,20 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun.
-    InvariantError
-        Where the search contradicts itself.
+        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun;
+        :class:`exactsel.errors.InvariantError` where the search contradicts itself.
     """
     asked, settings = problem_asked(problem, y, k, options)
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
-    auditor = _auditor(asked) if audit else None
+    auditor, by = _auditor(asked) if audit else None, executor_for(executor, workers, scheduler)
+    settings |= {} if executor is None or "shard" in settings else {"shard": SHARD}
     watching = (auditor, callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
+    more: dict[str, Any] = {"start": start, "signals": signals, "executor": by}
     if files.saved:
-        return solve_saved(asked, settings, how, files, watching, start=start, signals=signals, record=record)
-    with interpreted(is_small(asked)):
-        run = _search(asked, Settings(**settings), how, start=start, signals=signals)
+        return solve_saved(asked, settings, how, files, watching, record=record, **more)
+    with interpreted(is_small(asked) and executor is None):
+        run = _search(asked, Settings(**settings), how, compiled=executor is not None, **more)
         return observed(run, watching, files, record)
 
 
@@ -100,14 +98,15 @@ def _auditor(problem: SubsetProblem) -> Callback:
 
 def solve_saved(
     problem: SubsetProblem, settings: dict[str, Any], how: How, files: Files, watching: Sequence[Callback | None], *,
-    start: Sequence[int] | None, signals: Sequence[int], record: bool,
+    start: Sequence[int] | None, signals: Sequence[int], record: bool, executor: Executor | None,
 ) -> Result:  # fmt: skip
     """A solve that is saved as it goes, or goes on from what was saved; arguments as :func:`solve` has them."""
     if files.resume is None:
         checked = Settings(**settings)
         assert files.checkpoint is not None
         with closing(begin(files.checkpoint, problem, checked, how, files.proof)) as checkpoint:
-            run = _search(problem, checked, how, start=start, signals=signals, compiled=True, room=checkpoint)
+            more = {"signals": signals, "compiled": True, "room": checkpoint, "executor": executor}
+            run = _search(problem, checked, how, start=start, **more)
             return observed(run, watching, files, record, checkpoint)
     if files.checkpoint is not None and os.path.abspath(files.checkpoint) != os.path.abspath(files.resume):
         raise InputError("a search goes on in the checkpoint it is resumed from; leave the other one out, or copy it.")
@@ -117,7 +116,8 @@ def solve_saved(
     if going.state is not None and going.proof is None:
         reopened(going.state, going.settings, problem)
     with closing(going.checkpoint):
-        more = {"state": going.state, "signals": signals, "compiled": True, "room": going.checkpoint}
+        more = {"signals": signals, "compiled": True, "room": going.checkpoint, "executor": executor}
+        more["state"] = going.state
         run = _search(problem, going.settings, going.how, **more)
         return observed(run, watching, replace(files, proof=going.proof), record, going.checkpoint, going)
 

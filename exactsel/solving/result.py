@@ -47,6 +47,7 @@ class Termination(_Word):
     NODE_LIMIT = "node_limit"
     MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"
+    WORKER_FAILURE = "worker_failure"
 
 
 class Claim(_Word):
@@ -71,6 +72,7 @@ _SENTENCES: dict[_Word, str] = {
     Termination.NODE_LIMIT: "the node limit was reached",
     Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
     Termination.INTERRUPTED: "the search was interrupted",
+    Termination.WORKER_FAILURE: "workers failed again and again at the same nodes, which are open still",
     Claim.OPTIMAL: "no model is better by more than 1e-9 * max(|upper|, 1e-2 * objective of the empty model)",
     Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",
     Claim.BOUNDED: "no model is better by more than the gap",

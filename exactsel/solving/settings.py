@@ -95,6 +95,12 @@ class Settings:
     batch: int | None = field(
         default=None, metadata=_about(int, "Nodes in one round; part of what defines the tree.", *_FROM_ONE)
     )
+    shard: int | None = field(
+        default=None,
+        metadata=_about(
+            int, "Nodes a worker is given at a time (32 with an executor); part of what defines the tree.", *_FROM_ONE
+        ),
+    )
     warm_start: bool = field(default=True, metadata=_about(bool, "Start bound calls from the parent's."))
     force_quit: bool = field(default=True, metadata=_about(bool, "End bound calls at the cut-off."))
     subtrees: bool = field(default=True, metadata=_about(bool, "Let the kernels search small subtrees by themselves."))

@@ -32,12 +32,14 @@ from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
 from exactsel.search.node import root_node
+from exactsel.search.pool import SHARD, SHARDS, Executor, Pool
 from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import seconds_kept
 from exactsel.solving.checkpointing import How, Kept
 from exactsel.solving.choose import make, methods_for
+from exactsel.solving.job import expander_of, job_bytes
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
@@ -81,6 +83,8 @@ class Search:
         List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
     compiled : bool
         Begin with compiled kernels however small the problem is, as a search that goes on later does.
+    executor : Executor
+        Who works on shards; the settings' ``shard`` says how large these are.
     room : Room
         Where open nodes go that memory has no room for; by default a file without a name among the temporary ones.
     """
@@ -99,10 +103,13 @@ class Search:
         shown: bool = False,
         compiled: bool = False,
         room: Room | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self.problem = problem
         self.settings = settings or Settings()
-        self._small = state is None and not compiled and is_small(problem)
+        if executor is not None and self.settings.shard is None:
+            self.settings = replace(self.settings, shard=SHARD)
+        self._small = state is None and not compiled and executor is None and is_small(problem)
         with interpreted(self._small):
             self._tolerance = replace(self.settings.tolerance, null=problem.null_objective)
         self.times: dict[str, float] = {}
@@ -110,14 +117,14 @@ class Search:
         self._start = None if start is None else given_support(start, problem)
         self.signals = signals
         self._details, self._thorough = details, thorough
-        self._listing, self._shown = listing and not details, shown
+        self._listing, self._shown = listing and not details and self.settings.shard is None, shown
         self._brief = listing and not (details or shown)
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(portfolio_for(problem, self.settings.heuristics)[0])
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
-        self._given_state, self._room = state, room
+        self._given_state, self._room, self._executor = state, room, executor
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None
@@ -171,20 +178,21 @@ class Search:
                 open_nodes = self.state.open_nodes()
                 yield from (Started(open_nodes), Finished(self._termination, open_nodes))
                 return
-            limits = Limits(
-                settings.batch or self._methods.tree.batch, settings.node_limit, settings.memory_limit, self._details
-            )
+            limits = Limits(self._batch, settings.node_limit, settings.memory_limit, self._details, settings.shard)
             self.state.guard.spilling = self._spilling
             began = time.perf_counter()
             try:
                 with one_thread():  # in libraries, too, that were loaded meanwhile
-                    for event in search(self.state, expander, limits, watch, self._improver(watch)):
+                    pool = self._pool(watch)
+                    for event in search(self.state, expander, limits, watch, self._improver(watch), pool):
                         if isinstance(event, Finished):
                             self._termination = event.termination
                         if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
                             watch.keep_result()
                         yield event
             finally:
+                if self._executor is not None:
+                    self._executor.close()
                 self.times["search"] = time.perf_counter() - began
                 if began_interpreted:
                     self._kernels = "interpreted" if interprets() else "interpreted, then compiled"
@@ -206,15 +214,22 @@ class Search:
         if self._given_state is None or self._given_state.rounds == 0:
             yield from self._starting_models(watch)
         with dispensable():
-            self._expander = Expander(
-                self.problem, methods.tree, methods.branching, self._bound, self._tolerance.for_search, threads,
-                methods.walker(self.problem, self._bound, options),
-                methods.subsearcher(self.problem, self._bound, options, brief=self._brief),
-                methods.counter(self.problem, options),
-                self._lister(options),
-                self._methods.cells(self.problem, options) if self._listing and not self._shown else None,
+            cells = self._methods.cells(self.problem, options) if self._listing and not self._shown else None
+            self._expander = expander_of(
+                self.problem, settings, methods, self._bound, options, self._brief,
+                lister=self._lister(options), cells=cells,
             )  # fmt: skip
         return self._expander
+
+    def _pool(self, watch: Watch) -> Pool | None:
+        """Who works on shards, ready for this search."""
+        if self._executor is None:
+            return None
+        self._executor.begin(job_bytes(self.problem, self.settings, self._brief))
+        from exactsel.proofs.spot_check import SpotCheck  # with all of the checker, which others do not need
+
+        assert self._expander is not None
+        return Pool(self._executor, self.problem, SpotCheck(self.problem, self._expander), lambda: watch.stopped)
 
     def _lister(self, options: BoundOptions) -> Lister | None:
         if not self._listing:
@@ -237,6 +252,15 @@ class Search:
         for fit, source in steps_leaving_half(steps, self._postpone) if settings.heuristics == AUTO else steps:
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
+
+    @property
+    def _batch(self) -> int:
+        """Nodes of a round."""
+        tree = self._methods.tree
+        usual = (
+            tree.batch if self.settings.shard is None or tree.eager else max(tree.batch, SHARDS * self.settings.shard)
+        )
+        return self.settings.batch or usual
 
     def kept(self) -> Kept:
         """What to go on with later."""
@@ -318,7 +342,7 @@ class Search:
             "branching": methods.branching.name,
             "threads": self.settings.threads or available_threads(),
             "kernels": self._kernels,
-            "batch": self.settings.batch or methods.tree.batch,
+            "batch": self._batch,
             "method": methods.words(
                 self._bound,
                 walks=expander is not None and expander.walker is not None,

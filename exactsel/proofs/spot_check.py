@@ -1,0 +1,92 @@
+"""Look at what a worker says of some nodes before it is committed: regions, and bounds by what is said to prove them.
+
+Every bound a worker sends is evaluated anew from its witness, and the regions it makes of a node must divide that node.
+What a kernel closed below a node by itself is a proof of many steps: of those subtrees a part is looked at in full.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from exactsel.errors import InvariantError
+from exactsel.problem.interface import SubsetProblem
+from exactsel.proofs.audit import Audit
+from exactsel.search.commit import commit
+from exactsel.search.events import Discarded, Explored, Finished, Fixed
+from exactsel.search.expand import Expander
+from exactsel.search.frontier import BestFirst
+from exactsel.search.node import Node
+from exactsel.search.regions import NodeSearched, NodeWalked, Outcome, Round
+from exactsel.search.state import SearchState
+
+SHARE = 8
+"""One subtree in so many is looked at in full."""
+
+
+class SpotCheck:
+    """What is wrong with the outcome for some nodes.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
+    expander : Expander
+        The search's own, to tell what kernels did.
+    share : int
+        One subtree in so many is looked at in full; 1: all.
+    """
+
+    def __init__(self, problem: SubsetProblem, expander: Expander, share: int = SHARE) -> None:
+        self._problem, self._expander, self._share = problem, expander, share
+        self._empty = problem.fit(problem.root_state[:0].nonzero()[0])
+        Audit(problem)
+        self.bounds = 0
+        """How many bounds have been evaluated."""
+
+    def __call__(self, nodes: Sequence[Node], done: Round) -> str:
+        """One sentence, empty where nothing is wrong."""
+        audit, state = Audit(self._problem), SearchState(BestFirst(), self._empty, "", self._problem.hash)
+        state.scope = done.scope
+        state.next_id = 1 + max((node.id for node in nodes), default=0)
+        in_full = [outcome for outcome in done.outcomes if self._is_told(outcome)]
+        try:
+            state.in_flight = [outcome.node for outcome in in_full]
+            audit.begin(state.in_flight, state, known=True)
+            for outcome in in_full:
+                self._tell(outcome, audit, state)
+            for outcome in done.outcomes:
+                if not self._is_told(outcome):
+                    self._look_at_open(outcome, audit, state)
+            audit.look_at_opened(state)
+            audit(Finished("checked", state.open_nodes()), state)
+        except InvariantError as error:
+            return str(error)
+        self.bounds += audit.bounds
+        return ""
+
+    def _is_told(self, outcome: Outcome) -> bool:
+        """Whether an outcome is looked at in full: all that are not subtrees, and a part of these."""
+        return not isinstance(outcome, NodeSearched | NodeWalked) or outcome.node.id % self._share == 0
+
+    def _tell(self, outcome: Outcome, audit: Audit, state: SearchState) -> None:
+        """Commit an outcome to a state of its own, while the audit listens."""
+        closed = math.inf
+        for event in commit(state, outcome, self._expander, details=True):
+            if isinstance(event, Fixed | Discarded):
+                closed = min(closed, event.bound)
+            elif isinstance(event, Explored):
+                closed = min(closed, event.dropped)
+            audit(event, state)
+        state.in_flight = state.in_flight[1:]
+        if isinstance(outcome, NodeSearched) and outcome.search.dropped > closed:
+            raise InvariantError(
+                f"what was closed below node {outcome.node.id} is said to be bounded by {outcome.search.dropped!r}, "
+                f"but a part of it is by {closed!r} alone."
+            )
+
+    def _look_at_open(self, outcome: Outcome, audit: Audit, state: SearchState) -> None:
+        """The regions a subtree left open: they lie in its node, and what is said to prove their bounds does."""
+        assert isinstance(outcome, NodeSearched | NodeWalked)
+        for region in outcome.children:
+            audit.look_at_part(outcome.node, region, state)

@@ -1,0 +1,139 @@
+"""Have rounds carried out elsewhere: in shards of a fixed size, as bytes, merged in the order of their nodes.
+
+A shard is worked on as if it were the whole round, whoever does it. Its size is one of the settings, so that the tree
+is the same for every executor and any number of workers. Nobody who works on shards is trusted: what comes back is
+unpacked like a file of unknown origin, and looked at (:data:`Check`) before it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+from exactsel.errors import InputError
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.layout import require
+from exactsel.search.node import Node
+from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packing import RECORDS, pack, unpack
+from exactsel.search.regions import Round, Seconds
+from exactsel.search.state import Begun
+from exactsel.walks.effort import Effort
+
+SHARD = 32
+"""Nodes of a shard, where nothing else is asked for."""
+
+SHARDS = 8
+"""Shards in a round, where no batch is asked for."""
+
+WAIT = 0.05
+"""Seconds between two looks at whether the search is to stop."""
+
+ALLOWED = 3
+"""Times a shard is given out before it is given up."""
+
+
+class WorkerFailureError(Exception):
+    """No worker came back with an answer that can be right; the text says what went wrong last."""
+
+
+class Ticket(Protocol):
+    """A shard that has been given out."""
+
+    def result(self, timeout: float) -> bytes:
+        """The answer; TimeoutError where it is not there yet, :class:`WorkerFailureError` where none will come."""
+        ...
+
+    def refuse(self, why: str) -> None:
+        """That answer cannot be right: another worker is to give one. WorkerFailureError after some times."""
+        ...
+
+
+class Executor(Protocol):
+    """Who works on shards. It need not be trusted, and may fail."""
+
+    name: str
+
+    def begin(self, job: bytes) -> None:
+        """Make ready for the search that a job describes."""
+        ...
+
+    def submit(self, shard: bytes) -> Ticket:
+        """Give out a shard."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will be given out, and nobody waits for an answer."""
+        ...
+
+
+Check: TypeAlias = Callable[[Sequence[Node], Round], str]
+"""What is wrong with the outcome for some nodes, in words; empty where nothing is."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Who does the work, and who looks at it."""
+
+    executor: Executor
+    problem: SubsetProblem
+    check: Check
+    stopped: Callable[[], bool]
+    """Whether the search is to stop."""
+
+
+def shards(nodes: Sequence[Node], effort: Effort, size: int) -> list[tuple[tuple[Node, ...], Effort]]:
+    """The nodes of a round in parts, each with its part of what a limit on nodes leaves."""
+    parts = [tuple(nodes[first : first + size]) for first in range(0, len(nodes), size)]
+    left = None if effort.left is None else effort.left // len(parts)
+    return [(part, replace(effort, left=left)) for part in parts]
+
+
+def shard_bytes(nodes: Sequence[Node], upper: float, effort: Effort) -> bytes:
+    """A shard as a worker is given it."""
+    return to_bytes(pack([Begun(tuple(nodes), upper, effort)], _RECORDS))
+
+
+def shard_from_bytes(data: bytes, problem: SubsetProblem) -> Begun:
+    """What :func:`shard_bytes` was given; :class:`exactsel.errors.InputError` where it is damaged."""
+    roots = unpack(from_bytes(data), problem, _RECORDS)
+    if len(roots) != 1 or not isinstance(roots[0], Begun):
+        raise InputError("what was sent is no shard of a search.")
+    return roots[0]
+
+
+def round_bytes(done: Round) -> bytes:
+    """An outcome as a worker sends it."""
+    return to_bytes(pack([done]))
+
+
+def round_from_bytes(data: bytes, nodes: Sequence[Node], problem: SubsetProblem) -> Round:
+    """The outcome for these nodes; :class:`exactsel.errors.InputError` where it is none."""
+    roots = unpack(from_bytes(data), problem)
+    require(len(roots) == 1 and isinstance(roots[0], Round), "no outcome of a round")
+    done: Round = roots[0]
+    require([outcome.node.id for outcome in done.outcomes] == [node.id for node in nodes], "outcomes for other nodes")
+    # A worker's word for what it was given is not taken.
+    mine = zip(nodes, done.outcomes, strict=True)
+    return replace(done, outcomes=tuple(replace(outcome, node=node) for node, outcome in mine))
+
+
+def merged(rounds: Sequence[Round], upper: float) -> Round:
+    """The outcomes of all shards as that of one round."""
+    models, seconds, best = [], Seconds(), upper
+    for part in rounds:
+        seconds.add(part.seconds)
+        for fit in part.models:
+            if fit.value < best:
+                best = fit.value
+                models.append(fit)
+    rounded = min(rounds, key=lambda part: part.rounded_value)
+    return Round(
+        tuple(models), tuple(outcome for part in rounds for outcome in part.outcomes),
+        next((part.scope for part in reversed(rounds) if part.scope), ""), seconds, rounded.rounded,
+        next((part.counted for part in reversed(rounds) if part.counted is not None), None), rounded.rounded_value,
+    )  # fmt: skip
+
+
+_RECORDS = RECORDS | {Begun: "nodes:m upper:f effort:r"}

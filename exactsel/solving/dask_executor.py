@@ -1,0 +1,160 @@
+"""Work on shards on a Dask cluster: the user's client, a scheduler's address, or a cluster made for the search.
+
+Dask carries names of functions and bytes; what the bytes say is packed and unpacked here (search/packing.py). The
+problem is sent once to each worker, also to one that comes later. What Dask does about lost workers it does: a shard is
+given to another one. One that several workers died of comes back as an error, and is given up after some more times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from concurrent.futures import CancelledError
+from typing import Any
+
+import distributed
+from distributed import Client, LocalCluster, WorkerPlugin
+
+from exactsel.errors import InputError
+from exactsel.search.pool import ALLOWED, WorkerFailureError
+from exactsel.solving.job import Workshop, key_of
+
+PATIENCE = 600.0
+"""Seconds a worker may take for a shard, compiling included."""
+
+_workshops: dict[str, Workshop] = {}
+"""Of this worker, by the keys of their jobs."""
+
+
+class _Job(WorkerPlugin):
+    """Brings a job to a worker when it starts."""
+
+    def __init__(self, job: bytes) -> None:
+        self.job, self.name = job, f"exactsel-{key_of(job)}"
+
+    def setup(self, worker: Any) -> None:
+        """The worker keeps the job's bytes; it is made ready for it by the first shard."""
+        jobs = _jobs_of(worker)
+        jobs[key_of(self.job)] = self.job
+        worker.exactsel_jobs = jobs
+
+
+def _jobs_of(worker: Any) -> dict[str, bytes]:
+    jobs: dict[str, bytes] = getattr(worker, "exactsel_jobs", {})
+    return jobs
+
+
+def expanded(key: str, shard: bytes) -> bytes:
+    """The outcome of a shard, on a worker."""
+    if key not in _workshops:
+        _workshops.clear()
+        _workshops[key] = Workshop(_jobs_of(distributed.get_worker())[key])
+    return _workshops[key].expanded(shard)
+
+
+class DaskExecutor:
+    """Workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        A client, which is left as it is.
+    workers : int, optional
+        Workers of a cluster made on this machine, where there is neither a client nor an address.
+    scheduler : str, optional
+        Address of a scheduler, like ``tcp://10.0.0.1:8786``.
+    patience : float
+        Seconds a shard may take before it is given to another worker.
+    """
+
+    name = "dask"
+
+    def __init__(
+        self, client: Client | None = None, *, workers: int | None = None, scheduler: str | None = None,
+        patience: float = PATIENCE,
+    ) -> None:  # fmt: skip
+        self._given, self._workers, self._scheduler, self.patience = client, workers, scheduler, patience
+        self.client: Client | None = client
+        self._own: LocalCluster | None = None
+        self.key = ""
+        self.plugin = ""
+
+    def begin(self, job: bytes) -> None:
+        """Connect, and send the problem to every worker."""
+        if self.client is None and self._scheduler is not None:
+            try:
+                self.client = Client(self._scheduler, timeout="10s", set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"no Dask scheduler answers at {self._scheduler} ({error}); start one there."
+                ) from None
+        if self.client is None:
+            self._own = LocalCluster(
+                n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+            self.client = Client(self._own, set_as_default=False)
+        plugin = _Job(job)
+        self.key, self.plugin = key_of(job), plugin.name
+        self.client.register_plugin(plugin)
+
+    def submit(self, shard: bytes) -> _Ticket:
+        """Give out a shard."""
+        return _Ticket(self, shard)
+
+    def close(self) -> None:
+        """Nobody waits any more; a client of the user's stays."""
+        client, self.client = self.client, self._given
+        if client is None:
+            return
+        with contextlib.suppress(Exception):  # a scheduler that is gone takes nothing back
+            client.unregister_worker_plugin(self.plugin)
+        if self._given is None:
+            with contextlib.suppress(Exception):
+                client.close(timeout=2)
+            if self._own is not None:
+                with contextlib.suppress(Exception):
+                    self._own.close(timeout=2)
+                self._own = None
+
+
+class _Ticket:
+    """A shard that has been given out."""
+
+    def __init__(self, executor: DaskExecutor, shard: bytes) -> None:
+        self._executor, self._shard, self._tries, self._waited = executor, shard, 0, 0.0
+        self._future = self._submitted()
+
+    def _submitted(self) -> Any:
+        assert self._executor.client is not None
+        try:
+            return self._executor.client.submit(expanded, self._executor.key, self._shard, pure=False)
+        except Exception as error:
+            raise WorkerFailureError(f"the scheduler takes nothing ({error}).") from None
+
+    def result(self, timeout: float) -> bytes:
+        """The answer, see :class:`exactsel.search.pool.Ticket`."""
+        try:
+            answer = self._future.result(timeout)
+        except (TimeoutError, asyncio.TimeoutError):
+            self._waited += timeout
+            if self._waited > self._executor.patience:
+                self.refuse(f"a worker took more than {self._executor.patience:g} s")
+            raise TimeoutError from None
+        except (CancelledError, asyncio.CancelledError):
+            raise WorkerFailureError("the connection to the scheduler was lost.") from None
+        except Exception as error:
+            self.refuse(f"{type(error).__name__}: {error}")
+            raise TimeoutError from None
+        return bytes(answer) if isinstance(answer, bytes) else b""
+
+    def refuse(self, why: str) -> None:
+        """Give it out again, a few times."""
+        self._tries, self._waited = self._tries + 1, 0.0
+        if self._tries >= ALLOWED:
+            raise WorkerFailureError(why)
+        with contextlib.suppress(Exception):
+            self._future.cancel()
+        self._future = self._submitted()
+
+
+__all__ = ["DaskExecutor", "expanded"]

@@ -1,0 +1,82 @@
+"""A problem as the data it was given, and back: for whoever is to make the same problem in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from exactsel.data.instance import Instance
+from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.grouped import GroupedProblem
+from exactsel.problem.hierarchy import Hierarchy
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+from exactsel.types import FloatArray
+
+CSS = "css"
+"""What ``loss`` says of column subset selection."""
+
+
+def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
+    """The data as they were given, and what else makes the problem."""
+    objective, units = problem.objective, problem.units
+    entries: dict[str, Any] = {
+        "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
+        "must_have": list(units.must_have), "must_not": list(units.must_not), "groups": _labels(problem),
+        "hierarchy": [], "hierarchy_kind": "strong",
+    }  # fmt: skip
+    if isinstance(units.constraint, Hierarchy):
+        entries["hierarchy_kind"] = units.constraint.kind
+        entries["hierarchy"] = [[j, list(map(int, above))] for j, above in enumerate(units.constraint.parents) if above]
+    if objective is None:
+        return Instance(problem.A, np.zeros(problem.n), k=problem.k), entries
+    made = objective.preparation
+    A, y = (objective.A, objective.y) if made is None else (made.AT.T, made.y)
+    weights: FloatArray | None = None if made is None else made.weights
+    delta = float(objective.loss_parameters.get("delta", 1.0))
+    centred, scaled = (False, False) if made is None else (made.centred, made.scaled)
+    entries |= {"loss": objective.loss.name, "lam": objective.lam, "delta": delta}
+    entries |= {"intercept": bool(centred), "scale": bool(scaled)}
+    given = Instance(
+        np.asarray(A), np.asarray(y), k=problem.k, lam=objective.lam, loss=objective.loss.name,
+        delta=delta if objective.loss.name == "huber" else None, weights=weights, intercept=bool(centred),
+        groups=None if entries["groups"] is None else tuple(entries["groups"]),
+    )  # fmt: skip
+    return given, entries
+
+
+def _labels(problem: SubsetProblem) -> list[str] | None:
+    """The group of each column, by number, and nothing for one on its own; None where there are no groups."""
+    groups = problem.units.groups
+    if not groups:
+        return None
+    labels = [""] * sum(map(len, groups))
+    for number, columns in enumerate(groups):
+        for j in columns if len(columns) > 1 else ():
+            labels[j] = f"g{number}"
+    return labels
+
+
+def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries: Mapping[str, Any]) -> SubsetProblem:
+    """The problem of which :func:`given` has told the data and ``entries``.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be made, as where its loss is not registered here.
+    """
+    if entries["loss"] == CSS:
+        return ColumnSubsetProblem(A, entries["k"])
+    demands: dict[str, Any] = {"must_have": entries["must_have"], "must_not": entries["must_not"]}
+    if entries["hierarchy"]:
+        demands["hierarchy"] = {int(unit): tuple(above) for unit, above in entries["hierarchy"]}
+        demands["hierarchy_kind"] = entries["hierarchy_kind"]
+    grouped = entries["groups"] is not None
+    plain = Problem.prepared(
+        A, y, entries["k"], intercept=entries["intercept"], scale=entries["scale"], weights=weights,
+        loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if entries["loss"] == "huber" else None,
+        **({} if grouped else demands),
+    )  # fmt: skip
+    return GroupedProblem(plain, [label or None for label in entries["groups"]], **demands) if grouped else plain

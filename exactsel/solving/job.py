@@ -1,0 +1,109 @@
+"""What a worker must know to expand nodes of a search: the problem, the settings, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import new_flag
+from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.plain import writable
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.expand import Expander
+from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packing import Packed
+from exactsel.search.pool import round_bytes, shard_from_bytes
+from exactsel.solving.choose import Methods, methods_for
+from exactsel.solving.given import given, made_again
+from exactsel.solving.settings import Settings, option_of, settings_of
+from exactsel.types import BoolArray
+
+FORMAT = 1
+
+
+def job_bytes(problem: SubsetProblem, settings: Settings, brief: bool) -> bytes:
+    """A search as its workers are told of it.
+
+    Raises
+    ------
+    UnsupportedError
+        For plug-ins that are objects, and problems that cannot be told.
+    """
+    said = settings.as_dict()
+    for name, setting in settings_of().items():
+        if setting.plug_ins and not isinstance(getattr(settings, name), str):
+            raise UnsupportedError(
+                f"workers find plug-ins by name, but {name} is an object; register it as an entry point, and give "
+                f"{option_of(name)} its name, or leave the executor out."
+            )
+    held, entries = given(problem)
+    arrays: dict[str, Any] = {"A": np.asarray(held.A), "y": np.asarray(held.y)}
+    if held.weights is not None:
+        arrays["weights"] = np.asarray(held.weights)
+    arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+    header = {
+        "job": FORMAT, "hash": problem.hash, "entries": entries, "brief": brief,
+        "settings": {name: writable(value) for name, value in said.items()},
+    }  # fmt: skip
+    return to_bytes(Packed(header, arrays))
+
+
+def key_of(job: bytes) -> str:
+    """What a job is known by."""
+    return hashlib.sha256(job).hexdigest()
+
+
+def expander_of(
+    problem: SubsetProblem, settings: Settings, methods: Methods, bound: PreparedBound, options: BoundOptions,
+    brief: bool, **more: Any,
+) -> Expander:  # fmt: skip
+    """What expands nodes; the same for whoever is told the same."""
+    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search
+    return Expander(
+        problem, methods.tree, methods.branching, bound, tolerance, options.threads,
+        methods.walker(problem, bound, options), methods.subsearcher(problem, bound, options, brief=brief),
+        methods.counter(problem, options), **more,
+    )  # fmt: skip
+
+
+class Workshop:
+    """Works on shards of one search.
+
+    Parameters
+    ----------
+    job : bytes
+        What :func:`job_bytes` has made; :class:`exactsel.errors.InputError` where it is damaged, or makes another
+        problem here than where it comes from.
+    """
+
+    def __init__(self, job: bytes) -> None:
+        packed = from_bytes(job)
+        header, arrays = packed.header, packed.arrays
+        if header.get("job") != FORMAT:
+            raise InputError("what was sent is no search of this version; run the same exactsel everywhere.")
+        self.problem = made_again(arrays["A"], arrays["y"], arrays.get("weights"), header["entries"])
+        if self.problem.hash != header["hash"]:
+            raise InputError("the problem came out as another one here; run the same exactsel everywhere.")
+        settings = Settings(**_settings(header["settings"]))
+        methods = methods_for(self.problem, settings)
+        self.stop: BoolArray = new_flag()
+        options = BoundOptions(1, settings.warm_start, settings.force_quit, settings.time_limit, stop=self.stop)
+        bound = methods.bound.prepare(self.problem, options)
+        self._expander = expander_of(self.problem, settings, methods, bound, options, bool(header["brief"]))
+
+    def expanded(self, shard: bytes) -> bytes:
+        """The outcome of a shard."""
+        return round_bytes(self._expander.expand(*shard_from_bytes(shard, self.problem)))
+
+
+def _settings(said: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: value for name, value in said.items() if name in settings_of()}
+    if known.get("memory_limit") is None:
+        known["memory_limit"] = math.inf
+    return known
