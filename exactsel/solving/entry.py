@@ -42,7 +42,7 @@ def solve(
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
         Data come with ``y`` and ``k``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
     y, k : array (n,), int, optional
-        Target of the data, and the largest number of columns.
+        Target of the data; largest number of columns.
     callback, on_incumbent, on_bound : callable, optional
         Called with (event, state) for every event (:mod:`exactsel.search.events`), better model, or higher bound.
     start : sequence of int, optional
@@ -54,12 +54,12 @@ def solve(
     trace : path, optional
         File for every event, see :mod:`exactsel.observers.trace`; without listing, like ``record`` and ``details``.
     checkpoint, resume : path, optional
-        File to save the search to at its end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
+        File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
         on from by the same tree, and to save to: limits may be others, all else stays, a proof is gone on with.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     audit, failures : bool, path
-        Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of a search that failed, or None.
+        Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of failures.
     executor, workers, scheduler : optional
         Who expands nodes, how many, and where, see :func:`exactsel.solving.executors.executor_for`.
     **options
@@ -73,8 +73,7 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown name, a bad setting, a bound that cannot serve the problem, or a proof that cannot be begun;
-        :class:`exactsel.errors.InvariantError` where the search contradicts itself.
+        For what cannot be served; :class:`exactsel.errors.InvariantError` where the search contradicts itself.
     """
     asked, settings = problem_asked(problem, y, k, options)
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)

@@ -1,0 +1,363 @@
+"""Whoever works on the shards of a search, the tree is the same; who dies, hangs or lies loses nothing."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clocks import HANG
+from every_search import SEARCHES
+
+from exactsel import Problem, Search, Settings, solve
+from exactsel.errors import InputError, UnsupportedError, WorkerWarning
+from exactsel.search.events import LowerBoundRaised
+from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packing import pack, unpack
+from exactsel.search.pool import ALLOWED, WorkerFailureError, merged, round_bytes, round_from_bytes
+from exactsel.search.regions import NodeDivided, NodeSearched
+from exactsel.solving.executors import executor_for
+from exactsel.solving.job import Workshop, job_bytes
+from exactsel.solving.processes import ProcessExecutor
+
+SHARDED = {"shard": 2, "batch": 6}
+
+
+class Here:
+    """An executor in this thread, through bytes all the same; ``spoilt`` may change or lose an answer."""
+
+    name = "here"
+
+    def __init__(self, spoilt=lambda number, answer: answer):
+        self.spoilt, self.given, self.closed = spoilt, 0, 0
+
+    def begin(self, job):
+        self.workshop = Workshop(job)
+
+    def submit(self, shard):
+        return Given(self, shard)
+
+    def close(self):
+        self.closed += 1
+
+
+class Given:
+    def __init__(self, executor, shard):
+        self.executor, self.shard, self.tries, self.told = executor, shard, 0, []
+
+    def result(self, timeout):
+        self.executor.given += 1
+        return self.executor.spoilt(self.executor.given, self.executor.workshop.expanded(self.shard))
+
+    def refuse(self, why):
+        self.told.append(why)
+        if len(self.told) >= ALLOWED:
+            raise WorkerFailureError(why)
+
+
+def same(one, other):
+    parts = ("tree_hash", "nodes", "lower", "upper", "support", "termination", "scope")
+    return all(getattr(one, name) == getattr(other, name) for name in parts)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "the paper's"])
+def test_the_tree_is_that_of_one_process(kind, kernels_at_once):
+    make, options = SEARCHES[kind]
+    given = 0
+    for seed in (900, 901, 902):
+        serial = solve(make(seed), **options | SHARDED, executor="serial", signals=())
+        here = Here()
+        assert same(solve(make(seed), **options | SHARDED, executor=here, signals=()), serial)
+        assert here.closed == 1
+        given += here.given
+    assert given > 0, "the case to be tested"
+
+
+@pytest.mark.parametrize("kind", ["huber, default", "quadratic, no walks", "columns", "groups of labels"])
+def test_processes(kind):
+    make, options = SEARCHES[kind]
+    serial = solve(make(900), **options | SHARDED, executor="serial", signals=())
+    for workers in (1, 2):
+        assert same(solve(make(900), **options | SHARDED, executor="processes", workers=workers, signals=()), serial)
+
+
+def test_processes_that_are_killed_again_and_again():
+    problem, options = larger()
+    serial = solve(problem, **options, executor="serial", signals=())
+    rng, executor, ending = np.random.default_rng(5), ProcessExecutor(2), threading.Event()
+    kills = []
+
+    def kill():
+        while not ending.wait(float(rng.uniform(0.1, 0.6))):
+            for pid in executor.processes[: 1 + len(kills) % 2]:
+                if len(kills) < 6:
+                    kills.append(pid)
+                    os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    lower = []
+
+    def watch(event, state):
+        lower.append(state.lower)
+
+    executor_allowed(executor, 100)
+    killer.start()
+    try:
+        result = solve(problem, **options, executor=executor, signals=(), on_bound=watch)
+    finally:
+        ending.set()
+        killer.join()
+    assert same(result, serial)
+    assert kills
+    assert lower == sorted(lower)
+    assert lower[-1] <= serial.upper
+
+
+def executor_allowed(executor, times):
+    """An executor that gives a shard out more often than workers are killed here."""
+    submit = executor.submit
+
+    def allowing(shard):
+        task = submit(shard)
+        task.tries = ALLOWED - times
+        return task
+
+    executor.submit = allowing
+
+
+def larger():
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
+    y = A[:, :6].sum(axis=1) + 3 * rng.standard_normal(40)
+    options = {"heuristics": (), "subtrees": False, "shard": 8, "batch": 32}
+    return Problem(A, y, 6, lam=0.5, loss="huber", delta=1.0), options
+
+
+def test_a_worker_that_hangs():
+    problem, options = larger()
+    serial = solve(problem, **options, executor="serial", signals=())
+    executor = ProcessExecutor(2, patience=HANG)
+    stopped = []
+
+    def stop(event, state):
+        if not stopped and executor.processes:
+            stopped.append(executor.processes[0])
+            os.kill(stopped[0], signal.SIGSTOP)
+            for keeper in executor._keepers:
+                keeper._patience = 5.0
+
+    executor_allowed(executor, 100)
+    assert same(solve(problem, **options, executor=executor, signals=(), on_bound=stop), serial)
+    assert stopped
+
+
+# Answers that cannot be right
+
+
+def changed(answer, change, problem):
+    """An answer whose outcomes have been changed."""
+    (done,) = unpack(from_bytes(answer), problem)
+    return to_bytes(pack([replace(done, outcomes=tuple(change(outcome) for outcome in done.outcomes))]))
+
+
+def lifted(outcome):
+    if not isinstance(outcome, NodeDivided):
+        return outcome
+    return replace(
+        outcome, rest=replace(outcome.rest, bound=outcome.rest.bound + 1e-6 * abs(outcome.rest.bound) + 1e-6)
+    )
+
+
+def closing(outcome):
+    if not isinstance(outcome, NodeDivided):
+        return outcome
+    return replace(outcome, rest=replace(outcome.rest, closed="bound", bound=1e6))
+
+
+def smaller(outcome):
+    if not isinstance(outcome, NodeDivided):
+        return outcome
+    state = outcome.rest.state.copy()
+    state[np.flatnonzero(state == 1)[:1]] = 0
+    return replace(outcome, rest=replace(outcome.rest, state=state))
+
+
+def elsewhere(outcome):
+    return replace(outcome, node=replace(outcome.node, state=1 - outcome.node.state, bound=1e9))
+
+
+LIES = {"a bound": lifted, "a closed region": closing, "a region": smaller}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
+    problem, options = larger()
+    serial = solve(problem, **options, executor="serial", signals=())
+    executor = Here(lambda number, answer: changed(answer, LIES[lie], problem) if number % 3 == 1 else answer)
+    assert same(solve(problem, **options, executor=executor, signals=()), serial)
+    assert executor.given > 10
+
+
+def test_what_a_worker_says_of_the_node_itself_is_not_taken(kernels_at_once):
+    problem, options = larger()
+    serial = solve(problem, **options, executor="serial", signals=())
+    executor = Here(lambda number, answer: changed(answer, elsewhere, problem))
+    assert same(solve(problem, **options, executor=executor, signals=()), serial)
+
+
+def test_a_search_below_a_node_that_says_too_much(kernels_at_once):
+    """What a kernel closed is looked at in part; here that part is all, and the kernel's word is too good."""
+    make, options = SEARCHES["huber, default"]
+
+    def better(outcome):
+        if not isinstance(outcome, NodeSearched) or not np.isfinite(outcome.search.dropped):
+            return outcome
+        spoilt.append(outcome.node.id)
+        return replace(outcome, search=replace(outcome.search, dropped=outcome.search.dropped + 1.0))
+
+    found = 0
+    for seed in range(900, 906):
+        spoilt = []
+        serial = solve(make(seed), **options | SHARDED, executor="serial", signals=())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (1,))
+            executor = Here(lambda number, answer: changed(answer, better, make(seed)) if number % 2 else answer)  # noqa: B023
+            assert same(solve(make(seed), **options | SHARDED, executor=executor, signals=()), serial)
+        found += len(spoilt)
+    assert found > 0, "the case to be tested"
+
+
+@pytest.mark.parametrize("answer", [b"", b"nonsense", to_bytes(pack([np.zeros(3)]))])
+def test_an_answer_that_is_none(answer, kernels_at_once):
+    problem, options = larger()
+    serial = solve(problem, **options, executor="serial", signals=())
+    executor = Here(lambda number, right: answer if number % 3 == 0 else right)
+    assert same(solve(problem, **options, executor=executor, signals=()), serial)
+
+
+def test_nobody_can_do_it(kernels_at_once, tmp_path):
+    """The shard that fails every time is open still: the bound holds, and the search goes on with another executor."""
+    problem, options = larger()
+    serial = solve(problem, **options, executor="serial", signals=())
+    file = tmp_path / "run.ckpt"
+    executor = Here(lambda number, answer: b"" if number > 8 else answer)
+    with pytest.warns(WorkerWarning, match="the search ends, as workers failed: "):
+        result = solve(problem, **options, executor=executor, signals=(), checkpoint=file)
+    assert result.termination.value == "worker_failure"
+    assert result.open_nodes > 0
+    assert result.lower < serial.lower <= result.upper
+    assert same(result.resume(signals=()), serial)
+    assert same(solve(problem, resume=file, signals=()), serial)
+
+
+def test_interrupted_while_workers_are_at_it(kernels_at_once):
+    problem, options = larger()
+    search = Search(problem, Settings(**options), executor=Slow(), signals=(), compiled=True)
+    for event in search:
+        if isinstance(event, LowerBoundRaised):
+            search._watch._raise_flag("interrupted")
+    assert search.result().termination.value == "interrupted"
+    assert search.result().lower <= search.result().upper
+
+
+class Slow(Here):
+    """Answers never come, from some time on."""
+
+    def submit(self, shard):
+        given = Given(self, shard)
+        if self.given > 4:
+            given.result = self.never
+        return given
+
+    def never(self, timeout):
+        raise TimeoutError
+
+
+# What is said, and what is refused
+
+
+def test_who_can_be_asked():
+    assert executor_for(None) is None
+    assert executor_for("serial") is None
+    assert executor_for("processes", 3).workers == 3
+    here = Here()
+    assert executor_for(here) is here
+    for asked, more, match in (
+        ("procesess", {}, r"there is no executor 'procesess'; did you mean 'processes'; use serial, processes, dask\."),
+        (3, {}, "it must be serial, processes, dask, a Dask client or an executor"),
+        ("processes", {"scheduler": "tcp://x"}, "only the executor dask has one"),
+        ("processes", {"workers": 0}, "there must be at least one"),
+    ):
+        with pytest.raises(InputError, match=match):
+            executor_for(asked, **more)
+
+
+def test_what_workers_cannot_find():
+    from exactsel.bounds.apg import AcceleratedGradientBound
+
+    problem, options = larger()
+    with pytest.raises(UnsupportedError, match="workers find plug-ins by name, but bound is an object"):
+        solve(problem, **options, bound=AcceleratedGradientBound(), executor=Here())
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_job_makes_the_same_problem(kind):
+    make, options = SEARCHES[kind]
+    workshop = Workshop(job_bytes(make(900), Settings(**options), brief=True))
+    assert workshop.problem.hash == make(900).hash
+
+
+def test_a_job_that_is_damaged():
+    make, options = SEARCHES["huber, default"]
+    job = job_bytes(make(900), Settings(**options), brief=True)
+    for damaged in (job[:-3], b"", job[:40] + bytes([job[40] ^ 1]) + job[41:]):
+        with pytest.raises(InputError):
+            Workshop(damaged)
+    packed = from_bytes(job)
+    packed.arrays["A"] = packed.arrays["A"] + 1
+    with pytest.raises(InputError, match="came out as another one here"):
+        Workshop(to_bytes(packed))
+
+
+def test_rounds_are_merged_in_order(kernels_at_once):
+    make, options = SEARCHES["quadratic, no walks"]
+    search = Search(make(900), Settings(**options | SHARDED), signals=())
+    for _ in search:
+        if len(search.state.frontier) > 5:
+            break
+    nodes = list(search.state.open_nodes())[:6]
+    upper = search.state.value
+    parts = [search._expander.expand(nodes[i : i + 2], upper) for i in (0, 2, 4)]
+    again = [
+        round_from_bytes(round_bytes(part), nodes[2 * i : 2 * i + 2], search.problem) for i, part in enumerate(parts)
+    ]
+    whole = merged(again, upper)
+    assert [outcome.node.id for outcome in whole.outcomes] == [node.id for node in nodes]
+    values = [fit.value for fit in whole.models]
+    assert values == sorted(values, reverse=True)
+    with pytest.raises(InputError, match="outcomes for other nodes"):
+        round_from_bytes(round_bytes(parts[0]), nodes[2:4], search.problem)
+
+
+def test_nothing_is_left_behind():
+    before, threads = (
+        set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set(),
+        threading.active_count(),
+    )
+    problem, options = larger()
+    executor = ProcessExecutor(2)
+    solve(problem, **options, executor=executor, signals=(), node_limit=60)
+    assert executor.processes == []
+    assert not os.path.exists(executor._file)
+    deadline = time.monotonic() + HANG
+    while threading.active_count() > threads and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= threads
+    assert isinstance(executor._waiting, queue.SimpleQueue)
+    if before:
+        assert len(os.listdir("/proc/self/fd")) <= len(before) + 2
