@@ -13,8 +13,9 @@ from exactsel._jit import interpreted
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
+from exactsel.search.state import SearchState
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin
+from exactsel.solving.checkpointing import EVERY, LIMITS, How, Store, begin
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
@@ -120,12 +121,33 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
         raise InputError(f"{other} is given, but only limits may change when a search goes on: {', '.join(LIMITS)}.")
     anew: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
     settings, state = replace(kept.settings, **anew), kept.state
-    tolerance = replace(settings.tolerance, null=kept.problem.null_objective)
-    if state.dropped < state.value - tolerance.absolute(state.value):
+    if _dropped_too_much(kept.problem, settings, state):
         run = _search(kept.problem, settings, kept.how, start=result.support, signals=signals, compiled=True)
     else:
         run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
     return observed(run, watching, Files(), kept.how.details)
+
+
+def solve_beside(
+    problem: SubsetProblem, settings: Settings, store: Store, saving: bool, every: float,
+    watching: Sequence[Callback | None], *, state: SearchState | None, start: Sequence[int], signals: Sequence[int],
+) -> Result:  # fmt: skip
+    """One of several searches that share a checkpoint, begun from a support or gone on with from a state.
+
+    Its open nodes stay in the ``store``, and nowhere else. Without ``saving`` it is a room for them only.
+    """
+    how, begin_at = How(listing=True, shown=False, details=False), None if state is not None and state.rounds else start
+    if state is not None and _dropped_too_much(problem, settings, state):
+        begin_at, state = state.shown.fit.support, None
+    run = _search(problem, settings, how, state=state, start=begin_at, signals=signals, compiled=True, room=store)
+    result = observed(run, watching, Files(every=every), False, store if saving else None)
+    return replace(result, kept=None)
+
+
+def _dropped_too_much(problem: SubsetProblem, settings: Settings, state: SearchState) -> bool:
+    """Whether the tolerance needs regions that a search closed within a coarser one."""
+    tolerance = replace(settings.tolerance, null=problem.null_objective)
+    return state.dropped < state.value - tolerance.absolute(state.value)
 
 
 def _search(problem: SubsetProblem, settings: Settings, how: How, **more: Any) -> Search:
