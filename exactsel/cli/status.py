@@ -16,8 +16,8 @@ from exactsel.cli.talk import say
 def command(checkpoint: str, as_json: bool) -> None:
     """Say how far a search, a path or a list of close models has come that saves itself to CHECKPOINT, at work or not.
 
-    The bounds are those the search has told last; they hold whatever becomes of it. The command that began it ('exactsel
-    solve', 'path' or 'near') goes on with it by --resume CHECKPOINT once it has ended.
+    The bounds are those the search has told last; they hold whatever becomes of it. Whichever of 'exactsel solve',
+    'path' and 'near' has begun it goes on with it, once it has ended, by --resume CHECKPOINT.
     """
     from exactsel.solving.status import status_of
 

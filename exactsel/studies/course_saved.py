@@ -111,7 +111,10 @@ def _taken_up(course: Course, files: Files, what: str, asked: Asked) -> CourseFi
             course.options = _options_now(path, course, before, kept["asked"]["heuristics"])
             course.reach = _reach_now(path, kept["asked"], asked)
             seconds = 0.0 if saved is None else float(saved["progress"]["seconds"])
-        _take_over(checkpoint)
+        if saved is not None:
+            for _ in checkpoint.spooled():  # nothing, but what follows is counted on from it
+                pass
+        checkpoint.go_on()
         kept["asked"].update(_reach_plain(course.reach))
         file = CourseFile(checkpoint, kept["records"], kept["asked"], seconds)
         file.collect()
@@ -121,12 +124,6 @@ def _taken_up(course: Course, files: Files, what: str, asked: Asked) -> CourseFi
     except BaseException:
         checkpoint.close()
         raise
-
-
-def _take_over(checkpoint: Checkpoint) -> None:
-    for _ in checkpoint.spooled():  # nothing, but what follows is counted on from it
-        pass
-    checkpoint.go_on()
 
 
 def _options_now(path: Path, course: Course, before: Mapping[str, Any], own_heuristics: bool) -> dict[str, Any]:

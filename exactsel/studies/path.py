@@ -216,7 +216,7 @@ def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPat
     if k is not None:
         sizes = sizes | {*range(max(sizes) + 1, k + 1)}
     if kept.file is not None:
-        return solve_path(course.problem, sizes, lams or None, resume=kept.file, **limits)
+        return solve_path(course.problem, None if k is None else sizes, resume=kept.file, **limits)
     limit(course, limits)
     course.extend(_steps(course.problem, sizes, lams or None))
     walk_in_memory(course)
