@@ -201,10 +201,11 @@ class InMemory:
         return replace(near, kept=KeptList(state, partial(go_on_alone, problem, cap, self._course.settings)))
 
 
-def walk_in_memory(course: Course) -> None:
-    """:func:`walk` without a file; small problems are begun without the compiler."""
+def walk_in_memory(course: Course) -> Course:
+    """:func:`walk` a course without a file, and return it; small problems are begun without the compiler."""
     with interpreted(is_small(course.problem)):
         walk(course, InMemory(course))
+    return course
 
 
 def limit(course: Course, limits: dict[str, Any]) -> None:
@@ -237,8 +238,7 @@ def go_on_alone(
     step = Step({}, near.result, near)
     course = Course(problem, [step], settings, Reach(tau=near.tau, cap=cap), together=True)
     limit(course, limits)
-    walk_in_memory(course)
-    return list_at(course, 0)
+    return list_at(walk_in_memory(course), 0)
 
 
 def list_at(course: Course, place: int) -> NearOptimal:

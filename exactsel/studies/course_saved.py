@@ -47,8 +47,8 @@ class Asked:
     """From the steps it has to those it shall have."""
 
 
-def walk_saved(course: Course, files: Files, what: str, asked: Asked | None = None) -> None:
-    """Walk a course with a checkpoint; with ``asked`` it goes on with that of ``files.resume``, and has its steps.
+def walk_saved(course: Course, files: Files, what: str, asked: Asked | None = None) -> Course:
+    """Walk a course with a checkpoint, and return it; with ``asked`` it goes on with that of ``files.resume``.
 
     Parameters
     ----------
@@ -71,6 +71,7 @@ def walk_saved(course: Course, files: Files, what: str, asked: Asked | None = No
                 file.end("interrupted" if course.interrupted else "complete" if done and listed else "limits")
     finally:
         file.close()
+    return course
 
 
 def _check_options(course: Course, files: Files) -> None:

@@ -70,10 +70,8 @@ def near_optimal(
     check_near(tau, cap, "tau", "--tau")
     course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True)
     if checkpoint is None:
-        walk_in_memory(course)
-        return list_at(course, 0)
-    walk_saved(course, files, "near")
-    return _in_file(course, checkpoint)
+        return list_at(walk_in_memory(course), 0)
+    return _in_file(walk_saved(course, files, "near"), checkpoint)
 
 
 def _resumed(
@@ -84,15 +82,14 @@ def _resumed(
         check_near(tau, CAP, "tau", "--tau")
     if cap is not None:
         check_cap(cap)
-    course = Course(problem, [], options, together=True)
-    walk_saved(course, files, "near", Asked(tau=tau, cap=cap))
     assert files.resume is not None
+    course = walk_saved(Course(problem, [], options, together=True), files, "near", Asked(tau=tau, cap=cap))
     return _in_file(course, files.resume)
 
 
 def _in_file(course: Course, file: str | os.PathLike[str]) -> NearOptimal:
     """The list of a course whose searches are in a file."""
-    near = list_at(course, 0)
+    near, file = list_at(course, 0), os.path.abspath(file)
     assert near.kept is not None
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:

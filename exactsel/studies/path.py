@@ -19,7 +19,7 @@ from exactsel.solving.observed import Files
 from exactsel.solving.result import Result, Termination
 from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
 from exactsel.studies.course_saved import Asked, walk_saved
-from exactsel.studies.listed import CAP, NearOptimal, check_cap, check_near
+from exactsel.studies.listed import CAP, NearOptimal, check_near
 
 _HEAD = ("k", "lam", "objective", "gap", "claim", "columns")
 _WIDTHS = (4, 10, 16, 9, 11, 0)
@@ -138,18 +138,11 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem,
-    ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None,
-    *,
-    near: float | None = None,
-    cap: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None,
-    signals: Sequence[int] = (signal.SIGINT,),
-    **options: Any,
-) -> SolutionPath:
+    problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, *,
+    near: float | None = None, cap: int | None = None, checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = EVERY, resume: str | os.PathLike[str] | None = None,
+    signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data.
 
     The Gram matrix and the curvature are computed once, and each problem starts from the model of the one before.
@@ -190,23 +183,15 @@ def solve_path(
     """
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
-    if near is not None:
-        check_near(near, CAP)
-    if cap is not None:
-        check_cap(cap)
+    check_near(0.0 if near is None else near, CAP if cap is None else cap)
     options = {"signals": signals, **options}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
     if resume is not None:
-        course = Course(problem, [], options)
-        walk_saved(course, files, "path", Asked(share=near, cap=cap, steps=partial(_added, problem, resume, ks, lams)))
-        return _path(course, resume)
+        more = partial(_added, problem, resume, ks, lams)
+        return _path(walk_saved(Course(problem, [], options), files, "path", Asked(None, near, cap, more)), resume)
     reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
     course = Course(problem, [Step(changes) for changes in _steps(problem, ks, lams)], options, reach)
-    if checkpoint is None:
-        walk_in_memory(course)
-        return _path(course)
-    walk_saved(course, files, "path")
-    return _path(course, checkpoint)
+    return _path(walk_in_memory(course) if checkpoint is None else walk_saved(course, files, "path"), checkpoint)
 
 
 def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
@@ -219,8 +204,7 @@ def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPat
         return solve_path(course.problem, None if k is None else sizes, resume=kept.file, **limits)
     limit(course, limits)
     course.extend(_steps(course.problem, sizes, lams or None))
-    walk_in_memory(course)
-    return _path(course)
+    return _path(walk_in_memory(course))
 
 
 def _path(course: Course, file: str | os.PathLike[str] | None = None) -> SolutionPath:
@@ -232,7 +216,7 @@ def _path(course: Course, file: str | os.PathLike[str] | None = None) -> Solutio
         listed = [place for place in begun if course.steps[place].near is not None]
         near = tuple(list_at(course, place) for place in begun if place <= max(listed, default=-1))
     share = None if course.reach is None else course.reach.share
-    return SolutionPath(results, near, share, KeptPath(course, None if file is None else Path(file)))
+    return SolutionPath(results, near, share, KeptPath(course, None if file is None else Path(file).absolute()))
 
 
 def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]:
