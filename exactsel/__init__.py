@@ -32,7 +32,7 @@ _HOMES = {
     "verify": "exactsel.proofs.verify",
     "Model": "exactsel.problem.model",
     "near_optimal": "exactsel.studies.near",
-    "NearOptimal": "exactsel.studies.near",
+    "NearOptimal": "exactsel.studies.listed",
     "Result": "exactsel.solving.result",
     "write_report": "exactsel.report.run",
     "Claim": "exactsel.solving.result",
@@ -95,7 +95,8 @@ if TYPE_CHECKING:
     from exactsel.solving.solver import Search
     from exactsel.studies import heuristics
     from exactsel.studies.certify import Certified, certify
-    from exactsel.studies.near import NearOptimal, near_optimal
+    from exactsel.studies.listed import NearOptimal
+    from exactsel.studies.near import near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
 
 

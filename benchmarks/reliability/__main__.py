@@ -10,7 +10,7 @@ from benchmarks.reliability import kills as killing
 from benchmarks.reliability import open_nodes as opening
 from benchmarks.reliability import open_search as searching
 from benchmarks.reliability import stops as stopping
-from benchmarks.reliability.searches import make_cases
+from benchmarks.reliability.searches import make_cases, make_courses
 
 
 @click.group()
@@ -22,12 +22,21 @@ def cli() -> None:
 @click.option("--kills", type=int, default=500, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="For instances and checkpoints.")
+@click.option(
+    "--longest",
+    type=float,
+    default=killing.LONGEST,
+    show_default=True,
+    help="Seconds after which a process is killed at the latest; more on a busy machine, or nothing comes of it.",
+)
 @click.option("--only", default="", help="Searches whose name holds this.")
 @click.option("--quick", is_flag=True, help="Ten kills.")
-def kills(kills: int, seed: int, folder: Path, only: str, quick: bool) -> None:
-    """Kill searches with signal 9 at random moments, and go on with them."""
-    cases = [case for case in make_cases(folder / "instances") if only in case.name]
-    tally = killing.run(cases, 10 if quick else kills, seed, folder)
+def kills(kills: int, seed: int, folder: Path, longest: float, only: str, quick: bool) -> None:
+    """Kill searches with signal 9 at random moments, and go on with them; paths and lists with --only path, near."""
+    instances = folder / "instances"
+    made = make_courses(instances) if only.startswith(("path", "near")) else make_cases(instances)
+    cases = [case for case in made if only in case.name]
+    tally = killing.run(cases, 10 if quick else kills, seed, folder, longest)
     print(f"{tally.kills} kills ({tally.before_anything} before anything was saved) in {tally.runs} searches;")
     print(f"{tally.proofs} proofs checked; wrong: {len(tally.wrong)}")
     for line in tally.wrong:

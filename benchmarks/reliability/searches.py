@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,31 @@ class Case:
     name: str
     file: Path
     options: tuple[str, ...]
+    command: str = "solve"
+
+
+def make_courses(folder: Path) -> list[Case]:
+    """Paths and lists of close models over the same instances, of some seconds each."""
+    by_name = {case.name: case for case in make_cases(folder)}
+    paths = [
+        replace(by_name[name], name=f"path, {name}", command="path", options=(*by_name[name].options, *options))
+        for name, options in {
+            "huber": ("--ks", "2,3,4", "--near", "0.01"),
+            "logistic": ("--ks", "1,2", "--near", "0.01", "--lams", "1,0.5"),
+            "quadratic, no walks": ("--ks", "2,3,4", "--near", "0.02"),
+            "groups": ("--ks", "1,2,3", "--near", "0.02"),
+            "css": ("--ks", "2,3,4", "--near", "0.02"),
+        }.items()
+    ]
+    lists = [
+        replace(by_name[name], name=f"near, {name}", command="near", options=(*by_name[name].options, *options))
+        for name, options in {
+            "huber": ("-k", "4", "--tau", "8"),
+            "quadratic, no walks": ("-k", "4", "--tau", "30"),
+            "css": ("-k", "4", "--tau", "20"),
+        }.items()
+    ]
+    return [*paths, *lists]
 
 
 def make_cases(folder: Path) -> list[Case]:

@@ -14,28 +14,39 @@ from exactsel.cli.options import (
     problem_options,
     read_problem,
     search_options,
-    search_settings,
 )
+from exactsel.cli.saving import checkpoint_options, given, saving
 from exactsel.cli.talk import say
 
 
-@click.command("near", cls=Command)
+@click.command(
+    "near",
+    cls=Command,
+    examples=(
+        "near instances/diabetes.npz --tau 0.002",
+        "near instances/diabetes.npz --tau 0.002 --checkpoint near.ckpt --time-limit 60",
+        "near instances/diabetes.npz --resume near.ckpt",
+    ),
+)
 @problem_options
-@click.option("--tau", type=float, required=True, help="How far above the best objective a model may be.")
+@click.option(
+    "--tau", type=float, help="How far above the best objective a model may be; with --resume it stays as it was."
+)
 @click.option("--cap", type=int, default=1000, show_default=True, help="Models after which the list is cut short.")
 @search_options
+@checkpoint_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(tau: float, cap: int, as_json: bool, **arguments: Any) -> int:
+def command(tau: float | None, cap: int, as_json: bool, **arguments: Any) -> int:
     """List every set of exactly k columns whose best model is within tau of the best of all.
 
     Says whether the best is unique and which columns all of them share. Exit code 0 means that the list is complete
-    and proven, 1 that it was cut short.
+    and proven, 1 that it was cut short; what is saved can be gone on with, also to a longer list (--cap).
     """
     from exactsel.studies.near import near_optimal
 
     problem = read_problem(arguments)
-    settings = search_settings(arguments)
+    settings = saving(arguments)
     catch_signals()
-    near = near_optimal(problem, tau, cap=cap, signals=SIGNALS, **settings)
+    near = near_optimal(problem, tau, cap=cap if given("cap") else None, signals=SIGNALS, **settings)
     say(near.to_json() if as_json else str(near))
     return exit_code(near.complete, near.termination)

@@ -17,8 +17,8 @@ from exactsel.cli.options import (
     problem_options,
     read_problem,
     search_options,
-    search_settings,
 )
+from exactsel.cli.saving import checkpoint_options, given, saving
 from exactsel.cli.talk import say
 
 if TYPE_CHECKING:
@@ -26,12 +26,21 @@ if TYPE_CHECKING:
     from exactsel.studies.path import SolutionPath
 
 
-@click.command("path", cls=Command)
+@click.command(
+    "path",
+    cls=Command,
+    examples=(
+        "path instances/diabetes.npz --k-max 8 --cv 5",
+        "path instances/diabetes.npz --k-max 8 --checkpoint path.ckpt --time-limit 10",
+        "path instances/diabetes.npz --k-max 10 --resume path.ckpt",
+    ),
+)
 @problem_options
 @click.option("--k-max", type=int, help="All sizes from 1 to this; by default to the instance's k.")
 @click.option("--ks", help="Sizes, separated by commas, instead of --k-max.")
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
 @search_options
+@checkpoint_options
 @click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
 @click.option(
     "--near",
@@ -53,7 +62,8 @@ def command(
     Beside each stand AIC, BIC and EBIC where the loss is a likelihood, and with --cv the mean loss of a held-out row.
     Intercept, scaling and weights are then worked out anew from the rows of each training part. Limits hold for each
     problem. Exit code 0 means that the tolerance is proven for all of them, and that every list --near asked for is
-    complete.
+    complete. A path that is resumed goes on where gaps are left, and with sizes and ridge weights that are added; what
+    --cv works out is not saved.
     """
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
@@ -67,21 +77,25 @@ def command(
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
     sizes = _numbers(ks, int, "--ks 1,2,5")
     weights = _numbers(lams, float, "--lams 1,0.1,0.01")
+    if arguments["resume"] is not None and given("k") and k_max is None and sizes is None:
+        k_max = arguments["k"]
     if arguments["k"] is None:
         arguments["k"] = k_max if k_max is not None else max(sizes) if sizes else None
     problem = read_problem(arguments)
-    settings = search_settings(arguments)
+    settings = saving(arguments)
     if k_max is not None:
         sizes = list(range(max(1, len(problem.units.must_have)), k_max + 1))
     check_target(plot)
     style = None if plot is None else _style(plot)
     validation = None if folds is None else _folds_of(problem, folds, arguments)
     catch_signals()
-    path = solve_path(problem, sizes, weights, near=near, cap=cap, signals=SIGNALS, **settings)
+    path = solve_path(
+        problem, sizes, weights, near=near, cap=cap if given("cap") else None, signals=SIGNALS, **settings
+    )
     interrupted, compared = path.interrupted, Compared(path)
     if validation is not None and not interrupted:
         try:
-            compared = Compared(path, _errors(path, validation, settings))
+            compared = Compared(path, _errors(path, validation))
         except KeyboardInterrupt:
             interrupted = True
     say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
@@ -91,14 +105,14 @@ def command(
     return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
 
 
-def _errors(path: SolutionPath, validation: dict[str, Any], settings: dict[str, Any]) -> ValidationErrors:
-    """The held-out errors of the sizes and ridge weights of the path."""
+def _errors(path: SolutionPath, validation: dict[str, Any]) -> ValidationErrors:
+    """The held-out errors of the sizes and ridge weights of the path, by searches with its settings."""
     from exactsel.studies.crossval import cross_validate
 
     tried: dict[str, Any] = {
         f"{name}s": sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")
     }
-    return cross_validate(**validation, **tried, signals=SIGNALS, **settings)
+    return cross_validate(**validation, **tried, signals=SIGNALS, **path.settings)
 
 
 def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,11 @@ def saving(arguments: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments of exactsel.solve: the settings, those given alone where a search goes on, and the files."""
     settings = search_settings(arguments)
     if arguments["resume"] is not None:
-        source = click.get_current_context().get_parameter_source
-        settings = {name: value for name, value in settings.items() if source(name) is not ParameterSource.DEFAULT}
+        settings = {name: value for name, value in settings.items() if given(name)}
     files = {name: arguments[name] for name in ("checkpoint", "checkpoint_every", "resume")}
     return settings | {name: value for name, value in files.items() if value is not None}
+
+
+def given(name: str) -> bool:
+    """Whether somebody said what the parameter is, as opposed to its default."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT

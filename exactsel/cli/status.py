@@ -14,10 +14,10 @@ from exactsel.cli.talk import say
 @click.argument("checkpoint", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(checkpoint: str, as_json: bool) -> None:
-    """Say how far a search has come that saves itself to CHECKPOINT, at work or not.
+    """Say how far a search, a path or a list of close models has come that saves itself to CHECKPOINT, at work or not.
 
-    The bounds are those the search has told last; they hold whatever becomes of it. 'exactsel solve' with --resume
-    CHECKPOINT goes on with a search that has ended.
+    The bounds are those the search has told last; they hold whatever becomes of it. Whichever of 'exactsel solve',
+    'path' and 'near' has begun it goes on with it, once it has ended, by --resume CHECKPOINT.
     """
     from exactsel.solving.status import status_of
 

@@ -10,7 +10,7 @@ from exactsel.problem.model import label, listed
 from exactsel.report.page import Cell, paragraph, section, table
 
 if TYPE_CHECKING:
-    from exactsel.studies.near import NearOptimal
+    from exactsel.studies.listed import NearOptimal
     from exactsel.studies.surroundings import Surroundings
 
 MOST_ROWS = 20

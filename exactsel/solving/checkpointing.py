@@ -11,10 +11,10 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from exactsel import clock
 from exactsel._version import __version__
@@ -26,6 +26,7 @@ from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import Event, Finished, RoundEnded, Started
 from exactsel.search.saved import chunks_of, state_from_parts, state_parts
+from exactsel.search.spilling import Room
 from exactsel.search.state import SearchState
 from exactsel.solving.choose import make
 from exactsel.solving.settings import Settings, option_of, settings_of
@@ -44,6 +45,9 @@ LIMITS = ("time_limit", "node_limit", "memory_limit", "threads", "eps", "rel_eps
 
 OF_ONE_RUN = ("time_limit", "node_limit", "threads")
 """... and those of them that a new run does not take over from the one before."""
+
+SOLVE = "solve"
+"""The command that goes on with a checkpoint of one search."""
 
 DESCRIBED = (
     "problem",
@@ -101,17 +105,63 @@ class GoingOn:
     """What the runs before took."""
 
 
+class Store(Room, Protocol):
+    """Where a search is saved, and open nodes go that memory has no room for: a checkpoint, or a place in one."""
+
+    def save(
+        self, parts: Iterable[bytes], spooled: Mapping[str, bytes], about: Mapping[str, Any], chunks: Iterable[int] = ()
+    ) -> None:
+        """Replace the state by another one, see :meth:`exactsel.search.checkpoint.Checkpoint.save`."""
+        ...
+
+    def note(self, progress: Mapping[str, Any]) -> None:
+        """Tell how far the search is, to whoever looks on."""
+        ...
+
+
+class Pace:
+    """How often to save and to tell.
+
+    Parameters
+    ----------
+    every : float
+        Seconds between two states saved, at least; 0 for all of them.
+    """
+
+    def __init__(self, every: float) -> None:
+        self._every, self._due, self._note_due = every, 0.0, 0.0
+
+    @property
+    def save_due(self) -> bool:
+        """Whether it is time to save."""
+        return clock.now() >= self._due
+
+    @property
+    def note_due(self) -> bool:
+        """Whether it is time to tell."""
+        return clock.now() >= self._note_due
+
+    def saved(self, began: float) -> None:
+        """A state was saved, which began at a time of the clock."""
+        took = clock.now() - began
+        self._due = clock.now() + (max(self._every, LEAST_PAUSE * took) if self._every else 0.0)
+        self.noted()
+
+    def noted(self) -> None:
+        """It was told how far it is."""
+        self._note_due = clock.now() + NOTED_EVERY
+
+
 class Checkpointer:
     """An observer that saves the search every so many seconds, and when it ends.
 
     Where the disk takes no more, the search goes on unsaved, and a warning says so.
     """
 
-    def __init__(self, checkpoint: Checkpoint, writer: ProofWriter | None, every: float, before: float = 0.0) -> None:
-        self.checkpoint: Checkpoint | None = checkpoint
-        self._writer, self._every, self._before = writer, every, before
+    def __init__(self, checkpoint: Store, writer: ProofWriter | None, every: float, before: float = 0.0) -> None:
+        self.checkpoint: Store | None = checkpoint
+        self._writer, self._pace, self._before = writer, Pace(every), before
         self._began = time.perf_counter()
-        self._due = self._note_due = 0.0
         self._proof: dict[str, Any] | None = None
 
     def __call__(self, event: Event, state: SearchState) -> None:
@@ -120,16 +170,16 @@ class Checkpointer:
             return
         ended = event.termination if isinstance(event, Finished) else None
         try:
-            if not isinstance(event, RoundEnded) or clock.now() >= self._due:
+            if not isinstance(event, RoundEnded) or self._pace.save_due:
                 self._save(self.checkpoint, state, ended)
-            elif clock.now() >= self._note_due:
+            elif self._pace.note_due:
                 self.checkpoint.note(self._progress(state, None))
-                self._note_due = clock.now() + NOTED_EVERY
+                self._pace.noted()
         except InputError as error:  # a full disk, a file somebody else took over or destroyed
             warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
             self.close()
 
-    def _save(self, checkpoint: Checkpoint, state: SearchState, ended: str | None) -> None:
+    def _save(self, checkpoint: Store, state: SearchState, ended: str | None) -> None:
         began, progress, spooled = clock.now(), self._progress(state, ended), {}
         if self._writer is not None:
             growth = self._writer.growth()
@@ -139,9 +189,7 @@ class Checkpointer:
         chunks = chunks_of(state, checkpoint)
         checkpoint.save(state_parts(state), spooled, {"proof": self._proof, "progress": progress}, chunks)
         checkpoint.note(progress)
-        took = clock.now() - began
-        self._due = clock.now() + (max(self._every, LEAST_PAUSE * took) if self._every else 0.0)
-        self._note_due = clock.now() + NOTED_EVERY
+        self._pace.saved(began)
 
     def _progress(self, state: SearchState, ended: str | None) -> dict[str, Any]:
         shown = state.shown
@@ -162,13 +210,18 @@ def begin(
     proof: str | os.PathLike[str] | None,
 ) -> Checkpoint:  # fmt: skip
     """A new checkpoint of a search that is about to begin."""
-    about = {
-        "version": __version__, "problem_hash": problem.hash, "problem": _described(problem),
+    target = None if proof is None else os.path.abspath(proof)
+    return Checkpoint.begin(path, described(problem, settings, SOLVE) | {"how": how.as_dict(), "proof": target})
+
+
+def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str, Any]:
+    """What a checkpoint says of what it was begun with; ``what`` is the command that goes on with it."""
+    return {
+        "what": what, "version": __version__, "problem_hash": problem.hash, "problem": _described(problem),
         "names": problem.describe()["feature_names"],
-        "settings": {name: writable(value) for name, value in settings.as_dict().items()}, "how": how.as_dict(),
-        "proof": None if proof is None else os.path.abspath(proof), "began": time.time(),
+        "settings": {name: writable(value) for name, value in settings.as_dict().items()}, "proof": None,
+        "began": time.time(),
     }  # fmt: skip
-    return Checkpoint.begin(path, about)
 
 
 def resume(
@@ -186,8 +239,8 @@ def resume(
     checkpoint = Checkpoint.open(path)
     try:
         about, saved = checkpoint.about(), checkpoint.saved()
-        _check_problem(Path(path), problem, about)
-        settings = _settings(Path(path), about["settings"], given)
+        check_about(Path(path), problem, about, SOLVE)
+        settings = settings_now(Path(path), about["settings"], given)
         now = How(**about["how"])
         if proof is not None and about["proof"] is None:
             raise InputError(f"{path} was begun without a proof, so none can be had; leave --proof out, or begin anew.")
@@ -226,7 +279,11 @@ def _described(problem: SubsetProblem) -> dict[str, Any]:
     return plain
 
 
-def _check_problem(path: Path, problem: SubsetProblem, about: Mapping[str, Any]) -> None:
+def check_about(path: Path, problem: SubsetProblem, about: Mapping[str, Any], what: str) -> None:
+    """:class:`InputError` where a checkpoint is one of another command than ``what``, or about another problem."""
+    begun = about.get("what", SOLVE)
+    if begun != what:
+        raise InputError(f"{path} was begun by 'exactsel {begun}'; go on with it by that command, not by '{what}'.")
     if about["problem_hash"] == problem.hash:
         return
     before, now = about["problem"], _described(problem)
@@ -239,7 +296,7 @@ def _check_problem(path: Path, problem: SubsetProblem, about: Mapping[str, Any])
     )
 
 
-def _settings(path: Path, before: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
+def settings_now(path: Path, before: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
     """Those of the checkpoint with other limits; :class:`InputError` where something else would change."""
     fixed = {name: before[name] for name in settings_of() if name not in LIMITS}
     asked = Settings(**given).as_dict()

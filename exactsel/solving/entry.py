@@ -16,7 +16,7 @@ from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
 from exactsel.search.state import SearchState
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin
+from exactsel.solving.checkpointing import EVERY, LIMITS, How, Store, begin
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
@@ -147,6 +147,22 @@ def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> 
     tolerance = replace(settings.tolerance, null=problem.null_objective).for_search
     cutoff = state.value - tolerance.absolute(state.value)
     return not state.dropped < cutoff or state.reopen(cutoff)
+
+
+def solve_beside(
+    problem: SubsetProblem, settings: Settings, store: Store, saving: bool, every: float,
+    watching: Sequence[Callback | None], *, state: SearchState | None, start: Sequence[int], signals: Sequence[int],
+) -> Result:  # fmt: skip
+    """One of several searches that share a checkpoint, begun from a support or gone on with from a state.
+
+    Its open nodes stay in the ``store``, and nowhere else. Without ``saving`` it is a room for them only.
+    """
+    how, begin_at = How(listing=True, shown=False, details=False), None if state is not None and state.rounds else start
+    if state is not None and not reopened(state, settings, problem):
+        begin_at, state = state.shown.fit.support, None
+    run = _search(problem, settings, how, state=state, start=begin_at, signals=signals, compiled=True, room=store)
+    result = observed(run, watching, Files(every=every), False, store if saving else None)
+    return replace(result, kept=None)
 
 
 def _search(problem: SubsetProblem, settings: Settings, how: How, **more: Any) -> Search:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from exactsel.errors import InputError, InvariantError
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
-from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import Event
 from exactsel.search.state import SearchState
 from exactsel.solving.at_hand import bounded_in_time
-from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, take_up
+from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, Store, take_up
 from exactsel.solving.claim import with_proof
 from exactsel.solving.failing import kept
 from exactsel.solving.result import Result
@@ -59,7 +58,7 @@ class Files:
 
 def observed(
     run: Search, callbacks: Sequence[Callback | None], files: Files, record: bool,
-    checkpoint: Checkpoint | None = None, going_on: GoingOn | None = None,
+    checkpoint: Store | None = None, going_on: GoingOn | None = None,
 ) -> Result:  # fmt: skip
     """Run to the end; every event goes to the checkpoint, the proof, the trace and the callbacks there are, in this
     order, and into the result if ``record`` says so.

@@ -11,6 +11,8 @@ from typing import Any
 from exactsel.errors import InputError
 from exactsel.plain import Json
 from exactsel.search.checkpoint import Checkpoint
+from exactsel.solving.checkpointing import SOLVE
+from exactsel.solving.course_status import CourseStatus
 from exactsel.solving.result import Termination
 
 
@@ -89,8 +91,8 @@ class SearchStatus(Json):
         return f"{self.progress['ended']}: {Termination(self.progress['ended']).sentence}"
 
 
-def status_of(path: str | os.PathLike[str]) -> SearchStatus:
-    """What a checkpoint says of its search.
+def status_of(path: str | os.PathLike[str]) -> SearchStatus | CourseStatus:
+    """What a checkpoint says of its search, or of its path or list of close models.
 
     Raises
     ------
@@ -104,4 +106,5 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus:
         checkpoint.close()
     if told is None:
         raise InputError(f"the search of {path} has told nothing yet: it is still being prepared; ask again later.")
-    return SearchStatus(Path(path), process, about["began"], told[0], about, told[1])
+    kind = SearchStatus if about.get("what", SOLVE) == SOLVE else CourseStatus
+    return kind(Path(path), process, about["began"], told[0], about, told[1])

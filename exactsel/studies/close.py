@@ -11,7 +11,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.result import Result, Termination
 from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.exchange import NEAR
-from exactsel.studies.near import NearOptimal, list_near
+from exactsel.studies.listed import NearOptimal, list_near
 
 SHARES = (NEAR, NEAR / 10)
 """How close to the best objective; the first that can be listed completely is shown."""

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.plain import Readable, html_table
 from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.solving.choose import FAMILIES
-from exactsel.solving.entry import solve
+from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.observed import Files
 from exactsel.solving.result import Result, Termination
-from exactsel.solving.settings import Settings
-from exactsel.solving.small import begun_without_compiler
-from exactsel.studies.near import NearOptimal, check_near, list_near
+from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
+from exactsel.studies.course_saved import Asked, walk_saved
+from exactsel.studies.listed import CAP, NearOptimal, check_near
 
 _HEAD = ("k", "lam", "objective", "gap", "claim", "columns")
 _WIDTHS = (4, 10, 16, 9, 11, 0)
+
+
+@dataclass(frozen=True)
+class KeptPath:
+    """What a path goes on with: its course, whose searches and lists are in a file where there is one."""
+
+    course: Course
+    file: Path | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +42,44 @@ class SolutionPath(Readable):
     """For each result the models close to it, when they were asked for."""
     near_share: float | None = None
     """How close: their objectives exceed the result's by at most this share of it."""
+    kept: KeptPath | None = field(default=None, repr=False, compare=False)
+    """What :meth:`resume` goes on with; not where the path comes from another process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for another process has nothing to go on with."""
+        return {**vars(self), "kept": None}
+
+    def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
+        """Go on where the path stopped: ``path.resume(time_limit=60)``, also with ``rel_eps=1e-9`` or ``k=12``.
+
+        Searches with a gap left go on from their open nodes, lists from the regions not looked at, what has not begun
+        is begun; the rest stays as it is. Limits of before are gone but for the cap, the tolerance stays unless another
+        one is given. A path that was saved with ``checkpoint=`` goes on in its file.
+
+        Parameters
+        ----------
+        k : int, optional
+            The largest size from now on: those between the path's largest one and this are added.
+        **limits
+            eps, rel_eps, time_limit, node_limit, memory_limit, threads, cap where there are lists, and ``signals`` and
+            ``callback`` as :func:`exactsel.solve_path` has them.
+
+        Raises
+        ------
+        InputError
+            Where nothing is kept, or something else than a limit is given.
+        """
+        if self.kept is None:
+            raise InputError(
+                "this path has nothing to go on with, as it comes from elsewhere; solve it again, or save it with "
+                "checkpoint=."
+            )
+        return _go_on(self.kept, k, limits)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of :class:`exactsel.Settings` it was given, also those of a file it went on from."""
+        return {} if self.kept is None else self.kept.course.settings
 
     @property
     def reached(self) -> bool:
@@ -71,7 +118,7 @@ class SolutionPath(Readable):
     def interrupted(self) -> bool:
         """Whether the path ended early because somebody said so."""
         listed = any(near.termination == "interrupted" for near in self.near or ())
-        return listed or self.results[-1].termination is Termination.INTERRUPTED
+        return listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     @property
     def time(self) -> float:
@@ -90,17 +137,12 @@ class SolutionPath(Readable):
         return {"near": self.near[place].listed() if place < len(self.near) else None}
 
 
-@begun_without_compiler
 def solve_path(
-    problem: Problem | ColumnSubsetProblem,
-    ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None,
-    *,
-    near: float | None = None,
-    cap: int = 1000,
-    signals: Sequence[int] = (signal.SIGINT,),
-    **options: Any,
-) -> SolutionPath:
+    problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, *,
+    near: float | None = None, cap: int | None = None, checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = EVERY, resume: str | os.PathLike[str] | None = None,
+    signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data.
 
     The Gram matrix and the curvature are computed once, and each problem starts from the model of the one before.
@@ -118,11 +160,17 @@ def solve_path(
         Also list, for every problem, the sets of exactly k columns whose objective exceeds the best by at most this
         share of it (see :func:`exactsel.near_optimal`).
     cap : int
-        With more models than this a list is cut short, and says so.
+        With more models than this, 1000 by default, a list is cut short, and says so.
+    checkpoint : path, optional
+        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds, as
+        :func:`exactsel.solve` does.
+    resume : path, optional
+        Such a file, to go on from and to save to. Problems with a gap left go on first. Limits may be others, sizes and
+        ridge weights may be added to those it has, lists of close models too; all else stays.
     signals : sequence of int
         Signals that end the path after the problem at hand, with what there is (main thread only).
     **options
-        As for :func:`exactsel.solve`; limits hold for each problem, and the time limit for each listing as well.
+        As for :func:`exactsel.solve`; limits hold for each problem, those of time and nodes for each listing too.
 
     Returns
     -------
@@ -131,39 +179,67 @@ def solve_path(
     Raises
     ------
     InputError
-        For an empty path, or a size or ridge weight that cannot be used.
+        For an empty path, a size or ridge weight that cannot be used, and a checkpoint that cannot be used.
     """
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
-    if near is not None:
-        check_near(near, cap)
-    listing = None if near is None else partial(_listing, share=near, cap=cap, signals=signals, options=options)
-    return _walked(problem, _steps(problem, ks, lams), near, listing, {"signals": signals, **options})
+    check_near(0.0 if near is None else near, CAP if cap is None else cap)
+    options = {"signals": signals, **options}
+    files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
+    if resume is not None:
+        more = partial(_added, problem, resume, ks, lams)
+        return _path(walk_saved(Course(problem, [], options), files, "path", Asked(None, near, cap, more)), resume)
+    reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
+    course = Course(problem, [Step(changes) for changes in _steps(problem, ks, lams)], options, reach)
+    return _path(walk_in_memory(course) if checkpoint is None else walk_saved(course, files, "path"), checkpoint)
 
 
-def _walked(
-    problem: Problem | ColumnSubsetProblem, steps: list[dict[str, Any]], near: float | None,
-    listing: Callable[..., NearOptimal] | None, options: dict[str, Any],
-) -> SolutionPath:  # fmt: skip
-    """Solve step after step, each from the models of those before, until something interrupts."""
-    path = SolutionPath((), None if near is None else (), near)
-    before: dict[int, tuple[int, ...]] = {}
-    smaller: tuple[int, ...] = ()
-    for changes in steps:
-        k = changes["k"]
-        start = before.get(k, smaller)
-        # After the first problem there is a model to start from, and local search improves it.
-        arguments = {"heuristics": FAMILIES[problem.family].improving, **options} if path.results else options
-        # From the last one, which knows all that has been worked out from the data.
-        problem = problem.replace(**changes)
-        result = solve(problem, start=start, **arguments)
-        path = replace(path, results=(*path.results, result))
-        if listing is not None and not path.interrupted:
-            path = replace(path, near=(*(path.near or ()), listing(problem, result)))
-        before[k] = smaller = result.support
-        if path.interrupted:
-            break
-    return path
+def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
+    """See :meth:`SolutionPath.resume`."""
+    course = kept.course
+    sizes, lams = _sizes_of(step.changes for step in course.steps)
+    if k is not None:
+        sizes = sizes | {*range(max(sizes) + 1, k + 1)}
+    if kept.file is not None:
+        return solve_path(course.problem, None if k is None else sizes, resume=kept.file, **limits)
+    limit(course, limits)
+    course.extend(_steps(course.problem, sizes, lams or None))
+    return _path(walk_in_memory(course))
+
+
+def _path(course: Course, file: str | os.PathLike[str] | None = None) -> SolutionPath:
+    """The path as far as a course has come."""
+    begun = [place for place, step in enumerate(course.steps) if step.result is not None]
+    results = tuple(result for step in course.steps if (result := step.result) is not None)
+    near = None
+    if course.reach is not None:
+        listed = [place for place in begun if course.steps[place].near is not None]
+        near = tuple(list_at(course, place) for place in begun if place <= max(listed, default=-1))
+    share = None if course.reach is None else course.reach.share
+    return SolutionPath(results, near, share, KeptPath(course, None if file is None else Path(file).absolute()))
+
+
+def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]:
+    """The sizes and the ridge weights of steps; no ridge weight where they have the problem's own."""
+    changes = [*steps]
+    return {each["k"] for each in changes}, {each["lam"] for each in changes if "lam" in each}
+
+
+def _added(
+    problem: Any, file: Any, ks: Iterable[int] | None, lams: Iterable[float] | None, before: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The steps of a path that was saved, and those that are asked for beside them."""
+    sizes, weights = _sizes_of(before)
+    steps = _steps(problem, sizes if ks is None else ks, (weights or None) if lams is None else lams)
+    there = [key_of(changes) for changes in steps]
+    missing = next((changes for changes in before if key_of(changes) not in there), None)
+    if missing is not None:
+        which = ", ".join(f"{name} = {value:g}" for name, value in missing.items())
+        raise InputError(
+            f"{file} is about {which} too, which is not among what is asked for now; sizes and ridge weights may be "
+            f"added, so name those it has as well, or none."
+        )
+    return steps
 
 
 def _steps(
@@ -171,20 +247,10 @@ def _steps(
 ) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
     smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
-    sizes = sorted({min(k, problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
+    sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
-    weights = [] if lams is None else sorted({*lams}, reverse=True)
+    weights = [] if lams is None else sorted({float(lam) for lam in lams}, reverse=True)
     if lams is not None and problem.objective is None:
         raise InputError("column subset selection has no lam; leave lams out.")
     return [{"k": k, "lam": lam} for lam in weights for k in sizes] if weights else [{"k": k} for k in sizes]
-
-
-def _listing(
-    problem: SubsetProblem, result: Result, share: float, cap: int, signals: Sequence[int],
-    options: dict[str, Any],
-) -> NearOptimal:  # fmt: skip
-    """The models close to a result; of the options those that are settings."""
-    settings = {field.name for field in fields(Settings)}
-    kept = {name: value for name, value in options.items() if name in settings}
-    return list_near(problem, result, share * abs(result.upper), cap=cap, signals=signals, **kept)
