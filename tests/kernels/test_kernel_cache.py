@@ -10,9 +10,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from clocks import HANG
 
 from exactsel import _jit, turns
 from exactsel._jit import compiled, folders
@@ -358,6 +360,28 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_compiled(kernel, tm
             file.write_bytes(content)
     waiting.join(60)
     assert (found, hits(second)) == ([6], 1)
+
+
+@needs_posix
+def test_who_has_waited_and_who_comes_anew_do_not_go_together(tmp_path):
+    """The one before removes the file that is waited for; who then makes it anew must wait, too."""
+    file, inside, most = tmp_path / "file.lock", [], []
+
+    def work():
+        for _ in range(20):
+            with turn(file):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(0.001)
+                inside.pop()
+
+    at_work = [threading.Thread(target=work) for _ in range(4)]
+    for thread in at_work:
+        thread.start()
+    for thread in at_work:
+        thread.join(HANG)
+    assert len(most) == 80
+    assert max(most) == 1
 
 
 def test_nobody_waits_for_ever(kernel, monkeypatch):
