@@ -12,6 +12,9 @@ PYTHON ?= python3
 JOBS   ?= $(shell $(PYTHON) -c 'import os; m = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"); \
             print(max(1, min(6, os.cpu_count() + 1, int(m / 3e9))))' 2>/dev/null || echo 2)
 
+# Tests start some hundred processes: with their byte code kept each begins in half the time (`make clean` removes it).
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip --disable-pip-version-check --quiet

@@ -26,7 +26,6 @@ def turn(file: Path) -> Iterator[None]:
         yield
     finally:
         if descriptor is not None:
-            # Whoever waits for the file that is removed gets it, beside whoever makes it anew: work is done twice.
             with suppress(OSError):
                 os.unlink(file)
             os.close(descriptor)
@@ -38,9 +37,9 @@ def _locked(file: Path) -> int | None:
         import fcntl
     except ImportError:  # Windows
         return None
+    ends = time.monotonic() + LONGEST
     with suppress(OSError):
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        ends = time.monotonic() + LONGEST
+        descriptor = _opened(file)
         while time.monotonic() < ends:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,6 +48,21 @@ def _locked(file: Path) -> int | None:
             except OSError:
                 break
             else:
-                return descriptor
+                if _is_at(descriptor, file):
+                    return descriptor
+                os.close(descriptor)
+                descriptor = _opened(file)
         os.close(descriptor)
     return None
+
+
+def _opened(file: Path) -> int:
+    return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    """Whether an open file still has that name: who held it before removes it, and another may have made it anew."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(file))
+    except FileNotFoundError:
+        return False

@@ -1,6 +1,7 @@
 """The disk cache of one kernel: every file ends with a hash of what it holds, and one that is damaged is not read.
 
 A kernel that is given a loss from elsewhere is cached in a folder named by what the compiler takes from that loss.
+Where a kernel's own file lies plays no part: a second checkout or environment finds what the first has compiled.
 """
 
 from __future__ import annotations
@@ -73,6 +74,23 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
                 raise
 
 
+class _Place(FunctionCache._impl_class._locator_classes[0]):  # type: ignore[misc]
+    """Where the files of one kernel are, and what its source holds."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """A folder named as that of the source, wherever that is; the name of the one above tells what is in it."""
+        return Path(py_file).absolute().parent.name
+
+    def get_source_stamp(self) -> str:
+        """Of the content, not of the file."""
+        return hashlib.sha256(Path(self._py_file).read_bytes()).hexdigest()
+
+
+class _Places(FunctionCache._impl_class):  # type: ignore[misc]
+    _locator_classes = (_Place, *FunctionCache._impl_class._locator_classes[1:])
+
+
 @contextmanager
 def caching_in(folder: str | None) -> Iterator[None]:
     """Let numba look for its caches in a folder; None for where it would."""
@@ -94,6 +112,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     folder : str, optional
         Where to keep it; numba's own folder without.
     """
+
+    _impl_class = _Places
 
     def __init__(self, py_function: Any, folder: str | None = None) -> None:
         with caching_in(folder):

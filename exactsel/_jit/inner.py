@@ -30,6 +30,7 @@ from numba.extending import overload
 from numba.np import arrayobj
 
 from exactsel._jit.borrowing import BorrowingLower
+from exactsel._jit.quicker import nothing_collected
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """What names of globals begin with that stand for a function's environment."""
@@ -209,7 +210,7 @@ def separate(entry: Any, inner: Any) -> None:
             named = (descriptor.modname, descriptor.qualname) == (function.__module__, function.__qualname__)
             return named and tuple(descriptor.argtypes) == arguments
 
-        with global_compiler_lock, _only_lowered(codegen, is_entry):
+        with global_compiler_lock, nothing_collected(), _only_lowered(codegen, is_entry):
             return compile_entry(signature)
 
     entry._compiling_counter = inner._compiling_counter  # by which numba knows recursion

@@ -49,6 +49,9 @@ class Kernel:
         self.py_func, self.options = py_func, options
         self.text = py_func
         """What is interpreted."""
+        given, defaults = py_func.__code__, py_func.__defaults__ or ()
+        self._names = given.co_varnames[: given.co_argcount]
+        self._defaults = dict(zip(self._names[len(self._names) - len(defaults) :], defaults, strict=True))
 
     @cached_property
     def compiled(self) -> Any:
@@ -64,7 +67,16 @@ class Kernel:
         """By which numba knows what a kernel calls."""
         return self.compiled._numba_type_
 
+    def _complete(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments with the defaults of those left out: numba compiles once more for each that is."""
+        filled, rest = self._defaults | named, self._names[len(arguments) :]
+        if named.keys() <= {*rest} and filled.keys() >= {*rest}:
+            return (*arguments, *(filled[name] for name in rest)), {}
+        return arguments, named  # what is wrong with them is for Python to say
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if len(arguments) < len(self._names):
+            arguments, named = self._complete(arguments, named)
         session = current.session
         if session is None:
             return self.compiled(*arguments, **named)

@@ -1,11 +1,15 @@
 """The same answers from the compiler's own bookkeeping, sooner.
 
 Measured on what one search compiles: numba compares its flags a hundred thousand times, entry by entry through
-properties, and lists the variables of every instruction again and again by a chain of type tests.
+properties, and lists the variables of every instruction again and again by a chain of type tests. What it makes is
+kept, and Python looks through all of it for garbage again and again: a seventh of the time.
 """
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core import ir
@@ -59,6 +63,18 @@ def _variables(self: Any, value: Any) -> list[Any]:
             if type(part) not in _PLAIN:
                 found += _variables(self, part)
     return found
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """While a kernel is compiled Python looks for no garbage; the compiler's lock is held."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def apply() -> None:

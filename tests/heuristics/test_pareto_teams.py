@@ -20,7 +20,10 @@ from exactsel_heuristics.poss import ParetoOptimization
 from exactsel_heuristics.pposs import AsynchronousParetoOptimization, ParallelParetoOptimization
 
 
-@pytest.mark.parametrize("kind", ["quadratic", "huber", "logistic"])
+# Another loss is the same kernels compiled for it, thirty seconds from an empty cache.
+@pytest.mark.parametrize(
+    "kind", ["quadratic", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("huber", "logistic"))]
+)
 @pytest.mark.parametrize("batch", [1, 13])
 def test_pposs_does_not_depend_on_the_threads(kind, batch, monkeypatch):
     problem = problem_of(kind, 1, 30, 12, 4)

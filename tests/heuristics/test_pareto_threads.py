@@ -19,7 +19,8 @@ from exactsel_heuristics._pareto_search import run_synchronously, run_without_wa
 from exactsel_heuristics._pareto_tasks import column_subset_task, regression_task
 from exactsel_heuristics._pareto_threads import stop_flag
 
-KINDS = ("quadratic", "logistic", "css")
+KINDS = ("quadratic", pytest.param("logistic", marks=pytest.mark.slow), "css")
+"""Logistic loss takes twenty seconds to compile for threads and has the same kernels."""
 
 
 def task_of(problem):

@@ -31,6 +31,7 @@ def drawn(seed, levelled):
         stored, norms = stored_columns(np.ascontiguousarray(A.T), levelled)
     y = np.where(rng.random(n) < rng.uniform(0.1, 0.9), 1.0, -1.0)
     y[:2] = 1.0, -1.0
+    y.flags.writeable = False  # as a problem's are, for which the kernels have been compiled
     weighted = levelled or rng.random() < 0.5
     w = rng.choice([0.5, 1.0, 3.0], n) if weighted else np.ones(n)
     loss = adjusted(Logistic(), w, levelled, n) if weighted else Logistic()

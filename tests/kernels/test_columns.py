@@ -159,6 +159,7 @@ def test_no_dual_value_is_too_large(seed, huber, levelled):
     case = drawn(seed, levelled)
     loss = Huber(1.3) if huber else Logistic()
     y = case.rng.standard_normal(case.n) if huber else np.where(case.rng.random(case.n) < 0.4, 1.0, -1.0)
+    y.flags.writeable = False  # as a problem's are, for which the kernels have been compiled
     made = adjusted(loss, case.rng.uniform(0.1, 3.0, case.n), True, case.n) if levelled else loss
     z, columns = 3.0 * case.rng.standard_normal(case.n), np.arange(case.d)
     b, q, v = np.empty(case.n), np.empty(case.d), np.empty(case.d)
@@ -182,6 +183,7 @@ def test_the_best_model_on_some_columns(seed, levelled):
     case = drawn(seed, levelled, n=50)
     y = np.where(case.rng.random(50) < 0.4, 1.0, -1.0)
     y[:2] = 1.0, -1.0
+    y.flags.writeable = False
     loss = adjusted(Logistic(), None, True, 50) if levelled else Logistic()
     values = []
     for data in (case.stored, stored_columns(np.ascontiguousarray(case.A.T), levelled)[0]):

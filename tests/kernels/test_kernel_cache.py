@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib.util
 import os
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from clocks import HANG
 
 from exactsel import _jit, turns
 from exactsel._jit import compiled, folders
@@ -26,15 +29,22 @@ as_root = hasattr(os, "getuid") and os.getuid() == 0
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="folders have no such permissions on Windows")
 
 
+def module_in(folder: Path, source: str):
+    """The module small_kernel, written into a folder and loaded from there."""
+    folder.mkdir()
+    (folder / "small_kernel.py").write_text(source)
+    spec = importlib.util.spec_from_file_location("small_kernel", folder / "small_kernel.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["small_kernel"] = module  # what is cached names it
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def kernel(tmp_path, monkeypatch):
     """Makes a kernel anew, as a new process would, with a cache of its own."""
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "small_kernel.py").write_text(KERNEL)
-    spec = importlib.util.spec_from_file_location("small_kernel", tmp_path / "source" / "small_kernel.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "small_kernel", module)  # what is cached names it
-    spec.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "small_kernel", None)  # taken away afterwards
+    module = module_in(tmp_path / "source", KERNEL)
     monkeypatch.setattr(compiled, "CACHE", str(tmp_path / "cache"))
     before = list(compiled.dispatchers)
     yield lambda: _jit.njit(module.twice).compiled
@@ -87,6 +97,48 @@ def test_a_damaged_file_is_thrown_away_and_built_anew(kernel, tmp_path, ending, 
 def test_an_intact_cache_is_used(kernel):
     first, second = kernel(), kernel()
     assert (first(3), hits(first), second(4), hits(second)) == (6, 0, 8, 1)
+
+
+def test_another_checkout_finds_what_one_has_compiled(kernel, tmp_path):
+    assert kernel()(3) == 6
+    for at, (source, value, found) in enumerate([(KERNEL, 6, 1), (KERNEL.replace("2 *", "5 *"), 15, 0)]):
+        (tmp_path / f"checkout{at}").mkdir()
+        elsewhere = _jit.njit(module_in(tmp_path / f"checkout{at}" / "source", source).twice).compiled
+        assert (elsewhere(3), hits(elsewhere)) == (value, found)
+
+
+def test_a_default_that_is_given_and_one_that_is_left_out_are_one_kernel():
+    @_jit.njit
+    def scaled(x, by=3.0, more=1.0):
+        return by * x + more
+
+    before = list(compiled.dispatchers)
+    results = (
+        scaled(2.0), scaled(2.0, 3.0), scaled(2.0, more=1.0), scaled(x=2.0), scaled(2.0, by=3.0, more=1.0)
+    )  # fmt: skip
+    made, compiled.dispatchers[:] = scaled.compiled, before
+    assert results == (7.0,) * 5
+    assert len(made.overloads) == 1
+    for wrong in (
+        lambda: scaled(),
+        lambda: scaled(2.0, x=1.0),
+        lambda: scaled(2.0, other=1.0),
+        lambda: scaled(1, 2, 3, 4),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_garbage_is_collected_after_a_compilation_as_before(kernel, on):
+    assert gc.isenabled()
+    if not on:
+        gc.disable()
+    try:
+        assert kernel()(3) == 6
+        assert gc.isenabled() == on
+    finally:
+        gc.enable()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
@@ -308,6 +360,28 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_compiled(kernel, tm
             file.write_bytes(content)
     waiting.join(60)
     assert (found, hits(second)) == ([6], 1)
+
+
+@needs_posix
+def test_who_has_waited_and_who_comes_anew_do_not_go_together(tmp_path):
+    """The one before removes the file that is waited for; who then makes it anew must wait, too."""
+    file, inside, most = tmp_path / "file.lock", [], []
+
+    def work():
+        for _ in range(20):
+            with turn(file):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(0.001)
+                inside.pop()
+
+    at_work = [threading.Thread(target=work) for _ in range(4)]
+    for thread in at_work:
+        thread.start()
+    for thread in at_work:
+        thread.join(HANG)
+    assert len(most) == 80
+    assert max(most) == 1
 
 
 def test_nobody_waits_for_ever(kernel, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,8 +33,26 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-in_sources = pytest.mark.parametrize("path", SOURCES, ids=name_of)
-everywhere = pytest.mark.parametrize("path", EVERYTHING, ids=name_of)
+def each_of(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One test for all files: thousands of tests of a line each take longer than what they look at."""
+
+    def decorate(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            broken = []
+            for path in paths:
+                try:
+                    rule(path)
+                except AssertionError as error:
+                    broken.append(f"{name_of(path)}: {error}")
+            assert not broken, "\n".join(broken)
+
+        test.__doc__ = rule.__doc__
+        return test
+
+    return decorate
+
+
+in_sources, everywhere = each_of(SOURCES), each_of(EVERYTHING)
 
 
 @cache
@@ -90,7 +108,7 @@ def test_public_names_have_docstrings(path):
     assert not undocumented
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=name_of)
+@each_of([*SOURCES, *TESTS])
 def test_files_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
 
