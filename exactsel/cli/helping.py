@@ -13,6 +13,7 @@ SECTIONS = {
         "must_have", "must_not",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
+    "Workers": ("executor", "workers", "scheduler", "shard"),
     "Saving": ("checkpoint", "checkpoint_every", "resume"),
     "Search": (
         "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",

@@ -38,6 +38,11 @@ from exactsel.cli.talk import say
 @search_options
 @proof_option
 @checkpoint_options
+@click.option(
+    "--executor", type=click.Choice(("serial", "processes", "dask")), help="Who expands nodes; the tree is the same."
+)
+@click.option("--workers", type=click.IntRange(min=1), help="How many processes; one for each core by default.")
+@click.option("--scheduler", help="Address of a Dask scheduler, tcp://HOST:PORT; else workers are started here.")
 @click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
 @click.option("--audit", is_flag=True, help="Evaluate every bound anew as it is committed; takes much longer.")
 @output_options
@@ -60,7 +65,8 @@ def command(report: str | None, **arguments: Any) -> int:
     catch_signals()
     result = solve(
         problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS,
-        audit=arguments["audit"], **settings,
+        audit=arguments["audit"], executor=arguments["executor"], workers=arguments["workers"],
+        scheduler=arguments["scheduler"], **settings,
     )  # fmt: skip
     check = None if result.proof is None else verify_text(result.proof)
     if log is not None:

@@ -121,7 +121,7 @@ class TestSolve:
     def test_flags_arguments_and_keys_are_the_same_words(self, run):
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
-        talk = {"audit", "trace", "report", "as_json", "quiet", "log_interval"}
+        talk = {"audit", "executor", "workers", "scheduler", "trace", "report", "as_json", "quiet", "log_interval"}
         talk |= {"checkpoint", "checkpoint_every", "resume"}
         talk |= {"instance", "target", "drop", "one_hot", "missing", "decimal", "encoding"}
         assert {p.name for p in main_module.cli.get_command(None, "solve").params} - talk <= known

@@ -1,0 +1,1 @@
+"""What executors cost, gain and survive: ``python -m benchmarks.executors``; the tables are in docs/howto/cluster.md."""

@@ -1,0 +1,109 @@
+"""A search on a Dask cluster of this machine; it needs Dask, and is left out where that is missing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from exactsel import Problem, solve
+from exactsel.cli.main import main
+from exactsel.errors import InputError, WorkerWarning
+from exactsel.search.pool import ALLOWED
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, each a process, at some port that is free."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
+    ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
+        yield client
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
+    y = A[:, :6].sum(axis=1) + 3 * rng.standard_normal(40)
+    options = {"heuristics": (), "subtrees": False, "shard": 8, "batch": 32, "signals": ()}
+    problem = Problem(A, y, 6, lam=0.5, loss="huber", delta=1.0)
+    return problem, options, solve(problem, **options, executor="serial")
+
+
+def same(one, other):
+    parts = ("tree_hash", "nodes", "lower", "upper", "support", "termination")
+    return all(getattr(one, name) == getattr(other, name) for name in parts)
+
+
+def test_the_tree_is_that_of_one_process(client, case):
+    problem, options, serial = case
+    assert same(solve(problem, **options, executor=client), serial)
+    assert client.status == "running", "a client of the user's is left as it is"
+
+
+def test_by_the_address_of_a_scheduler(client, case):
+    problem, options, serial = case
+    address = client.scheduler.address
+    assert same(solve(problem, **options, executor="dask", scheduler=address), serial)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at nonsense"):
+        solve(problem, **options, executor="dask", scheduler="nonsense")
+
+
+def test_workers_that_are_killed(client, case, monkeypatch):
+    problem, options, serial = case
+    monkeypatch.setattr("exactsel.solving.dask_executor.ALLOWED", 100 * ALLOWED)
+    killed, lower = [], []
+
+    def watch(event, state):
+        lower.append(state.lower)
+        if len(lower) in (2, 5, 8):
+            pids = [*client.run(os.getpid).values()]
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    assert same(solve(problem, **options, executor=client, on_bound=watch), serial)
+    assert killed
+    assert lower == sorted(lower)
+    assert lower[-1] <= serial.upper
+
+
+def test_a_scheduler_that_is_lost(case):
+    """The search ends, its bound holds, and it goes on here."""
+    problem, options, serial = case
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
+    )
+    client = distributed.Client(cluster, set_as_default=False)
+    told = []
+
+    def watch(event, state):
+        told.append(state.lower)
+        if len(told) == 3:
+            threading.Thread(target=cluster.close).start()
+
+    try:
+        with pytest.warns(WorkerWarning, match="the search ends, as workers failed"):
+            result = solve(problem, **options, executor=client, on_bound=watch)
+    finally:
+        client.close()
+        cluster.close()
+    assert result.termination.value == "worker_failure"
+    assert result.lower <= serial.lower
+    assert same(result.resume(signals=()), serial)
+
+
+def test_on_the_command_line(client, capsys, tmp_path, case):
+    problem, _, serial = case
+    np.savez(tmp_path / "a.npz", A=problem.A, y=problem.y, k=6, lam=0.5, loss="huber", delta=1.0)
+    words = ["--heuristic", "none", "--no-subtrees", "--shard", "8", "--batch", "32", "--json", "--quiet"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["solve", str(tmp_path / "a.npz"), *words, "--executor", "dask", "--scheduler", client.scheduler.address])
+    assert f'"tree_hash": "{serial.tree_hash}"' in capsys.readouterr().out
