@@ -78,7 +78,7 @@ def kills(kills: int, seed: int, quick: bool) -> None:
             killer.start()
             result = solve(
                 make(), executor=executor, on_bound=lambda event, state: lower.append(state.lower), **OPTIONS
-            )  # noqa: B023
+            )
             ending.set()
             killer.join()
             done, searches = done + killed[0], searches + 1
@@ -86,6 +86,10 @@ def kills(kills: int, seed: int, quick: bool) -> None:
             wrong += not (sound and lower[-1] <= known[loss].upper)
         print(f"{done} kills in {searches} searches, {wrong} wrong", flush=True)
     raise SystemExit(1 if wrong else 0)
+
+
+def _noting(lower: list[float]) -> Any:
+    return lambda event, state: lower.append(state.lower)
 
 
 class _Patient(ProcessExecutor):

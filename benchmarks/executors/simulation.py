@@ -46,7 +46,7 @@ class _Measuring:
     name = "measuring"
 
     def __init__(self) -> None:
-        self.measured = Measured()
+        self.measured = Measured([[]])
 
     def begin(self, job: bytes) -> None:
         self._workshop = Workshop(job)

@@ -31,6 +31,9 @@ from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.selections import SelectionBounds
 from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
 
+ANYTHING = 5e-324
+"""A target that any bound reaches: the checker makes no bound larger than it comes out."""
+
 COUNTED = "counted"
 """Stands for a witness where every model of a region was looked at."""
 
@@ -79,7 +82,7 @@ class Evaluator:
         if isinstance(self.instance, ColumnInstance):
             found = [self._of_selection(claim, least, bounded) for claim, least in zip(claims, needed, strict=True)]
         else:
-            found = self._bounds(claims, 0.0, bounded).tolist()
+            found = self._bounds(claims, ANYTHING, bounded).tolist()
             for row in [row for row in range(len(claims)) if not found[row] >= needed[row]]:
                 # Once more with all its means: exact arithmetic, better points, counting, splits.
                 found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))

@@ -13,7 +13,7 @@ from exactsel.errors import InvariantError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
 from exactsel.search.commit import commit
-from exactsel.search.events import Discarded, Explored, Finished, Fixed
+from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
 from exactsel.search.node import Node
@@ -71,13 +71,13 @@ class SpotCheck:
 
     def _tell(self, outcome: Outcome, audit: Audit, state: SearchState) -> None:
         """Commit an outcome to a state of its own, while the audit listens."""
-        closed = math.inf
+        closed, first = math.inf, state.next_id - 1
         for event in commit(state, outcome, self._expander, details=True):
-            if isinstance(event, Fixed | Discarded):
-                closed = min(closed, event.bound)
-            elif isinstance(event, Explored):
-                closed = min(closed, event.dropped)
             audit(event, state)
+            if isinstance(outcome, NodeSearched) and isinstance(event, Fixed | Discarded):
+                # Regions that were left open, and overtaken by a model since, are no part of it.
+                left = isinstance(event, Discarded) and event.node - first in outcome.numbers
+                closed = closed if left else min(closed, event.bound)
         state.in_flight = state.in_flight[1:]
         if isinstance(outcome, NodeSearched) and outcome.search.dropped > closed:
             raise InvariantError(
