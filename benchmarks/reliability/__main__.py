@@ -38,11 +38,15 @@ def kills(kills: int, seed: int, folder: Path, only: str, quick: bool) -> None:
 @click.option("--count", type=int, default=1000, show_default=True, help="Signals.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="For instances and proofs.")
-def stops(count: int, seed: int, folder: Path) -> None:
+@click.option("--beside", type=click.IntRange(1), default=1, show_default=True, help="Searches at a time.")
+@click.option("--only", default="", help="Searches whose name holds this.")
+def stops(count: int, seed: int, folder: Path, beside: int, only: str) -> None:
     """Interrupt searches at random moments, and check what they say."""
-    told = stopping.run(make_cases(folder / "instances"), count, seed, folder)
-    print(f"{told.signals} signals, {told.early} of them before the search; {told.results} results,")
-    print(f"{told.ended} of searches that had ended before")
+    cases = [case for case in make_cases(folder / "instances") if only in case.name]
+    told = stopping.run(cases, count, seed, folder, beside)
+    print(f"{told.signals} signals, {told.early} of them before the search; {told.results} results with proofs;")
+    print(f"{told.ended} searches had ended before;")
+    print(f"from a signal to the end at most {told.longest:.1f} s, at most {told.most_work:.1f} s at work")
     print(f"wrong: {len(told.wrong)}")
     for line in told.wrong:
         print(f"  {line}")
