@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
 
 from benchmarks.reliability import kills as killing
 from benchmarks.reliability import open_nodes as opening
+from benchmarks.reliability import soak as soaking
 from benchmarks.reliability import stops as stopping
+from benchmarks.reliability.jobs import problems_of, small_problems
 from benchmarks.reliability.searches import make_cases
 
 
@@ -60,6 +63,21 @@ def stops(count: int, seed: int, folder: Path, beside: int, only: str) -> None:
 def open_nodes(count: int, memory_limit: float, seed: int) -> None:
     """Open more nodes than memory has room for, take some in order, prune the others."""
     opening.run(count, memory_limit, seed)
+
+
+@cli.command()
+@click.option("--hours", type=float, default=8.0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="For files, and for what came of it.")
+@click.option("--small", type=int, default=28, show_default=True, help="Random problems beside those of seconds.")
+@click.option("--only-small", is_flag=True, help="Leave out those of seconds.")
+def soak(hours: float, seed: int, folder: Path, small: int, only_small: bool) -> None:
+    """Search for hours in one process, stop and go on at random, and look for what is left behind."""
+    cases = [] if only_small else make_cases(folder / "instances")
+    tally = soaking.run(chain(problems_of(cases), small_problems(seed, small)), folder, seed, seconds=3600.0 * hours)
+    for line in soaking.told(tally):
+        print(line)
+    raise SystemExit(1 if tally.wrong or tally.leaks() else 0)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Case:
 
     def settings(self) -> dict[str, object]:
         """What :func:`exactsel.solve` is to be told besides."""
-        return {"heuristics": ("none",), "subtrees": "--no-subtrees" not in self.options}
+        return {"heuristics": "none", "subtrees": "--no-subtrees" not in self.options}
 
 
 def make_cases(folder: Path) -> list[Case]:
