@@ -112,7 +112,7 @@ class Onlooker:
 
 def run(
     problems: Iterable[tuple[str, SubsetProblem, dict[str, Any]]], folder: Path, seed: int, *,
-    seconds: float, jobs: int | None = None, timed: bool = True, say: Any = print,
+    seconds: float, jobs: int | None = None, timed: bool = True,
 ) -> Tally:  # fmt: skip
     """Carry out jobs until so many seconds are over, or so many are done; each has its line in ``soak.jsonl``."""
     work, temporary = folder / "work", folder / "temporary"
@@ -123,7 +123,7 @@ def run(
     tally, rng, began = Tally(), random.Random(seed), time.perf_counter()
     with temporary_files_in(temporary), open(folder / "soak.jsonl", "w", encoding="utf-8") as table:
         subjects = [known(*one, work) for one in problems]
-        say(f"{len(subjects)} problems solved, {time.perf_counter() - began:.0f} s")
+        print(f"{len(subjects)} problems solved, {time.perf_counter() - began:.0f} s", flush=True)
         while (jobs is None or tally.jobs < jobs) and time.perf_counter() - began < seconds:
             job = drawn(rng, len(subjects), timed)
             trouble = carry_out(job, subjects[job.subject], work, tally)
@@ -139,7 +139,7 @@ def run(
             table.write(json.dumps({**line, "held": holding.as_dict(), "wrong": trouble}) + "\n")
             table.flush()
             if tally.jobs % 50 == 0:
-                say(f"{tally.jobs} jobs, {at:.0f} s, {len(tally.wrong)} wrong; {holding}")
+                print(f"{tally.jobs} jobs, {at:.0f} s, {len(tally.wrong)} wrong; {holding}", flush=True)
     (folder / "soak.json").write_text(json.dumps(tally.as_dict(), indent=2) + "\n", encoding="utf-8")
     return tally
 
@@ -208,6 +208,9 @@ def _staged(
             if stage.stop.kind not in ("raise", "twice"):
                 raise
             tally.ways[type(error).__name__] += 1
+            result = None
+        except Exception as error:  # whatever it is, it is what is looked for
+            trouble.append(f"{way}, {stage}: {type(error).__name__}: {error}")
             result = None
     tally.spilled += onlooker.spilled
     if result is not None:

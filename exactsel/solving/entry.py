@@ -14,7 +14,7 @@ from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin
+from exactsel.solving.checkpointing import EVERY, LIMITS, How, begin, take_along
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
@@ -124,6 +124,7 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
     if state.dropped < state.value - tolerance.absolute(state.value):
         run = _search(kept.problem, settings, kept.how, start=result.support, signals=signals, compiled=True)
     else:
+        take_along(state)
         run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
     return observed(run, watching, Files(), kept.how.details)
 
