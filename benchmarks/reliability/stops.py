@@ -7,7 +7,6 @@ that waits for a processor is not one that hangs.
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import signal
@@ -29,8 +28,8 @@ from benchmarks.reliability.searches import Case
 from exactsel import verify
 from exactsel.problem.interface import SubsetProblem
 
-EARLIEST, LATEST = 0.1, 1.2
-"""Seconds after which a signal comes, at the earliest; and times what a whole search takes by itself, at the latest."""
+LATEST = 1.1
+"""Times what a whole search takes, after which a signal comes at the latest."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -73,7 +72,7 @@ class Plan(NamedTuple):
     case: Case
     sent: signal.Signals
     share: float
-    """Of the time a whole search takes, after which the signal comes."""
+    """Of what a whole search takes, after which the signal comes."""
 
 
 class End(NamedTuple):
@@ -96,8 +95,10 @@ class Whole(NamedTuple):
     problem: SubsetProblem
     lower: float
     upper: float
+    work: float
+    """Seconds its process was at work; 0 where the system does not say."""
     seconds: float
-    """What its process took."""
+    """Seconds it took."""
 
 
 def run(cases: list[Case], count: int, seed: int, folder: Path, beside: int = 1) -> Stops:
@@ -113,7 +114,7 @@ def run(cases: list[Case], count: int, seed: int, folder: Path, beside: int = 1)
 
         def one(plan: Plan) -> None:
             proof, whole = proofs.get(), known[plan.case.name]
-            end = _stopped(plan, EARLIEST + plan.share * LATEST * whole.seconds, proof)
+            end = _stopped(plan, whole, proof)
             trouble = _judged(plan, end, whole, proof)
             with lock:
                 _count(stops, plan, end, trouble)
@@ -147,14 +148,18 @@ def heeding_interrupts() -> Iterator[None]:
 
 def _whole(case: Case, proof: Path) -> Whole:
     """Solve it twice: once to have kernels compiled, once for the time."""
-    words, took, result = _words(case, proof), 0.0, {}
+    words, took, work, out = _words(case, proof), 0.0, 0.0, ""
     for _ in range(2):
-        began = time.perf_counter()
-        result = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-        took = time.perf_counter() - began
-    problem = case.problem()
+        began, work = time.perf_counter(), 0.0
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            while process.poll() is None:
+                work = max(work, _worked(process.pid))
+                time.sleep(LOOK)
+            took, out = time.perf_counter() - began, process.stdout.read()
+    problem, result = case.problem(), json.loads(out)
     assert verify(problem, proof).verified
-    return Whole(problem, result["lower"], result["upper"], took)
+    return Whole(problem, result["lower"], result["upper"], work, took)
 
 
 def _words(case: Case, proof: Path) -> list[str]:
@@ -165,7 +170,7 @@ def _plans(cases: list[Case], seed: int) -> Iterator[Plan]:
     rng = random.Random(seed)
     while True:
         for case in cases:
-            yield Plan(case, rng.choice(SIGNALS), math.sqrt(rng.random()))  # fewer while it starts
+            yield Plan(case, rng.choice(SIGNALS), rng.random())
 
 
 def _count(stops: Stops, plan: Plan, end: End, trouble: list[str]) -> None:
@@ -177,19 +182,29 @@ def _count(stops: Stops, plan: Plan, end: End, trouble: list[str]) -> None:
     stops.wrong += [f"{plan.case.name}, {plan.sent.name} at {plan.share:.4f}: {what}" for what in trouble]
 
 
-def _stopped(plan: Plan, after: float, proof: Path) -> End:
-    """Run a search, and send the signal after so many seconds."""
+def _stopped(plan: Plan, whole: Whole, proof: Path) -> End:
+    """Run a search, and send the signal."""
     proof.unlink(missing_ok=True)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         with subprocess.Popen(_words(plan.case, proof), stdout=out, stderr=err) as process, _killed_at_last(process):
-            try:
-                process.wait(timeout=after)
-                signalled, seconds, work = False, 0.0, 0.0
-            except subprocess.TimeoutExpired:
+            signalled, seconds, work = _comes_to(plan.share * LATEST, whole, process), 0.0, 0.0
+            if signalled:
                 process.send_signal(plan.sent)
-                signalled = True
                 seconds, work = _until_the_end(process)
         return End(process.returncode, _text(out), _text(err), signalled, seconds, work)
+
+
+def _comes_to(share: float, whole: Whole, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until a process has done so much of a search, or has ended; by its work, where that is known: other
+    processes do not change it.
+    """
+    began = time.perf_counter()
+    while process.poll() is None:
+        done = _worked(process.pid) / whole.work if whole.work else (time.perf_counter() - began) / whole.seconds
+        if done >= share:
+            return True
+        time.sleep(LOOK)
+    return False
 
 
 @contextmanager
