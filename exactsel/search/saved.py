@@ -116,13 +116,15 @@ def unpack_state(
         require(len(digest) == hashlib.sha256().digest_size, "a digest of another length")
     guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
     used: Frontier = DepthFirst() if saved.relieving else frontier
-    for node in saved.open_nodes:
-        used.push(node)
-    return SearchState(
+    state = SearchState(
         frontier=used, problem_hash=problem.hash, statement=statement, in_flight=list(saved.in_flight), guard=guard,
         digest=digest, stated=saved.stated,
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
+    state.open_bytes = 0  # counted anew, since those that waited to be made took less
+    for node in saved.open_nodes:
+        state.push(node)
+    return state
 
 
 def state_parts(state: SearchState) -> Iterator[bytes]:
@@ -153,7 +155,7 @@ def state_from_parts(
             sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
             require(sound, "something else than nodes among its open nodes")
         for node in nodes:
-            state.frontier.push(node)
+            state.push(node)
     if room is not None and chunks:
         require(isinstance(state.frontier, BestFirst), "nodes on the disk of a search that leaves none there")
         assert isinstance(state.frontier, BestFirst)
@@ -188,7 +190,7 @@ def _check_types(saved: _SavedState) -> None:
 
 def _check_numbers(saved: _SavedState) -> None:
     """Refuse a state whose numbers cannot be those of a search."""
-    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
+    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i" and name != "open_bytes"]
     walks, prospects = saved.walks, saved.prospects
     whole += [
         saved.portions.number,

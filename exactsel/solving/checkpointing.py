@@ -198,8 +198,8 @@ def resume(
         frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
         state = None
         if saved is not None:
-            parts, chunks = checkpoint.parts(), saved["chunks"]
-            state = state_from_parts(parts, problem, frontier, statement, checkpoint, chunks)
+            with closing(checkpoint.parts()) as parts:
+                state = state_from_parts(parts, problem, frontier, statement, checkpoint, saved["chunks"])
         target = about["proof"] if proof is None else os.fspath(proof)
         return GoingOn(
             checkpoint, settings, now, state, target, None if saved is None else saved["proof"],
@@ -212,11 +212,12 @@ def resume(
 
 def take_up(going_on: GoingOn, writer: ProofWriter | None) -> None:
     """Begin to write where a search goes on: to its checkpoint, and to its proof."""
-    spooled = going_on.checkpoint.spooled() if going_on.state is not None else iter(())
-    if writer is not None and going_on.proof_state is not None:
-        writer.restore(going_on.proof_state, spooled)
-    for _ in spooled:  # read to the end all the same: what follows is appended
-        pass
+    if going_on.state is not None:
+        with closing(going_on.checkpoint.spooled()) as spooled:
+            if writer is not None and going_on.proof_state is not None:
+                writer.restore(going_on.proof_state, spooled)
+            for _ in spooled:  # read to the end all the same: what follows is appended
+                pass
     going_on.checkpoint.go_on()
 
 
