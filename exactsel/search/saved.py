@@ -85,7 +85,8 @@ def pack_state(state: SearchState, nodes: bool = True) -> Packed:
     UnsupportedError
         Where the bound hands on objects other than arrays and points.
     """
-    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
+    # What open nodes take is counted anew when they are unpacked: those that wait to be made take less now.
+    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)} | {"open_bytes": 0}
     saved = _SavedState(
         **kept, open_nodes=tuple(state.frontier) if nodes else (), in_flight=tuple(state.in_flight),
         relieving=state.guard.usual is not None, digest=state.tree_hash, stated=state.stated,
@@ -121,7 +122,7 @@ def unpack_state(
         digest=digest, stated=saved.stated,
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
-    state.open_bytes = 0  # counted anew, since those that waited to be made took less
+    state.open_bytes = 0
     for node in saved.open_nodes:
         state.push(node)
     return state
