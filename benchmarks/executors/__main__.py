@@ -76,9 +76,7 @@ def kills(kills: int, seed: int, quick: bool) -> None:
             executor, ending, killed, lower = _Patient(2), threading.Event(), [0], []
             killer = threading.Thread(target=_kill, args=(executor, ending, killed, rng))
             killer.start()
-            result = solve(
-                make(), executor=executor, on_bound=lambda event, state: lower.append(state.lower), **OPTIONS
-            )
+            result = solve(make(), executor=executor, on_bound=_noting(lower), **OPTIONS)
             ending.set()
             killer.join()
             done, searches = done + killed[0], searches + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -9,7 +10,9 @@ import click
 from benchmarks.reliability import kills as killing
 from benchmarks.reliability import open_nodes as opening
 from benchmarks.reliability import open_search as searching
+from benchmarks.reliability import soak as soaking
 from benchmarks.reliability import stops as stopping
+from benchmarks.reliability.jobs import problems_of, small_problems
 from benchmarks.reliability.searches import make_cases, make_courses
 
 
@@ -48,11 +51,15 @@ def kills(kills: int, seed: int, folder: Path, longest: float, only: str, quick:
 @click.option("--count", type=int, default=1000, show_default=True, help="Signals.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="For instances and proofs.")
-def stops(count: int, seed: int, folder: Path) -> None:
+@click.option("--beside", type=click.IntRange(1), default=1, show_default=True, help="Searches at a time.")
+@click.option("--only", default="", help="Searches whose name holds this.")
+def stops(count: int, seed: int, folder: Path, beside: int, only: str) -> None:
     """Interrupt searches at random moments, and check what they say."""
-    told = stopping.run(make_cases(folder / "instances"), count, seed, folder)
-    print(f"{told.signals} signals, {told.early} of them before the search; {told.results} results,")
-    print(f"{told.ended} of searches that had ended before")
+    cases = [case for case in make_cases(folder / "instances") if only in case.name]
+    told = stopping.run(cases, count, seed, folder, beside)
+    print(f"{told.signals} signals, {told.early} of them before the search; {told.results} results with proofs;")
+    print(f"{told.ended} searches had ended before;")
+    print(f"from a signal to the end at most {told.longest:.1f} s, at most {told.most_work:.1f} s at work")
     print(f"wrong: {len(told.wrong)}")
     for line in told.wrong:
         print(f"  {line}")
@@ -75,6 +82,21 @@ def open_nodes(count: int, memory_limit: float, seed: int) -> None:
 def open_search(count: int, memory_limit: float, seed: int) -> None:
     """Search until more nodes are open than memory has room for, and count them."""
     searching.run(count, memory_limit, seed)
+
+
+@cli.command()
+@click.option("--hours", type=float, default=8.0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="For files, and for what came of it.")
+@click.option("--small", type=int, default=28, show_default=True, help="Random problems beside those of seconds.")
+@click.option("--only-small", is_flag=True, help="Leave out those of seconds.")
+def soak(hours: float, seed: int, folder: Path, small: int, only_small: bool) -> None:
+    """Search for hours in one process, stop and go on at random, and look for what is left behind."""
+    cases = [] if only_small else make_cases(folder / "instances")
+    tally = soaking.run(chain(problems_of(cases), small_problems(seed, small)), folder, seed, seconds=3600.0 * hours)
+    for line in soaking.told(tally):
+        print(line)
+    raise SystemExit(1 if tally.wrong or tally.leaks() else 0)
 
 
 if __name__ == "__main__":

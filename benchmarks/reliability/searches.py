@@ -1,4 +1,4 @@
-"""Searches of some seconds each, one of every kind, as files the command line reads."""
+"""Searches of some seconds each, one of every kind, as files the command line reads and as problems."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from exactsel.data.encoding import read_groups
+from exactsel.data.instance import read_instance
+from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 
 
@@ -42,6 +45,20 @@ def make_courses(folder: Path) -> list[Case]:
         }.items()
     ]
     return [*paths, *lists]
+
+    def problem(self) -> SubsetProblem:
+        """The same, to be solved here."""
+        instance = read_instance(self.file)
+        if "css" in self.options:
+            return instance.columns_problem()
+        if "--groups" in self.options:
+            text = self.options[self.options.index("--groups") + 1]
+            return instance.grouped_problem(groups=read_groups(text, instance.feature_names))
+        return instance.problem(intercept="--intercept" in self.options or None)
+
+    def settings(self) -> dict[str, object]:
+        """What :func:`exactsel.solve` is to be told besides."""
+        return {"heuristics": "none", "subtrees": "--no-subtrees" not in self.options}
 
 
 def make_cases(folder: Path) -> list[Case]:

@@ -18,7 +18,7 @@ import socket
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -260,8 +260,8 @@ class Checkpoint:
         """What belongs to the state besides its parts; None where none has been saved."""
         return self._checked("saved") if self._rows("SELECT 1 FROM saved") else None
 
-    def parts(self) -> Iterator[bytes]:
-        """The parts of the state, found to be intact."""
+    def parts(self) -> Generator[bytes, None, None]:
+        """The parts of the state, found to be intact; to be closed where it is not read to the end."""
         saved, digest = self._checked("saved"), hashlib.sha256()
         for (data,) in self._each("SELECT data FROM part ORDER BY number"):
             digest.update(hashlib.sha256(data).digest())
@@ -269,7 +269,7 @@ class Checkpoint:
         for (data,) in self._each("SELECT data FROM part ORDER BY number"):
             yield data
 
-    def spooled(self) -> Iterator[tuple[str, bytes]]:
+    def spooled(self) -> Generator[tuple[str, bytes], None, None]:
         """What the spools held when the state was saved, in the order in which they grew; to be read to the end."""
         self._spool_digest, self._next_spool = hashlib.sha256().hexdigest(), 0
         for number, name, data in self._each("SELECT number, name, data FROM spool ORDER BY number"):

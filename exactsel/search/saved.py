@@ -97,7 +97,8 @@ def pack_state(state: SearchState, nodes: bool = True) -> Packed:
     UnsupportedError
         Where the bound hands on objects other than arrays and points.
     """
-    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
+    # What open nodes take is counted anew when they are unpacked: those that wait to be made take less now.
+    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)} | {"open_bytes": 0}
     reserve = state.reserve.kept
     saved = _SavedState(
         **kept, open_nodes=tuple(state.frontier) if nodes else (), in_flight=tuple(state.in_flight),
@@ -131,14 +132,16 @@ def unpack_state(
         require(len(digest) == hashlib.sha256().digest_size, "a digest of another length")
     guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
     used: Frontier = DepthFirst() if saved.relieving else frontier
-    for node in saved.open_nodes:
-        used.push(node)
-    return SearchState(
+    state = SearchState(
         frontier=used, problem_hash=problem.hash, statement=statement, in_flight=list(saved.in_flight), guard=guard,
         digest=digest, stated=saved.stated,
         reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), saved.reserved)), saved.outside),
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
+    state.open_bytes = 0
+    for node in saved.open_nodes:
+        state.push(node)
+    return state
 
 
 def state_parts(state: SearchState) -> Iterator[bytes]:
@@ -169,7 +172,7 @@ def state_from_parts(
             sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
             require(sound, "something else than nodes among its open nodes")
         for node in nodes:
-            state.frontier.push(node)
+            state.push(node)
     if room is not None and chunks:
         require(isinstance(state.frontier, BestFirst), "nodes on the disk of a search that leaves none there")
         assert isinstance(state.frontier, BestFirst)
@@ -205,7 +208,7 @@ def _check_types(saved: _SavedState) -> None:
 
 def _check_numbers(saved: _SavedState) -> None:
     """Refuse a state whose numbers cannot be those of a search."""
-    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
+    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i" and name != "open_bytes"]
     walks, prospects = saved.walks, saved.prospects
     whole += [
         saved.portions.number,

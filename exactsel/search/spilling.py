@@ -143,6 +143,24 @@ class Spilling(BestFirst):
         heappush(self._cold, _Chunk((float(keys["bound"][0]), int(keys["id"][0])), number, keys["bound"].copy()))
         self.cold += keys.size
 
+    def move_to(self, room: Room, source: Room) -> None:
+        """Keep in another room from now on what is on the disk; ``source`` is where it is, which may be open anew.
+
+        Raises
+        ------
+        InputError
+            Where other nodes are there now.
+        """
+        numbers = []
+        for chunk in self._cold:
+            keys = np.frombuffer(source.keys(chunk.number), dtype=_KEYS)
+            require(np.array_equal(keys["bound"], chunk.bounds), "other nodes")
+            require((float(keys["bound"][0]), int(keys["id"][0])) == chunk.first, "other nodes")
+            numbers.append(room.add_chunk(source.chunk(chunk.number), keys.tobytes()))
+        for chunk, number in zip(self._cold, numbers, strict=True):
+            chunk.number = number
+        self.room = room
+
     def spill(self) -> None:
         """Write away the half of the nodes in memory that comes last.
 

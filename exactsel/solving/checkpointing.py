@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +27,7 @@ from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import Event, Finished, RoundEnded, Started
 from exactsel.search.saved import chunks_of, state_from_parts, state_parts
-from exactsel.search.spilling import Room
+from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
 from exactsel.solving.choose import make
 from exactsel.solving.settings import Settings, option_of, settings_of
@@ -251,8 +252,8 @@ def resume(
         frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
         state = None
         if saved is not None:
-            parts, chunks = checkpoint.parts(), saved["chunks"]
-            state = state_from_parts(parts, problem, frontier, statement, checkpoint, chunks)
+            with closing(checkpoint.parts()) as parts:
+                state = state_from_parts(parts, problem, frontier, statement, checkpoint, saved["chunks"])
         target = about["proof"] if proof is None else os.fspath(proof)
         return GoingOn(
             checkpoint, settings, now, state, target, None if saved is None else saved["proof"],
@@ -265,12 +266,39 @@ def resume(
 
 def take_up(going_on: GoingOn, writer: ProofWriter | None) -> None:
     """Begin to write where a search goes on: to its checkpoint, and to its proof."""
-    spooled = going_on.checkpoint.spooled() if going_on.state is not None else iter(())
-    if writer is not None and going_on.proof_state is not None:
-        writer.restore(going_on.proof_state, spooled)
-    for _ in spooled:  # read to the end all the same: what follows is appended
-        pass
+    if going_on.state is not None:
+        with closing(going_on.checkpoint.spooled()) as spooled:
+            if writer is not None and going_on.proof_state is not None:
+                writer.restore(going_on.proof_state, spooled)
+            for _ in spooled:  # read to the end all the same: what follows is appended
+                pass
     going_on.checkpoint.go_on()
+
+
+def take_along(state: SearchState) -> None:
+    """Let a search in memory go on without its checkpoint, which has been closed: open nodes that are there are copied.
+
+    Raises
+    ------
+    InputError
+        Where the file has gone, or others have gone on with it.
+    """
+    frontier = state.frontier
+    if not (isinstance(frontier, Spilling) and isinstance(frontier.room, Checkpoint)):
+        return
+    path, room = frontier.room.path, TemporaryRoom()
+    if not frontier.chunks:
+        return frontier.move_to(room, room)
+    try:
+        with closing(Checkpoint.open(path, writing=False)) as checkpoint:
+            frontier.move_to(room, checkpoint)
+    except OutputError:  # the folder for temporary files is full
+        raise
+    except InputError:
+        raise InputError(
+            f"open nodes of this search are in {path}, which has gone, or others have gone on with it; go on with "
+            f"resume={str(path)!r} where it is, or solve the problem again, with start=result.support."
+        ) from None
 
 
 def _described(problem: SubsetProblem) -> dict[str, Any]:

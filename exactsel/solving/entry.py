@@ -16,7 +16,7 @@ from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
 from exactsel.search.state import SearchState
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import EVERY, LIMITS, How, Store, begin
+from exactsel.solving.checkpointing import EVERY, LIMITS, How, Store, begin, take_along
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
@@ -138,6 +138,7 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
     if not reopened(state, settings, kept.problem):
         run = _search(kept.problem, settings, kept.how, start=result.support, signals=signals, compiled=True)
     else:
+        take_along(state)
         run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
     return observed(run, watching, Files(), kept.how.details)
 

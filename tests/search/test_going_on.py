@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from samples import sample
 
 from exactsel import InputError, Search, Settings, solve
+from exactsel.search import spilling
 from exactsel.search.node import Node
 from exactsel.search.reserve import Reserve
+from exactsel.search.spilling import TemporaryRoom
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.judging import judged
 from exactsel.testing.campaigns.random_instances import random_instance
@@ -132,3 +134,39 @@ def test_what_cannot_be_gone_on_with():
     assert another.upper == result.upper
     with pytest.raises(InputError, match="this result has no search to go on with"):
         another.resume()
+
+
+@pytest.fixture
+def spilled(monkeypatch, tmp_path):
+    """The result of a search that was saved and stopped while nodes were on the disk, and the whole one's."""
+    monkeypatch.setattr(spilling, "CHUNK", 3)
+    monkeypatch.setattr(spilling, "FEWEST", 2)
+    make, options = SEARCHES["columns"]
+    saving = {"checkpoint": tmp_path / "run.ckpt", "memory_limit": 1e-4, "node_limit": 12, "batch": 2}
+    result = solve(make(900), **options, **saving, signals=())
+    assert result.kept.state.frontier.cold > 0, "the case to be tested"
+    return result, solve(make(900), **options, signals=())
+
+
+@pytest.mark.parametrize("memory_limit", [1e-4, 4096.0])
+def test_open_nodes_in_a_checkpoint_come_along(spilled, memory_limit, tmp_path):
+    """The file was closed when the search ended; going on neither needs it open nor changes it."""
+    result, whole = spilled
+    before = (tmp_path / "run.ckpt").read_bytes()
+    end = result.resume(memory_limit=memory_limit, signals=())
+    assert isinstance(end.kept.state.frontier.room, TemporaryRoom)
+    assert (end.reached, end.support) == (True, whole.support)
+    assert end.upper == pytest.approx(whole.upper, rel=1e-9)
+    assert (tmp_path / "run.ckpt").read_bytes() == before
+
+
+@pytest.mark.parametrize("others", ["removed it", "went on with it"])
+def test_open_nodes_in_a_checkpoint_that_is_another_now(spilled, others, tmp_path):
+    result, _ = spilled
+    if others == "removed it":
+        (tmp_path / "run.ckpt").unlink()
+    else:
+        make, options = SEARCHES["columns"]
+        solve(make(900), resume=tmp_path / "run.ckpt", **options, signals=())
+    with pytest.raises(InputError, match="which has gone, or others have gone on with it; go on with resume="):
+        result.resume(signals=())

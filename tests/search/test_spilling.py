@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import plain
 
-from exactsel import Search, Settings, solve, verify
+from exactsel import Problem, Search, Settings, solve, verify
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.search import spilling
@@ -205,3 +205,33 @@ def test_an_interrupt_while_nodes_are_written_loses_none(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         frontier.spill()
     assert [node.id for node in frontier] == list(range(12))
+
+
+class BrokenOffError(Exception):
+    """What somebody who looks on raises."""
+
+
+def test_what_is_counted_as_open_survives_going_on(monkeypatch, tmp_path):
+    """Regions that waited to be made are nodes in a search that goes on; so their bytes are counted anew."""
+    monkeypatch.setattr(spilling, "CHUNK", 256)
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((60, 40)) + rng.standard_normal((60, 1))
+    problem = Problem(A, A[:, :8].sum(axis=1) + 3.0 * rng.standard_normal(60), 8, loss="huber", lam=0.5)
+    waiting, cold, path = [], [], tmp_path / "run.ckpt"
+
+    def look(event, state):
+        if isinstance(event, RoundEnded):
+            frontier = state.frontier
+            assert state.open_bytes == sum(map(spilling._bytes, [*frontier._nodes, *frontier._regions]))
+            waiting.append(len(frontier._regions))
+            cold.append(getattr(frontier, "cold", 0))
+            if state.rounds % 4 == 0:
+                raise BrokenOffError
+
+    for memory_limit in (4096.0, 0.05, 4096.0, 0.02):
+        how = {"resume": path} if path.exists() else {"checkpoint": path, "heuristics": ()}
+        with pytest.raises(BrokenOffError):
+            solve(problem, checkpoint_every=0, callback=look, memory_limit=memory_limit, threads=1, signals=(), **how)
+    assert max(waiting) > 0
+    assert max(cold) > 0
+    assert solve(problem, resume=path, node_limit=0, signals=()).open_nodes > 0
