@@ -222,7 +222,8 @@ def test_what_is_counted_as_open_survives_going_on(monkeypatch, tmp_path):
     def look(event, state):
         if isinstance(event, RoundEnded):
             frontier = state.frontier
-            assert state.open_bytes == sum(map(spilling._bytes, [*frontier._nodes, *frontier._regions]))
+            hot = frontier._hot() if isinstance(frontier, Spilling) else [*frontier._nodes, *frontier._regions]
+            assert state.open_bytes == sum(map(spilling._bytes, hot))
             waiting.append(len(frontier._regions))
             cold.append(getattr(frontier, "cold", 0))
             if state.rounds % 4 == 0:
