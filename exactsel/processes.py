@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,13 @@ LOOK = 0.1
 LAST_WORDS = 5.0
 """Seconds a process that says nothing any more has to end by itself, so that its exit code is its own."""
 
-DIED, HUNG = "died", "hung"
+STARTS = 300.0
+"""Seconds a process has to say that it has begun."""
+
+READY = "ready"
+"""What :func:`serve` says when it has begun."""
+
+DIED, HUNG, UNREADY = "died", "hung", "unready"
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Answer:
     line: str = ""
     """Empty where none came."""
     trouble: str = ""
-    """:data:`DIED` or :data:`HUNG` where none came."""
+    """:data:`DIED`, :data:`HUNG` or, where it did not even begin, :data:`UNREADY`, where none came."""
     code: int | None = None
     """The exit code of the process that gave none, where it could be started."""
 
@@ -40,34 +47,48 @@ class Answer:
 class Helper:
     """A process that answers one question at a time; one that dies is started anew for the next."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = list(command)
+    def __init__(self, command: Sequence[str], greeting: str = "") -> None:
+        self._command, self._greeting = list(command), greeting
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._ended = False
 
     def ask(self, number: int, question: str, seconds: float | None = None) -> Answer:
         """The answer to a question, a line; after so many ``seconds`` the process is taken to hang, and is killed."""
-        try:
-            process = self._process or self._started()
-        except OSError:
-            process = None
-        if process is None:
-            return Answer(number, trouble=DIED)
-        overdue = threading.Event()
-        timer = None if seconds is None else threading.Timer(seconds, _end_overdue, (process, overdue))
-        if timer is not None:
-            timer.start()
-        line = _told(process, question)
-        if timer is not None:
-            timer.cancel()
+        if self._process is None:
+            try:
+                process = self._started()
+            except OSError:
+                process = None
+            if process is None:
+                return Answer(number, trouble=UNREADY)
+            if not self._greeted(process):
+                return Answer(number, trouble=UNREADY, code=self._ended_with(process))
+        process = self._process
+        assert process is not None
+        line, overdue = _told(process, question + "\n", seconds)
         if line.endswith("\n"):
             return Answer(number, line)
+        return Answer(number, trouble=HUNG if overdue else DIED, code=self._ended_with(process))
+
+    def _greeted(self, process: subprocess.Popen[str]) -> bool:
+        """Whether a process has begun; what libraries print as they are imported comes before its greeting."""
+        ends = time.monotonic() + STARTS
+        while self._greeting:
+            line, _ = _told(process, "", max(0.0, ends - time.monotonic()))
+            if line == f"{self._greeting}\n":
+                return True
+            if not line.endswith("\n"):
+                return False
+        return True
+
+    def _ended_with(self, process: subprocess.Popen[str]) -> int | None:
+        """The exit code of a process that says nothing any more."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LAST_WORDS)
         process.kill()
         self.close()
-        return Answer(number, trouble=HUNG if overdue.is_set() else DIED, code=process.returncode)
+        return process.returncode
 
     def _started(self) -> subprocess.Popen[str] | None:
         """A new process; none where everything has ended meanwhile."""
@@ -99,26 +120,34 @@ class Helper:
         process.wait()
 
 
-def _told(process: subprocess.Popen[str], question: str) -> str:
-    """The line a process answers with, empty or cut short where it dies."""
+def _told(process: subprocess.Popen[str], text: str, seconds: float | None) -> tuple[str, bool]:
+    """The line a process answers with, empty or cut short where it dies; whether it was killed for taking too long."""
     assert process.stdin is not None
     assert process.stdout is not None
+    overdue = threading.Event()
+
+    def end_overdue() -> None:
+        overdue.set()
+        process.kill()
+
+    timer = None if seconds is None else threading.Timer(seconds, end_overdue)
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
     try:
-        process.stdin.write(question + "\n")
+        process.stdin.write(text)
         process.stdin.flush()
-        return process.stdout.readline()
+        return process.stdout.readline(), overdue.is_set()
     except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def _end_overdue(process: subprocess.Popen[str], overdue: threading.Event) -> None:
-    overdue.set()
-    process.kill()
+        return "", overdue.is_set()
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 def answered(
     command: Sequence[str], questions: Sequence[str], jobs: int, stopped: Callable[[], bool],
-    seconds: Sequence[float | None] | None = None, tries: int = 1,
+    seconds: Sequence[float | None] | None = None, tries: int = 1, greeting: str = "",
 ) -> Iterator[Answer]:  # fmt: skip
     """The answers to all questions as they come, until ``stopped`` says so.
 
@@ -137,12 +166,14 @@ def answered(
         For each question how long its answer may take, before the process is replaced.
     tries : int
         How often a question is asked as long as processes die of it.
+    greeting : str
+        What a process says on a line of its own when it has begun, :data:`READY` with :func:`serve`; empty for nothing.
     """
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in range(len(questions)):
         waiting.put(number)
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-    helpers = [Helper(command) for _ in range(min(jobs, len(questions)))]
+    helpers = [Helper(command, greeting) for _ in range(min(jobs, len(questions)))]
     ending = threading.Event()
 
     def keep_busy(helper: Helper) -> None:
@@ -181,7 +212,7 @@ def answered(
 def serve(answer: Callable[[str], str]) -> None:
     """Answer every line of stdin with one on stdout, until whoever started this process ends, however that happens.
 
-    Libraries may print what they like: their stdout leads nowhere.
+    Before the first it says that it is :data:`READY`. Libraries may print what they like: their stdout leads nowhere.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; whoever asks decides
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -195,6 +226,8 @@ def serve(answer: Callable[[str], str]) -> None:
 
     threading.Thread(target=listen, name="exactsel-listen", daemon=True).start()
     with contextlib.suppress(OSError):
+        answers.write(READY + "\n")
+        answers.flush()
         while True:
             answers.write(answer(lines.get()) + "\n")
             answers.flush()

@@ -82,9 +82,11 @@ def rows(table: Path) -> list[dict[str, str]]:
 
 def children(process: int) -> list[int]:
     """The processes it has started; none where the system does not say (other than Linux)."""
-    with contextlib.suppress(OSError):
-        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    return []
+    found: list[int] = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, task.read_text().split())
+    return found
 
 
 def _lives(process: int) -> bool:

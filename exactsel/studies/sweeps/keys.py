@@ -13,6 +13,9 @@ from exactsel.errors import InputError, did_you_mean
 
 FAMILIES = ("regression", "css")
 
+LARGEST = 2**63 - 1
+"""Whole number that a table can hold."""
+
 
 @dataclass(frozen=True)
 class Key:
@@ -27,7 +30,7 @@ class Key:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
         raise ValueError
     return value
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exactsel.errors import InputError
+from exactsel.errors import ExactselError, InputError
 from exactsel.files import write_bytes
 from exactsel.plain import Readable
-from exactsel.processes import HUNG, Answer, answered
+from exactsel.processes import HUNG, READY, UNREADY, Answer, answered
 from exactsel.search.watch import Watch
 from exactsel.studies.sweeps.config import jobs_of, read_config
 from exactsel.studies.sweeps.jobs import Job
@@ -236,17 +236,18 @@ def _in_processes(
     left: Sequence[Job], jobs: int, stopped: Callable[[], bool]
 ) -> Generator[tuple[Job, dict[str, Any]], None, None]:  # fmt: skip
     lines, patience = [job.to_line() for job in left], [job.give_up_after for job in left]
-    for answer in answered(command_for_jobs(), lines, jobs, stopped, patience, TRIES):
+    for answer in answered(command_for_jobs(), lines, jobs, stopped, patience, TRIES, READY):
         job = left[answer.number]
         yield job, json.loads(answer.line) if answer.line else _without_answer(job, answer)
 
 
 def _without_answer(job: Job, answer: Answer) -> dict[str, Any]:
     """What is noted of a job that took its processes with it."""
+    if answer.trouble == UNREADY:  # no fault of the job, nor would others fare better
+        ended = "" if answer.code is None else f" (exit code {answer.code})"
+        raise ExactselError(f"the processes that run jobs cannot begin{ended}; see what they say, and start it again.")
     if answer.trouble == HUNG:
         why = f"no answer came within {job.give_up_after:g} seconds, {TRIES} times."
-    elif answer.code is None:
-        why = "no process could be started for it."
     else:
         why = f"the process died {TRIES} times, the last time with exit code {answer.code}."
     return trouble(FAILED, why)

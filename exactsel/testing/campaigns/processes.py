@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 
-from exactsel.processes import answered
+from exactsel.processes import READY, answered
 from exactsel.testing.campaigns.trials import Outcome, Trial
 
 DIED = "the process died"
@@ -19,7 +19,7 @@ def command_for(trial: Trial) -> list[str]:
 
 def tried_in_processes(trial: Trial, seeds: range, jobs: int, stopped: Callable[[], bool]) -> Iterator[Outcome]:
     """The outcomes of all seeds as they come, until ``stopped`` says so; that a process died is a finding."""
-    for answer in answered(command_for(trial), [str(seed) for seed in seeds], jobs, stopped):
+    for answer in answered(command_for(trial), [str(seed) for seed in seeds], jobs, stopped, greeting=READY):
         if answer.line:
             yield _outcome(answer.line)
         else:
