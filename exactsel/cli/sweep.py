@@ -23,7 +23,32 @@ TOLD = 20
 """Jobs without a result that are told as they come; all of them are counted."""
 
 
-@click.command("sweep", cls=Command, examples=("sweep sweep.toml", "sweep sweep.toml --jobs 4 --out table.parquet"))
+# The control character keeps the lines of the config apart.
+HELP = """Run every job of the grids in the TOML file CONFIG, and write a table with a row for each.
+
+A config holds a table [[sweep]] for each grid, the product of its lists, and what they share in [defaults]:
+
+\b
+[defaults]
+time_limit = 10                      # seconds for each job, or node_limit
+[[sweep]]
+instances = ["instances/d*.npz"]     # from the folder of CONFIG on
+generate = [{name = "hard", n = 100, d = [20, 40], seed = [0, 1]}]
+k = [2, 3, 5]
+lam = [0.01, 0.1]
+loss = ["quadratic", "huber"]
+method = ["solve", "omp", {name = "solve", bound = "apg"}]
+seed = [0, 1]
+
+What a job comes to is noted in TABLE.store at once. Ctrl-C ends the sweep with the table of what there is; the same
+command goes on, also after kill -9 or with a changed CONFIG, and runs only what is missing. Exit code 0 means that
+every job was run and proved its tolerance, 1 that a gap is left or a job has no result.
+"""
+
+
+@click.command(
+    "sweep", cls=Command, help=HELP, examples=("sweep sweep.toml", "sweep sweep.toml --jobs 4 --out table.parquet")
+)
 @click.argument("config", type=click.Path())
 @click.option("--out", type=click.Path(), help="The table, .csv or .parquet; by default CONFIG with the ending .csv.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
@@ -34,26 +59,7 @@ TOLD = 20
 def command(
     config: str, out: str | None, jobs: int, retry: bool, dry_run: bool, quiet: bool, as_json: bool
 ) -> int:  # fmt: skip
-    r"""Run every job of the grids in the TOML file CONFIG, and write a table with a row for each.
-
-    A config holds a table [[sweep]] for each grid, the product of its lists, and what they share in [defaults]:
-
-    \b
-    [defaults]
-    time_limit = 10                      # seconds for each job, or node_limit
-    [[sweep]]
-    instances = ["instances/d*.npz"]     # from the folder of CONFIG on
-    generate = [{name = "hard", n = 100, d = [20, 40], seed = [0, 1]}]
-    k = [2, 3, 5]
-    lam = [0.01, 0.1]
-    loss = ["quadratic", "huber"]
-    method = ["solve", "omp", {name = "solve", bound = "apg"}]
-    seed = [0, 1]
-
-    What a job comes to is noted in TABLE.store at once. Ctrl-C ends the sweep with the table of what there is; the same
-    command goes on, also after kill -9 or with a changed CONFIG, and runs only what is missing. Exit code 0 means that
-    every job was run and proved its tolerance, 1 that a gap is left or a job has no result.
-    """
+    """Run every job of the grids, and write a table with a row for each."""
     from exactsel.cli.options import SIGNALS, catch_signals, exit_code
     from exactsel.studies.sweeps import plan, sweep
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from exactsel.studies.sweeps.config import COMPILING, LONGEST, PATIENCE, SECONDS
 from exactsel.studies.sweeps.jobs import Job
 from exactsel.studies.sweeps.keys import KEYS
 
+ROOT = Path(__file__).resolve().parents[2]
 HARD = {"generate": {"name": "hard", "n": 12, "d": 6}}
 
 
@@ -117,6 +120,20 @@ def test_a_job_is_the_same_after_a_line(folder):
 
 
 MANY = str([*range(1001)])
+
+
+def test_the_configs_that_are_shown_are_configs(tmp_path, monkeypatch):
+    from exactsel.cli.sweep import command
+
+    (tmp_path / "instances").symlink_to(ROOT / "instances")
+    page = (ROOT / "docs" / "howto" / "sweeps.md").read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    text = command.help.split("\b\n")[1].split("\n\n")[0]
+    for number, shown in enumerate((page, text)):
+        (tmp_path / "sweep.toml").write_text(shown)
+        jobs = jobs_of(read_config(tmp_path / "sweep.toml"), tmp_path)
+        assert len(jobs) == (36 + 144, 360)[number]
+
+
 BAD = {
     "sweeps = 1": "the config holds 'sweeps'; did you mean 'sweep'",
     "": "no table [[sweep]]",

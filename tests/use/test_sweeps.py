@@ -9,6 +9,7 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_other_problems_and_those_refused(folder):
     assert [row["loss"] for row in found.rows[:4]] == [None, None, None, "huber"]
     assert 0 in json.loads(found.rows[3]["support"])
     refused = [row for row in found.rows if row["status"] == "refused"]
-    assert all(row["error"].endswith(".") and row["upper"] is None for row in refused if "upper" in row)
+    assert all(row["error"].endswith(".") and row["upper"] is None for row in refused)
     assert (found.count("refused"), found.reached) == (3, False)
 
 
@@ -155,6 +156,26 @@ def test_an_interrupt_ends_it_with_the_table(folder, ran):
     found = sweep(config(), "t.csv", jobs=0)
     assert (found.interrupted, found.before, found.run) == (False, 1, 7)
     assert len({*ran}) == len(ran) == 8
+
+
+def test_a_job_stopped_by_the_compiler_is_run_again(monkeypatch):
+    from exactsel import interrupts
+    from exactsel.studies.sweeps.performing import AGAIN, _in_time
+
+    waited, runs, stopped = [0.0], [], exactsel.Termination.TIME_LIMIT
+    monkeypatch.setattr(interrupts, "waited", lambda: waited[0])
+
+    def run(seconds):
+        runs.append(1)
+        waited[0] += seconds(len(runs))
+        return SimpleNamespace(termination=stopped)
+
+    _in_time(lambda: run(lambda count: 3.0 if count < 4 else 0.0), 1.0)
+    assert len(runs) == 4
+    _in_time(lambda: run(lambda count: 3.0), 1.0)
+    assert len(runs) == 4 + AGAIN
+    _in_time(lambda: run(lambda count: 3.0), None)
+    assert len(runs) == 5 + AGAIN
 
 
 FRAGILE = """

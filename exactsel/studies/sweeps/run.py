@@ -23,7 +23,7 @@ from exactsel.studies.sweeps.config import jobs_of, read_config
 from exactsel.studies.sweeps.jobs import Job
 from exactsel.studies.sweeps.performing import DONE, FAILED, REFUSED, perform, trouble
 from exactsel.studies.sweeps.store import ENDING, Store
-from exactsel.studies.sweeps.table import check_table, table_bytes
+from exactsel.studies.sweeps.table import COLUMNS, check_table, table_bytes
 
 TRIES = 2
 """Times a job is given to a process, before it is noted as failed: one may be killed for no fault of the job."""
@@ -256,4 +256,4 @@ def _without_answer(job: Job, answer: Answer) -> dict[str, Any]:
 def _row(job: Job, record: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the table: what was asked for, then what came of it."""
     told, found = job.told(), {name: value for name, value in record.get("row", {}).items() if name != "reached"}
-    return {**told, "error": "", **found, "status": record.get("status")}
+    return {**dict.fromkeys(COLUMNS), **told, "error": "", **found, "status": record.get("status")}
