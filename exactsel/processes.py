@@ -169,24 +169,14 @@ def answered(
     greeting : str
         What a process says on a line of its own when it has begun, :data:`READY` with :func:`serve`; empty for nothing.
     """
-    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in range(len(questions)):
-        waiting.put(number)
+    waiting: queue.SimpleQueue[tuple[int, str, float | None]] = queue.SimpleQueue()
+    for number, question in enumerate(questions):
+        waiting.put((number, question, None if seconds is None else seconds[number]))
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     helpers = [Helper(command, greeting) for _ in range(min(jobs, len(questions)))]
     ending = threading.Event()
-
-    def keep_busy(helper: Helper) -> None:
-        with contextlib.suppress(queue.Empty), contextlib.closing(helper):
-            while not ending.is_set():
-                number = waiting.get_nowait()
-                for _ in range(tries):
-                    answer = helper.ask(number, questions[number], None if seconds is None else seconds[number])
-                    if answer.line or ending.is_set():
-                        break
-                answers.put(answer)
-
-    threads = [threading.Thread(target=keep_busy, args=(helper,), daemon=True) for helper in helpers]
+    busy = (waiting, answers, ending, tries)
+    threads = [threading.Thread(target=_keep_busy, args=(helper, *busy), daemon=True) for helper in helpers]
     for thread in threads:
         thread.start()
     left = len(questions)
@@ -207,6 +197,21 @@ def answered(
                 helper.kill()
         for thread in threads:
             thread.join()
+
+
+def _keep_busy(
+    helper: Helper, waiting: queue.SimpleQueue[tuple[int, str, float | None]], answers: queue.SimpleQueue[Answer],
+    ending: threading.Event, tries: int,
+) -> None:  # fmt: skip
+    """Ask one question after the other, as long as there are any."""
+    with contextlib.suppress(queue.Empty), contextlib.closing(helper):
+        while not ending.is_set():
+            asked = waiting.get_nowait()
+            for _ in range(tries):
+                answer = helper.ask(*asked)
+                if answer.line or ending.is_set():
+                    break
+            answers.put(answer)
 
 
 def serve(answer: Callable[[str], str]) -> None:

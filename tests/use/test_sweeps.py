@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import exactsel
 from exactsel.data.instance import Instance, write_instance
 from exactsel.errors import ExactselError, InputError, OutputError
+from exactsel.search.watch import Watch
 from exactsel.studies.sweeps import plan, sweep
 from exactsel.studies.sweeps import run as running
 from exactsel.studies.sweeps import store as storing
@@ -137,6 +138,12 @@ def test_an_instance_that_changes_is_run_again_and_meanwhile_is_refused(folder, 
     assert "has changed since the sweep began" in found.rows[1]["error"]
 
 
+def test_a_pattern_does_not_mean_what_the_sweep_writes(folder):
+    Path("data.csv").write_text("p,q,y\n1,2,3\n2,1,4\n4,4,1\n")
+    asked = config(instances="*.csv*", k=1, lam=1.0, method="omp")
+    assert [sweep(asked, "t.csv", jobs=0).run for _ in range(2)] == [1, 0]
+
+
 def test_failed_jobs_are_run_again_only_when_asked(folder, monkeypatch):
     from exactsel.studies.sweeps import performing
 
@@ -156,6 +163,14 @@ def test_an_interrupt_ends_it_with_the_table(folder, ran):
     found = sweep(config(), "t.csv", jobs=0)
     assert (found.interrupted, found.before, found.run) == (False, 1, 7)
     assert len({*ran}) == len(ran) == 8
+
+
+def test_an_interrupt_while_instances_are_hashed_ends_it_at_once(folder):
+    with Watch(None, (signal.SIGINT,)):
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(config(), "t.csv", jobs=0)
+    assert not Path("t.csv").exists()
 
 
 def test_a_job_stopped_by_the_compiler_is_run_again(monkeypatch):
@@ -337,6 +352,9 @@ def test_tables_that_cannot_be_written(folder):
         sweep(config())
     with pytest.raises(InputError, match="a number of processes"):
         sweep(config(), "t.csv", jobs=-1)
+    Path("data.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="is there already and no sweep's"):
+        sweep(config(), "data.csv")
     assert not [*folder.glob("*.store")]
 
 

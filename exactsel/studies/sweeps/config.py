@@ -22,6 +22,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ from exactsel.studies.sweeps.sources import Source, file_source, files_named, ge
 SECONDS = 60.0
 """The time limit of a job that is given neither seconds nor nodes."""
 
-MOST_JOBS = 1_000_000
+MOST_JOBS = 200_000
+"""Of a sweep; what it holds in memory of each is some kilobytes."""
 
 PATIENCE, COMPILING = 3.0, 300.0
 """Times its time limit, and seconds more, in which a job must have ended: kernels may have to be compiled first."""
@@ -78,7 +80,20 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{file} is no TOML ({why}); correct it there.") from None
 
 
-def jobs_of(config: Mapping[str, Any], base: str | os.PathLike[str] = ".") -> list[Job]:
+@dataclass(frozen=True)
+class _Place:
+    """Where instances are looked for."""
+
+    base: Path
+    apart: tuple[str, ...]
+    """Absolute paths of files that a pattern does not mean: what the sweep itself writes."""
+    hashes: dict[str, str] = field(default_factory=dict)
+    """Of the files that have been read."""
+
+
+def jobs_of(
+    config: Mapping[str, Any], base: str | os.PathLike[str] = ".", apart: Sequence[str | os.PathLike[str]] = ()
+) -> list[Job]:  # fmt: skip
     """The jobs of a config in its order, each once.
 
     Parameters
@@ -87,6 +102,8 @@ def jobs_of(config: Mapping[str, Any], base: str | os.PathLike[str] = ".") -> li
         ``sweep``, a list of tables, and ``defaults``, a table, with the :data:`exactsel.studies.sweeps.keys.KEYS`.
     base : path
         The folder from which relative paths are named.
+    apart : sequence of path
+        Files that no pattern means, such as the table of the sweep before.
 
     Raises
     ------
@@ -107,11 +124,11 @@ def jobs_of(config: Mapping[str, Any], base: str | os.PathLike[str] = ".") -> li
     if not tables:
         raise InputError("the config holds no table [[sweep]], so there is nothing to run; add one.")
     usual = checked(defaults, KEYS, "in [defaults]")
-    known_hashes: dict[str, str] = {}
+    place = _Place(Path(base), tuple(map(os.path.abspath, apart)))
     jobs: dict[str, Job] = {}
     for number, table in enumerate(tables, 1):
         where = f"in [[sweep]] number {number}"
-        for job in _grid({**usual, **checked(table, KEYS, where)}, Path(base), where, known_hashes):
+        for job in _grid({**usual, **checked(table, KEYS, where)}, place, where):
             jobs.setdefault(job.key, job)
             if len(jobs) > MOST_JOBS:
                 raise _too_many(f"the config holds more than {MOST_JOBS}")
@@ -126,7 +143,7 @@ def _too_many(found: str) -> InputError:
     return InputError(f"{found} jobs, but a sweep holds at most {MOST_JOBS}; give shorter lists, or several sweeps.")
 
 
-def _grid(table: Mapping[str, Any], base: Path, where: str, known: dict[str, str]) -> Iterator[Job]:
+def _grid(table: Mapping[str, Any], place: _Place, where: str) -> Iterator[Job]:
     """The jobs of one table."""
     family = table.get("problem", "regression")
     _check_family(table, family, where)
@@ -134,7 +151,7 @@ def _grid(table: Mapping[str, Any], base: Path, where: str, known: dict[str, str
     losses = _losses(table, where)
     methods = [_made(method, table, where) for method in table.get("method", [{"name": SOLVE}])]
     seeds = table.get("seed", [0])
-    sources = _sources(table, base, where, known)
+    sources = _sources(table, place, where)
     if math.prod(map(len, (sources, *lists, losses, methods, seeds))) > MOST_JOBS:
         raise _too_many(f"{where} there are more than {MOST_JOBS}")
     demands = {name: table[name] for name in DEMANDS if name in table}
@@ -166,14 +183,15 @@ def _losses(table: Mapping[str, Any], where: str) -> list[tuple[str | None, floa
     return [(loss, delta) for loss in losses for delta in (deltas if loss == "huber" else [None])]
 
 
-def _sources(table: Mapping[str, Any], base: Path, where: str, known: dict[str, str]) -> list[Source]:
+def _sources(table: Mapping[str, Any], place: _Place, where: str) -> list[Source]:
     """The instances of a table, those in files first, each once."""
     if "instances" not in table and "generate" not in table:
         raise InputError(f"{where} there is no instance; give instances = ['data/*.npz'], or generate.")
     reading = {name: table[name] for name in READING if name in table}
+    there = place.base, place.apart
     try:
-        names = dict.fromkeys(name for asked in table.get("instances", []) for name in files_named(asked, base))
-        sources = [file_source(name, base, reading, known) for name in names]
+        names = dict.fromkeys(name for asked in table.get("instances", []) for name in files_named(asked, *there))
+        sources = [file_source(name, place.base, reading, place.hashes) for name in names]
         return [*sources, *(generated_source(generator) for generator in _generators(table.get("generate", ())))]
     except InputError as error:
         raise InputError(f"{where}, {error}") from None

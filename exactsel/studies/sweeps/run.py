@@ -16,6 +16,7 @@ from typing import Any
 
 from exactsel.errors import ExactselError, InputError
 from exactsel.files import write_bytes
+from exactsel.interrupts import dispensable
 from exactsel.plain import Readable
 from exactsel.processes import HUNG, READY, UNREADY, Answer, answered
 from exactsel.search.watch import Watch
@@ -164,6 +165,7 @@ def sweep(
     asked, table = _asked(config, out)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
         raise InputError(f"jobs is {jobs!r}, but a number of processes was expected; give 1 or more.")
+    _check_ours(table)
     with Watch(None, signals) as watch, closing(Store.open(table + ENDING)) as store:
         watch.keep_result()
         found = _with(store, asked, table)
@@ -188,7 +190,16 @@ def _asked(config: Config, out: str | os.PathLike[str] | None) -> tuple[list[Job
         out = Path(config).with_suffix(".csv") if out is None else out
     table = os.fspath(out)
     check_table(table)
-    return jobs_of(tables, base), table
+    with dispensable():  # data may be large; nothing has been run that a signal could lose
+        return jobs_of(tables, base, (table, table + ENDING)), table
+
+
+def _check_ours(table: str) -> None:
+    """:class:`InputError` where the table would take the place of somebody's file."""
+    if os.path.exists(table) and not os.path.exists(table + ENDING):
+        raise InputError(
+            f"{table} is there already and no sweep's, as it has no store; remove it, or name another table."
+        )
 
 
 def _with(store: Store, jobs: Sequence[Job], table: str) -> Sweep:

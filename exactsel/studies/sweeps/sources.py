@@ -6,7 +6,7 @@ import dataclasses
 import glob
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from exactsel.data.instance import Instance
 from exactsel.data.reading import read_data
 from exactsel.data.shipped import no_such_file
 from exactsel.errors import InputError
+from exactsel.interrupts import give_up_if_over
 
 CHUNK = 2**20
 """Bytes hashed at a time."""
@@ -78,8 +79,10 @@ class Source:
             raise ChangedError(f"{self.shown} has changed since the sweep began; start the sweep again.")
 
 
-def files_named(name: str, base: Path) -> list[str]:
+def files_named(name: str, base: Path, apart: Sequence[str] = ()) -> list[str]:
     """The files a name, or a pattern with ``*``, ``?``, ``[...]`` and ``**``, stands for, as paths from ``base`` on.
+
+    Those ``apart``, absolute paths, are meant by no pattern.
 
     Raises
     ------
@@ -92,7 +95,7 @@ def files_named(name: str, base: Path) -> list[str]:
                 raise no_such_file(name)
             return [name]
         found = sorted(glob.glob(name, root_dir=base, recursive=True))
-        files = [one for one in found if os.path.isfile(base / one)]
+        files = [one for one in found if os.path.isfile(base / one) and os.path.abspath(base / one) not in apart]
     except ValueError:  # a NUL in it
         raise no_such_file(name) from None
     if not files:
@@ -135,6 +138,7 @@ def generated_source(generator: Mapping[str, Any]) -> Source:
     InputError
         Where the generator cannot make it.
     """
+    give_up_if_over()
     sizes = ", ".join(f"{key}={value:g}" for key, value in generator.items() if key != "name")
     return Source(
         f"{generator['name']}({sizes})", hash_of_instance(generate(**generator)), generator=dict(generator)
@@ -148,6 +152,7 @@ def hash_of_file(path: str) -> str:
         with open(path, "rb") as stream:
             while chunk := stream.read(CHUNK):
                 digest.update(chunk)
+                give_up_if_over()
     except FileNotFoundError:
         raise no_such_file(path) from None
     except OSError as error:
