@@ -29,6 +29,8 @@ _HOMES = {
     "ProgressLog": "exactsel.report.log",
     "certify": "exactsel.studies.certify",
     "Certified": "exactsel.studies.certify",
+    "sweep": "exactsel.studies.sweeps",
+    "Sweep": "exactsel.studies.sweeps",
     "verify": "exactsel.proofs.verify",
     "Model": "exactsel.problem.model",
     "near_optimal": "exactsel.studies.near",
@@ -64,6 +66,7 @@ __all__ = [
     "Search",
     "Settings",
     "SolutionPath",
+    "Sweep",
     "Termination",
     "UnsupportedError",
     "__version__",
@@ -73,6 +76,7 @@ __all__ = [
     "near_optimal",
     "solve",
     "solve_path",
+    "sweep",
     "verify",
     "write_report",
 ]
@@ -98,6 +102,7 @@ if TYPE_CHECKING:
     from exactsel.studies.listed import NearOptimal
     from exactsel.studies.near import near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
+    from exactsel.studies.sweeps import Sweep, sweep
 
 
 answer_to_earlier_names()

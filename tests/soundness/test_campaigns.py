@@ -227,6 +227,7 @@ def test_a_planted_bug_comes_out_small(high_bound, tmp_path):
 
 
 WORKER = """
+print("ready", flush=True)
 import json, sys
 for line in sys.stdin:
     if line == "1\\n":

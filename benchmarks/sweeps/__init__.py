@@ -1,0 +1,1 @@
+"""Attempts to lose jobs of a sweep, or to run one twice."""

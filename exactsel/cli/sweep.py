@@ -1,0 +1,106 @@
+"""``exactsel sweep``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from exactsel.cli.helping import Command
+from exactsel.cli.talk import say, say_line
+
+if TYPE_CHECKING:
+    from exactsel.studies.sweeps import Sweep
+    from exactsel.studies.sweeps.jobs import Job
+
+EVERY = 5.0
+"""Seconds between two lines of progress."""
+
+TOLD = 20
+"""Jobs without a result that are told as they come; all of them are counted."""
+
+
+# The control character keeps the lines of the config apart.
+HELP = """Run every job of the grids in the TOML file CONFIG, and write a table with a row for each.
+
+A config holds a table [[sweep]] for each grid, the product of its lists, and what they share in [defaults]:
+
+\b
+[defaults]
+time_limit = 10                      # seconds for each job, or node_limit
+[[sweep]]
+instances = ["instances/d*.npz"]     # from the folder of CONFIG on
+generate = [{name = "hard", n = 100, d = [20, 40], seed = [0, 1]}]
+k = [2, 3, 5]
+lam = [0.01, 0.1]
+loss = ["quadratic", "huber"]
+method = ["solve", "omp", {name = "solve", bound = "apg"}]
+seed = [0, 1]
+
+What a job comes to is noted in TABLE.store at once. Ctrl-C ends the sweep with the table of what there is; the same
+command goes on, also after kill -9 or with a changed CONFIG, and runs only what is missing. Exit code 0 means that
+every job was run and proved its tolerance, 1 that a gap is left or a job has no result.
+"""
+
+
+@click.command(
+    "sweep", cls=Command, help=HELP, examples=("sweep sweep.toml", "sweep sweep.toml --jobs 4 --out table.parquet")
+)
+@click.argument("config", type=click.Path())
+@click.option("--out", type=click.Path(), help="The table, .csv or .parquet; by default CONFIG with the ending .csv.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
+@click.option("--retry", is_flag=True, help="Run those jobs again that were noted as failed.")
+@click.option("--dry-run", is_flag=True, help="List the jobs and how many have been run; run none.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, with all rows.")
+def command(
+    config: str, out: str | None, jobs: int, retry: bool, dry_run: bool, quiet: bool, as_json: bool
+) -> int:  # fmt: skip
+    """Run every job of the grids, and write a table with a row for each."""
+    from exactsel.cli.options import SIGNALS, catch_signals, exit_code
+    from exactsel.studies.sweeps import plan, sweep
+
+    if dry_run:
+        _list_jobs(plan(config, out), as_json)
+        return 0
+    catch_signals()
+    found = sweep(config, out, jobs=jobs, retry=retry, told=None if quiet else _progress(), signals=SIGNALS)
+    if found.damaged:
+        say_line(
+            f"Warning: {found.damaged} damaged lines of {found.store} counted for nothing; their jobs were run again."
+        )
+    say(found.to_json() if as_json else str(found))
+    return exit_code(found.reached, "interrupted" if found.interrupted else "")
+
+
+def _list_jobs(found: Sweep, as_json: bool) -> None:
+    """One line for each job, and how many have been run."""
+    states = [found.records.get(job.key, {}).get("status", "missing") for job in found.jobs]
+    if as_json:
+        listed = [{**job.told(), "status": state} for job, state in zip(found.jobs, states, strict=True)]
+        say(json.dumps({"jobs": len(listed), "missing": found.missing, "listed": listed}, allow_nan=False))
+        return
+    for job, state in zip(found.jobs, states, strict=True):
+        say(f"{state:<8} {job}")
+    say(f"{len(found.jobs)} jobs, {len(found.jobs) - found.missing} run before, {found.missing} to run")
+
+
+def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
+    """What tells of jobs without a result as they come, and now and then how far it is."""
+    last, told = time.monotonic(), 0
+
+    def tell(found: Sweep, job: Job, record: Mapping[str, Any]) -> None:
+        nonlocal last, told
+        if record["status"] != "done":
+            told += 1
+            if told <= TOLD:
+                say_line(f"{record['status']}: {job}: {record['row']['error']}")
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            rate, done = found.run / max(found.seconds, 1e-9), found.before + found.run
+            say_line(f"{done} of {len(found.jobs)} jobs, {told} without a result, {rate:.1f} a second")
+
+    return tell

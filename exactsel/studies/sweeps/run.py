@@ -1,0 +1,270 @@
+"""Run the jobs of a sweep that have not been run, note each as it is done, and write the table."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from exactsel.errors import ExactselError, InputError
+from exactsel.files import write_bytes
+from exactsel.interrupts import dispensable
+from exactsel.plain import Readable
+from exactsel.processes import HUNG, READY, UNREADY, Answer, answered
+from exactsel.search.watch import Watch
+from exactsel.studies.sweeps.config import jobs_of, read_config
+from exactsel.studies.sweeps.jobs import Job
+from exactsel.studies.sweeps.performing import DONE, FAILED, REFUSED, perform, trouble
+from exactsel.studies.sweeps.store import ENDING, Store
+from exactsel.studies.sweeps.table import COLUMNS, check_table, table_bytes
+
+TRIES = 2
+"""Times a job is given to a process, before it is noted as failed: one may be killed for no fault of the job."""
+
+Config = str | os.PathLike[str] | Mapping[str, Any]
+
+
+@dataclass(repr=False)
+class Sweep(Readable):
+    """What a sweep came to, so far while it is at work."""
+
+    jobs: tuple[Job, ...]
+    table: str
+    """The file with a row for each job that has been run."""
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What jobs came to, by their key."""
+    before: int = 0
+    """Jobs that had been run before."""
+    run: int = 0
+    """Jobs that were run now."""
+    damaged: int = 0
+    """Lines of the store that counted for nothing."""
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def store(self) -> str:
+        """The file from which the sweep goes on."""
+        return self.table + ENDING
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the table, in the order of the jobs; those not run have none."""
+        return [_row(job, self.records[job.key]) for job in self.jobs if job.key in self.records]
+
+    @property
+    def missing(self) -> int:
+        """Jobs that have not been run."""
+        return len(self.jobs) - sum(job.key in self.records for job in self.jobs)
+
+    def count(self, status: str) -> int:
+        """Jobs that were ``done``, ``refused`` or ``failed``."""
+        return sum(self.records.get(job.key, {}).get("status") == status for job in self.jobs)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every job was run, and proved the tolerance asked for."""
+        return all(self.records.get(job.key, {}).get("row", {}).get("reached") for job in self.jobs)
+
+    @property
+    def claims(self) -> dict[str, int]:
+        """How often each claim was made."""
+        return dict(Counter(row["claim"] for row in self.rows if row["status"] == DONE))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The sweep as plain data: the JSON object of the command line."""
+        return {
+            "jobs": len(self.jobs), "before": self.before, "run": self.run, "missing": self.missing,
+            **{status: self.count(status) for status in (DONE, REFUSED, FAILED)}, "claims": self.claims,
+            "damaged": self.damaged, "interrupted": self.interrupted, "seconds": round(self.seconds, 1),
+            "table": self.table, "store": self.store, "rows": self.rows,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        rest = f", {self.missing} missing" if self.missing else ""
+        lines = [
+            f"sweep      {len(self.jobs)} jobs: {self.before} run before, {self.run} now{rest}, {self.seconds:.1f} s",
+            *(f"  {times:>8}  {claim}" for claim, times in sorted(self.claims.items())),
+            *(f"  {self.count(status):>8}  {status}" for status in (REFUSED, FAILED) if self.count(status)),
+        ]
+        return "\n".join([*lines, f"table      {self.table}"])
+
+
+Told = Callable[[Sweep, Job, Mapping[str, Any]], None]
+
+
+def plan(config: Config, out: str | os.PathLike[str] | None = None) -> Sweep:
+    """What :func:`sweep` would run, and what has been run; nothing is run, and no file is made.
+
+    Parameters
+    ----------
+    config, out
+        As for :func:`sweep`.
+
+    Raises
+    ------
+    InputError
+        As :func:`sweep`.
+    """
+    jobs, table = _asked(config, out)
+    return _with(Store.read(table + ENDING), jobs, table)
+
+
+def sweep(
+    config: Config,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    jobs: int = 1,
+    retry: bool = False,
+    told: Told | None = None,
+    signals: Sequence[int] = (signal.SIGINT,),
+) -> Sweep:
+    """Run every job of a grid that has not been run yet, and write a table with a row for each.
+
+    What a job comes to is noted beside the table (``TABLE.store``) as soon as it is done. So a sweep that ended before
+    its end, however that was, goes on where it stopped when it is called again, and one whose config has changed keeps
+    what still applies: a job is known by the content of its instance, its parameters, settings and seed, and the
+    version of exactsel.
+
+    Parameters
+    ----------
+    config : path or mapping
+        A TOML file, or the same as dictionaries: ``{"sweep": [{"instances": ["a.npz"], "k": [2, 3]}]}``, see
+        :mod:`exactsel.studies.sweeps.config`.
+    out : path, optional
+        The table, ``.csv`` or ``.parquet``; by default the file of the config with the ending ``.csv``.
+    jobs : int
+        Processes at a time; rows do not depend on it. 0 runs all in this process, which is for debugging: kernels are
+        compiled or not as they are here, on which last bits depend, and a job that hangs is not ended.
+    retry : bool
+        Run those jobs again that were noted as failed.
+    told : callable, optional
+        Called with the sweep, the job and what it came to after each.
+    signals : sequence of int
+        Signals that end the sweep with the table of what there is (main thread only).
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    InputError
+        For a config that cannot be used, or where another sweep is at work on the store.
+    OutputError
+        Where the store or the table cannot be written.
+    """
+    asked, table = _asked(config, out)
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
+        raise InputError(f"jobs is {jobs!r}, but a number of processes was expected; give 1 or more.")
+    _check_ours(table)
+    with Watch(None, signals) as watch, closing(Store.open(table + ENDING)) as store:
+        watch.keep_result()
+        found = _with(store, asked, table)
+        left = [job for job in found.jobs if _is_left(found.records.get(job.key), retry)]
+        found.before = len(found.jobs) - len(left)
+        try:
+            _run(found, store, left, jobs, told, watch, signals)
+        finally:
+            found.interrupted = watch.interrupted
+            write_bytes(table, table_bytes(found.rows, table))
+    return found
+
+
+def _asked(config: Config, out: str | os.PathLike[str] | None) -> tuple[list[Job], str]:
+    """The jobs and the table."""
+    if isinstance(config, Mapping):
+        if out is None:
+            raise InputError("no table is named; give out='table.csv'.")
+        tables, base = config, Path()
+    else:
+        tables, base = read_config(config), Path(config).parent
+        out = Path(config).with_suffix(".csv") if out is None else out
+    table = os.fspath(out)
+    check_table(table)
+    with dispensable():  # data may be large; nothing has been run that a signal could lose
+        return jobs_of(tables, base, (table, table + ENDING)), table
+
+
+def _check_ours(table: str) -> None:
+    """:class:`InputError` where the table would take the place of somebody's file."""
+    if os.path.exists(table) and not os.path.exists(table + ENDING):
+        raise InputError(
+            f"{table} is there already and no sweep's, as it has no store; remove it, or name another table."
+        )
+
+
+def _with(store: Store, jobs: Sequence[Job], table: str) -> Sweep:
+    known = {job.key: store.records[job.key] for job in jobs if job.key in store.records}
+    return Sweep(tuple(jobs), table, known, before=len(known), damaged=store.damaged)
+
+
+def _is_left(record: Mapping[str, Any] | None, retry: bool) -> bool:
+    return record is None or (retry and record.get("status") == FAILED)
+
+
+def _run(
+    found: Sweep, store: Store, left: Sequence[Job], jobs: int, told: Told | None, watch: Watch, signals: Sequence[int]
+) -> None:
+    """Run the jobs that are left, and note each."""
+    began = time.perf_counter()
+    outcomes = _in_processes(left, jobs, lambda: watch.interrupted) if jobs else _here(left, watch, signals)
+    with closing(outcomes):
+        for job, record in outcomes:
+            store.add(job.key, {**record, "job": job.told()})
+            found.records[job.key] = record
+            found.run += 1
+            found.seconds = time.perf_counter() - began
+            if told is not None:
+                told(found, job, record)
+    found.seconds = time.perf_counter() - began
+
+
+def _here(
+    left: Sequence[Job], watch: Watch, signals: Sequence[int]
+) -> Generator[tuple[Job, dict[str, Any]], None, None]:
+    for job in left:
+        record = None if watch.interrupted else perform(job, signals)
+        if record is None:
+            return
+        yield job, record
+
+
+def command_for_jobs() -> list[str]:
+    """What starts a process that runs jobs."""
+    return [sys.executable, "-m", "exactsel.studies.sweeps.worker"]
+
+
+def _in_processes(
+    left: Sequence[Job], jobs: int, stopped: Callable[[], bool]
+) -> Generator[tuple[Job, dict[str, Any]], None, None]:  # fmt: skip
+    lines, patience = [job.to_line() for job in left], [job.give_up_after for job in left]
+    for answer in answered(command_for_jobs(), lines, jobs, stopped, patience, TRIES, READY):
+        job = left[answer.number]
+        yield job, json.loads(answer.line) if answer.line else _without_answer(job, answer)
+
+
+def _without_answer(job: Job, answer: Answer) -> dict[str, Any]:
+    """What is noted of a job that took its processes with it."""
+    if answer.trouble == UNREADY:  # no fault of the job, nor would others fare better
+        ended = "" if answer.code is None else f" (exit code {answer.code})"
+        raise ExactselError(f"the processes that run jobs cannot begin{ended}; see what they say, and start it again.")
+    if answer.trouble == HUNG:
+        why = f"no answer came within {job.give_up_after:g} seconds, {TRIES} times."
+    else:
+        why = f"the process died {TRIES} times, the last time with exit code {answer.code}."
+    return trouble(FAILED, why)
+
+
+def _row(job: Job, record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table: what was asked for, then what came of it."""
+    told, found = job.told(), {name: value for name, value in record.get("row", {}).items() if name != "reached"}
+    return {**dict.fromkeys(COLUMNS), **told, "error": "", **found, "status": record.get("status")}
