@@ -26,9 +26,9 @@ def _case(loss: str, n: int, d: int, k: int, lam: float, noise: float, **more: A
 
 
 LARGE: dict[str, Callable[[], Problem]] = {
-    "quadratic": lambda: _case("quadratic", 60, 110, 9, 1.0, 4.0),
-    "huber": lambda: _case("huber", 100, 80, 9, 0.5, 3.0, delta=1.0),
-    "logistic": lambda: _case("logistic", 150, 80, 8, 0.5, 3.0),
+    "quadratic": lambda: _case("quadratic", 60, 130, 8, 1.0, 4.0),
+    "huber": lambda: _case("huber", 90, 90, 9, 0.5, 4.0, delta=1.0),
+    "logistic": lambda: _case("logistic", 130, 90, 8, 0.3, 8.0),
 }
 SMALL: dict[str, Callable[[], Problem]] = {
     "quadratic": lambda: _case("quadratic", 40, 60, 7, 1.0, 4.0),

@@ -28,7 +28,7 @@ COMMANDS = {
     "heuristic": "Run one approximate method, with a certified gap.",
     "compare": "Run many methods and the exact search, side by side.",
     "path": "Find the best model of every size, each with its certified gap.",
-    "sweep": "Run a grid of instances, sizes, methods and seeds, and go on after anything.",
+    "sweep": "Run a grid of instances, sizes, methods and seeds into one table.",
     "near": "List all models of k columns close to the best.",
     "info": "Say what a data file holds, and how hard the problem looks.",
     "convert": "Write any data file as an instance file, with k, lam and loss.",

@@ -49,10 +49,9 @@ def solve(
         A support to start from, besides the heuristics'.
     record, details : bool
         Keep all events in :attr:`Result.events`; tell also of nodes a kernel searched by itself (both do).
-    proof : path, optional
-        File to write the proof to, for :func:`exactsel.verify`; also when interrupted. On a full disk there is none.
-    trace : path, optional
-        File for every event, see :mod:`exactsel.observers.trace`; without listing, like ``record`` and ``details``.
+    proof, trace : path, optional
+        Files for the proof, also when interrupted (:func:`exactsel.verify`), and for events; with a trace, ``record``
+        or ``details`` nothing is solved by listing.
     checkpoint, resume : path, optional
         File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
         on from by the same tree, and to save to: limits may be others, all else stays, a proof is gone on with.

@@ -49,7 +49,7 @@ class TestHelp:
     def test_help_says_what_options_are_about(self, run, command):
         shown = run(command, "--help").out
         titles = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
-        expected = ["Data:", "Problem:", "Limits:", "Saving:", "Search:", "Output:", "Examples:"]
+        expected = ["Data:", "Problem:", "Limits:", "Workers:", "Saving:", "Search:", "Output:", "Examples:"]
         assert titles == [title for title in expected if title in titles]
         assert {"Data:", "Problem:", "Output:"} <= {*titles}
         assert ".xlsx" in shown
