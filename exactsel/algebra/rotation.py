@@ -11,7 +11,7 @@ orthonormal columns. Assumed is that sums of products are what they are called, 
 Two ways lead to Q. Householder's is right for every matrix, and slow on tall ones. Where a factor P of other rows of
 the same data is known, Q = B P^-1 has nearly orthogonal columns already, and with R2'R2 = Q'Q (Cholesky) the factor is
 R2 P: three products, in place of what takes five times as long, and just as good, for what is squared is well
-conditioned whatever the data are. Where it is not, as with columns that depend on each other, Householder's way is gone.
+conditioned whatever the data are. Where it is not, as with columns that depend on each other, it is Householder's way.
 
 Factors of parts are put together (:func:`merged`) as those of blocks are: the errors of different parts are at right
 angles, and merges in a tree make the bound grow with the logarithm of the number of rows only.
@@ -32,10 +32,10 @@ CHUNK = 256
 """Rows whose products are added up at a time: few roundings in a row make bounds small."""
 
 DEPENDENT = 1e-8
-"""Of the length of a column: what is left of it, beside the columns before, in a factor that others are held against."""
+"""Of the length of a column: what is left of it beside the columns before, in a factor others are held against."""
 
 LOOSEST = 100.0
-"""Times its least, the squared size of R2^-1 up to which Cholesky's way is gone: its error is that many times larger."""
+"""Times its least: how large R2^-1 may be, squared, on Cholesky's way, whose error is that many times larger."""
 
 ROOM = 1.001
 """For the roundings of what is computed with upper estimates."""

@@ -1,6 +1,6 @@
 """Rows read once, in blocks, and kept as a triangular factor: a small instance with the same objective.
 
-Of the matrix [1 | A | y], each row times the root of its weight, the factor R is kept (the ones only with an intercept).
+Of the matrix [1 | A | y], each row times the root of its weight, the factor R is kept; the ones with an intercept only.
 Below its first row stands the problem for the best intercept: ||A'x - y'|| for (A', y') the rest of R is the sum of
 squares of all rows. With an intercept the first rows' means are taken off before, so that columns far from zero lose
 nothing. How far all this is off is summed up column by column on the way (:mod:`exactsel.algebra.rotation`).
@@ -180,7 +180,7 @@ class _Part(NamedTuple):
 
 def _middles(rows: FloatArray) -> FloatArray:
     """Means of the columns of rows (m, w), within their range: of a constant column that constant."""
-    return np.clip(rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
+    return np.asarray(np.clip(rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0)))
 
 
 def _factor_of(part: _Part, shift: FloatArray, held: Held | None) -> Factor:

@@ -11,6 +11,7 @@ proven of the few rows thus says something of all of them, see :meth:`Tall.of_al
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +19,12 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.losses.base import Loss
+from exactsel.problem.checks import one_number, one_whole_number
 from exactsel.types import FloatArray, IntArray
+
+KEYS = ("tall_rows", "tall_weight", "tall_errors", "tall_means")
+"""Of arrays in an instance file; the last only with an intercept."""
 
 ROOM = 1.0 + 1e-12
 """For the roundings of a few sums of positive numbers."""
@@ -86,6 +92,43 @@ class Tall:
             "rows": self.rows, "weight": self.weight, "intercept": self.intercept, "row_error": self.row_error,
         }  # fmt: skip
 
+    def as_arrays(self) -> dict[str, Any]:
+        """What a file keeps of it, by key."""
+        kept = {"tall_rows": self.rows, "tall_weight": self.weight, "tall_errors": self.errors}
+        return kept if self.means is None else {**kept, "tall_means": self.means}
+
+    @classmethod
+    def from_arrays(cls, kept: Mapping[str, Any]) -> Tall:
+        """The same from a file; :class:`InputError` where it holds something else."""
+        missing = [key for key in KEYS[:-1] if key not in kept]
+        if missing:
+            raise InputError(f"{missing[0]} is missing beside other keys tall_...; write it anew with exactsel gram.")
+        means = kept.get("tall_means")
+        vectors = [np.asarray(part) for part in (kept["tall_errors"], *([] if means is None else [means]))]
+        if any(part.dtype.kind not in "iuf" for part in vectors):
+            raise InputError("what it says of the rows it stands for is no numbers; write it anew with exactsel gram.")
+        floats = [part.astype(np.float64) for part in vectors]
+        rows, weight = one_whole_number("tall_rows", kept["tall_rows"]), one_number("tall_weight", kept["tall_weight"])
+        return cls(rows, weight, floats[0], None if means is None else floats[1])
+
+    def refuse(self, loss: str | Loss, intercept: bool = False, scale: bool = False, weights: bool = False) -> None:
+        """:class:`InputError` for what would need the rows themselves."""
+        name = loss if isinstance(loss, str) else loss.name
+        if name != "quadratic":
+            raise InputError(
+                f"the rows have been reduced for quadratic loss and say nothing of {name} loss; give the rows "
+                f"themselves, or some of them."
+            )
+        reduced = f"the rows have been reduced {'with' if self.intercept else 'without'} an intercept and are gone"
+        if intercept:
+            raise InputError(
+                f"{reduced}; {'leave --intercept out' if self.intercept else 'give --intercept to exactsel gram'}."
+            )
+        if weights:
+            raise InputError(f"{reduced}; give --weights to exactsel gram.")
+        if scale:
+            raise InputError(f"{reduced}, so how large columns are is not known; rescale them before.")
+
     def above(self, upper: float, x: FloatArray) -> float:
         """No smaller than the objective of x (d,) over all rows, where ``upper`` is that for the few."""
         off = float(self.errors[:-1] @ np.abs(x) + self.errors[-1]) * ROOM
@@ -102,7 +145,9 @@ class Tall:
         lost = off * (math.sqrt(2.0 * upper) + 0.5 * off) * ROOM
         return max(0.0, lower - lost - 1e-15 * abs(lower))
 
-    def farthest(self, A: FloatArray, y: FloatArray, lam: float, k: int, upper: float, radius: float | None) -> float:
+    def farthest(
+        self, *, A: FloatArray, y: FloatArray, lam: float, k: int, upper: float, apart: float, radius: float | None
+    ) -> float:
         """No smaller than sum_j e_j abs(x_j) + e_y of a best model x of at most k columns, over all rows.
 
         Parameters
@@ -115,6 +160,8 @@ class Tall:
             Columns in a model.
         upper : float
             At least the optimum over all rows.
+        apart : float
+            At most the smallest singular value of the columns of A that are not zero, each divided by its length.
         radius : float or None
             abs(x_j) ||a_j|| <= radius ||y|| is known; None: it is not.
 
@@ -123,21 +170,17 @@ class Tall:
         float
             inf where nothing is known of how large coefficients are.
         """
-        lengths = np.linalg.norm(A, axis=0) * (1.0 + 1e-12)
+        lengths = np.linalg.norm(A, axis=0) * ROOM
         used = lengths > 0
-        target, e_y = float(np.linalg.norm(y)) * (1.0 + 1e-12), float(self.errors[-1])
-        if not used.any():
+        target, e_y = float(np.linalg.norm(y)) * ROOM, float(self.errors[-1])
+        if k == 0 or not used.any():
             return e_y
         shares = self.errors[:-1][used] / lengths[used]
-        largest = float(np.linalg.norm(np.sort(shares)[-k:])) if k else 0.0
         size = math.inf if radius is None else radius * math.sqrt(k) * (target + e_y)
-        # The columns a_j, each divided by its length, are no more dependent than this, and ||Ax|| <= ||y|| at the best.
-        scaled = A[:, used] / lengths[used]
-        smallest = np.linalg.svd(scaled, compute_uv=False)[-1] if len(A) >= scaled.shape[1] else 0.0
-        apart = float(smallest) - 1e-14 * scaled.shape[1] - float(np.linalg.norm(shares)) * ROOM
-        if apart > 0:
-            size = min(size, (target + e_y) / apart)
-        off = largest * size
+        between = apart - float(np.linalg.norm(shares)) * 1.01
+        if between > 0:  # ||Ax|| <= ||y|| for the best x, and no column is nearly made up of others
+            size = min(size, (target + e_y) / between)
+        off = float(np.linalg.norm(np.sort(shares)[-k:])) * size
         if lam > 0:  # (lam/2) ||x||^2 <= upper
             off = min(off, float(np.linalg.norm(np.sort(self.errors[:-1])[-k:])) * math.sqrt(2.0 * upper / lam))
-        return (off + e_y) * (1.0 + 1e-9)
+        return (off + e_y) * 1.01
