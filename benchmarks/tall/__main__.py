@@ -57,15 +57,15 @@ def main(rows: int, columns: int, k: int, file_rows: int, threads: int | None, q
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         generated = Planted(rows, columns, k)
-        table = [measured("made on the fly", iter(generated), generated, folder, threads=threads)]
-        click.echo(markdown(table))
+        table = [measured(iter(generated), generated, folder, threads=threads)]
+        click.echo(markdown("Made on the fly", table))
         stored = Planted(file_rows, columns, k, seed=1)
         write_file(stored, folder / "rows.npy")
-        table = [measured("in a file of float32", folder / "rows.npy", stored, folder, target=-1, threads=threads)]
-    click.echo(markdown(table))
+        table = [measured(folder / "rows.npy", stored, folder, target=-1, threads=threads)]
+    click.echo(markdown("In a file of float32", table))
     if not quick:
-        click.echo(markdown([compared(columns, k)]))
-    click.echo(markdown(accuracy()))
+        click.echo(markdown("In memory and in blocks", [compared(columns, k)]))
+    click.echo(markdown("Relative error of the best objective, beside the Gram matrix", accuracy()))
 
 
 if __name__ == "__main__":
