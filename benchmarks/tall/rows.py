@@ -77,7 +77,8 @@ def measured(data: object, rows: Planted, folder: Path, **options: object) -> di
         "of these making rows": f"{making:.1f}", "CPU seconds": f"{cpu:.1f}",
         "peak MiB (before)": f"{peak:.0f} ({before:.0f})",
         "row_error / ||y||": f"{instance.tall.row_error / np.linalg.norm(instance.y):.1e}",
-        "solve, s": f"{solving:.2f}", "claim": result.claim.value, "proof": "verified" if checked.verified else "rejected",
+        "solve, s": f"{solving:.2f}", "claim": result.claim.value,
+        "proof": "verified" if checked.verified else "rejected",
         "planted columns": "found" if result.support == rows.support else "not found",
         "objective of all rows": f"{spread.lower:.12g} to {spread.upper:.12g}",
     }  # fmt: skip
