@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import os
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -278,6 +279,11 @@ class LazyRows:
     def blocks(self, places: Sequence[int]) -> Iterator[FloatArray]:
         """These columns, block by block."""
         chosen, step = self._frame.select([self.names[j] for j in places]), block_rows(len(places))
+        if not hasattr(chosen, "collect_batches"):
+            raise UnsupportedError(
+                f"this version of polars ({sys.modules['polars'].__version__}) computes no lazy frame in batches; "
+                f"install a newer one, or write it with sink_parquet and give that file."
+            )
         for batch in chosen.collect_batches(chunk_size=step, maintain_order=True):
             yield _numbers_of(batch, range(len(places)), self.where)
 

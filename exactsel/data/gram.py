@@ -82,7 +82,8 @@ def gram(
     """
     if missing not in (None, "drop-rows"):
         raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
-    if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(data, "columns"):
+    # Of the class: a lazy frame that is asked for its columns works them out.
+    if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         parts = _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
     elif y is not None or target is not None or drop or weights is not None:
         raise InputError("blocks bring target and weights themselves, as (A, y) or (A, y, weights); leave them out.")
