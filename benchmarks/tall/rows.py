@@ -66,7 +66,7 @@ def measured(data: object, rows: Planted, folder: Path, **options: object) -> di
     making = rows.seconds - making
     began = time.perf_counter()
     proof = folder / "tall.exsel"
-    result = solve(instance.problem(), proof=proof)
+    result = solve(instance.problem(), proof=proof, rel_eps=1e-9)
     solving = time.perf_counter() - began
     checked = verify(instance.problem(), proof)
     spread = result.all_rows
