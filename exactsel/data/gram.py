@@ -82,6 +82,8 @@ def gram(
     """
     if missing not in (None, "drop-rows"):
         raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}, but at least 1 was expected; leave it out for all cores.")
     # Of the class: a lazy frame that is asked for its columns works them out.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         parts = _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)

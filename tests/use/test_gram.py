@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import exactsel
 from exactsel.cli.main import main
@@ -293,9 +295,25 @@ def test_the_command_line(tmp_path, capsys):
     assert end("solve", out, "--target", "a") == 2
     assert "its target stays" in capsys.readouterr().err
     assert end("gram", file, tmp_path / "small.txt") == 2
+    assert end("gram", file, out, "--threads", "0") == 2
     assert end("gram", tmp_path / "none.csv", out) == 2
     assert end("convert", out, tmp_path / "copy.npz", "-k", "1") == 0
     assert read_instance(tmp_path / "copy.npz").tall.rows == N
+
+
+def test_the_report_speaks_of_all_rows(tmp_path):
+    small = exactsel.gram(A, Y, intercept=True, k=2).problem()
+    exactsel.write_report(tmp_path / "run.html", exactsel.solve(small), small)
+    assert "over 60 rows" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+def test_the_benchmark_runs(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setattr(blocks, "ENTRIES", 2**21)
+    from benchmarks.tall.__main__ import main as benchmark
+
+    shown = CliRunner().invoke(benchmark, ["--quick"], catch_exceptions=False).output
+    assert shown.count("| verified | found |") == 2
 
 
 def test_criteria_count_all_rows(tmp_path):
