@@ -21,6 +21,7 @@ _HOMES = {
     "GroupedProblem": "exactsel.problem.grouped",
     "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
+    "gram": "exactsel.data.gram",
     "solve": "exactsel.solving.entry",
     "solve_path": "exactsel.studies.path",
     "SolutionPath": "exactsel.studies.path",
@@ -71,6 +72,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "certify",
+    "gram",
     "heuristics",
     "load",
     "near_optimal",
@@ -83,6 +85,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from exactsel.data import load
+    from exactsel.data.gram import gram
     from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.losses import Huber, Logistic, Quadratic

@@ -126,6 +126,8 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         raise InputError("column subset selection has no target to predict; leave --cv out.")
     if problem.family == "grouped":
         raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
+    if problem.objective.tall is not None:
+        raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
     A, y, preparation = problem.A, problem.y, problem.preparation
     prepared: dict[str, Any] = {}
     filled = arguments["missing"] in KEPT

@@ -83,7 +83,7 @@ def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Bu
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         if missing:
             return Column(name, None, missing=missing)
-        values = np.concatenate([np.zeros(0), *(_floats(pyarrow, part) for part in parts)])
+        values = np.concatenate([np.zeros(0), *(floats_of(pyarrow, part) for part in parts)])
         lost = int(np.count_nonzero(np.isnan(values)))
         return Column(name, None, missing=lost) if lost else Column(name, values)
     if types.is_temporal(kind):
@@ -94,7 +94,8 @@ def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Bu
     return Column(name, None, kind=f"entries of type {kind}"[:60], missing=missing)
 
 
-def _floats(pyarrow: Any, part: Any) -> FloatArray:
+def floats_of(pyarrow: Any, part: Any) -> FloatArray:
+    """The numbers of an array, nan where there is none."""
     if pyarrow.types.is_dictionary(part.type):
         part = part.dictionary_decode()
     found: FloatArray = part.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)

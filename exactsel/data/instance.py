@@ -14,6 +14,7 @@ weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 for none
 groups         (d,) texts          the group of each column, empty for a column on its own
 hierarchy      (m,) texts          lines of a hierarchy (:mod:`exactsel.data.hierarchy`)
+tall_...       numbers             what is known of the rows that these stand for (:mod:`exactsel.problem.tall`)
 ============== =================== ==========================================================
 
 Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
@@ -45,8 +46,10 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
+from exactsel.problem.tall import KEYS as TALL
+from exactsel.problem.tall import Tall
 
-_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy")
+_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy", *TALL)
 _ZIP_START = b"PK"
 
 
@@ -81,6 +84,8 @@ class Instance:
         The group of each column, where groups count once; empty for a column on its own.
     hierarchy : sequence of str, optional
         Lines ``child: parent, parent`` of units that are chosen only together, see :mod:`exactsel.data.hierarchy`.
+    tall : Tall, optional
+        The rows that these stand for, where :func:`exactsel.gram` has reduced them.
 
     Raises
     ------
@@ -99,6 +104,7 @@ class Instance:
     intercept: bool | None = None
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
+    tall: Tall | None = None
 
     def __post_init__(self) -> None:
         matrix, names = frame_matrix(self.A, self.feature_names)
@@ -165,7 +171,10 @@ class Instance:
             chosen = loss
         if delta is None and isinstance(chosen, str) and chosen == "huber":
             delta = self.delta
-        return Problem.prepared(
+        if self.tall is not None:
+            weighted = weights is not None or self.weights is not None
+            self.tall.refuse(chosen, bool(intercept or self.intercept), scale, weighted)
+        problem = Problem.prepared(
             self.A,
             self._target(),
             self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
@@ -180,6 +189,7 @@ class Instance:
             weights=self.weights if weights is None else weights,
             **self._hierarchy(hierarchy, hierarchy_kind),
         )
+        return problem if self.tall is None else problem.standing_for(self.tall)
 
     def _target(self) -> NDArray[Any]:
         """What is to be predicted; :class:`InputError` where there is nothing."""
@@ -283,7 +293,8 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
         if np.ndim(arrays["A"]) == 2:
             Budget(file).take_table(*arrays["A"].shape)
         try:
-            return Instance(**arrays)
+            tall = {key: arrays.pop(key) for key in TALL if key in arrays}
+            return Instance(**arrays, tall=Tall.from_arrays(tall) if tall else None)
         except InputError as error:
             raise InputError(f"in {file}, {error}") from None
 
@@ -306,14 +317,21 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
     InputError
         When the name does not end in ``.npz``, the file cannot be written, or A or y is not real and numeric.
     """
-    file = Path(path)
-    if file.suffix.lower() != ".npz":
-        raise InputError(f"the instance file {file} must have a name that ends in .npz; write {file.name}.npz instead.")
+    file = npz_name(path)
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+    values |= {} if (tall := values.pop("tall")) is None else tall.as_arrays()
     arrays = {name: _storable(name, value) for name, value in values.items() if value is not None}
     with replacing(file) as stream, zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             _write_array(archive, name, array)
+
+
+def npz_name(path: str | os.PathLike[str]) -> Path:
+    """The path, found to end in ``.npz``; :class:`InputError` where it does not."""
+    file = Path(path)
+    if file.suffix.lower() != ".npz":
+        raise InputError(f"the instance file {file} must have a name that ends in .npz; write {file.name}.npz instead.")
+    return file
 
 
 def _check_readable(file: Path) -> None:
@@ -370,7 +388,7 @@ def _storable(name: str, value: Any) -> NDArray[Any]:
             f"{name} holds entries of type {array.dtype}, but only real numbers can be stored; convert it with "
             f"astype(float)."
         )
-    return np.asarray(array, dtype="<i8" if name == "k" else "<f8", order="C")
+    return np.asarray(array, dtype="<i8" if name in ("k", "tall_rows") else "<f8", order="C")
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:

@@ -71,7 +71,7 @@ def instance_from(
     left = meant(drop, names)
     levels = [name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)]
     left_out = {place_of(names, name, where) for name in left if name not in levels}
-    place, file = _target_place(names, target, where)
+    place, file = target_place(names, target, where)
     trouble = list[str]()
     if missing is not None:
         columns, _, more = without_gaps(columns, place, left_out, missing, where)
@@ -138,7 +138,7 @@ def choose_columns(
     left_out = {place_of(names, name, where) for name in meant(drop, names)}
     y = instance.y
     if target is not None:
-        place, file = _target_place(names, target, where)
+        place, file = target_place(names, target, where)
         if file is not None:
             y = read_vector(file)
         elif place is not None:
@@ -147,11 +147,14 @@ def choose_columns(
     kept = [j for j in range(d) if j not in left_out]
     if not kept:
         raise InputError(f"{where} has no columns left; drop fewer.")
+    if instance.tall is not None and target is not None:
+        raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel gram.")
     if instance.hierarchy is not None and len(kept) < d:
         raise InputError(f"{where} holds a hierarchy of all its columns, so none can be left out; use --must-not.")
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
-    return replace(instance, A=instance.A[:, kept], y=y, feature_names=known, groups=labels)
+    tall = None if instance.tall is None else instance.tall.of_columns(np.array(kept))
+    return replace(instance, A=instance.A[:, kept], y=y, feature_names=known, groups=labels, tall=tall)
 
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:
@@ -179,7 +182,7 @@ def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
     return place % len(names)
 
 
-def _target_place(names: Sequence[str], target: Choice | None, where: str) -> tuple[int | None, Path | None]:
+def target_place(names: Sequence[str], target: Choice | None, where: str) -> tuple[int | None, Path | None]:
     """The target's column, or the file it is in."""
     if target is None:
         return (names.index(DEFAULT_TARGET) if names.count(DEFAULT_TARGET) == 1 else None), None

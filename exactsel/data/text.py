@@ -59,7 +59,7 @@ def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
     first = next(table.rows(), None)
     if first is None:
         raise InputError(f"{file} is empty; a table has a line of names and a line for every observation.")
-    header = None if all(_may_be_number(cell) for cell in first) else [cell.strip() for cell in first]
+    header = None if all(may_be_number(cell) for cell in first) else [cell.strip() for cell in first]
     width = len(first)
     names = header if header is not None else [f"column {j}" for j in range(width)]
     columns = _columns(table, names, 1 if header is None else 2, written.decimal)
@@ -74,7 +74,8 @@ def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
     return columns
 
 
-def _may_be_number(cell: str) -> bool:
+def may_be_number(cell: str) -> bool:
+    """Whether the cell is a number with one decimal mark or the other."""
     return any(as_number(bare(cell), mark) is not None for mark in ".,") if cell.strip() else False
 
 
@@ -105,7 +106,7 @@ class _Table:
             first = first[4] + next(self._lines(), "")
             self.delimiter = first[0]
         else:
-            self.delimiter = _delimiter_of(first)
+            self.delimiter = delimiter_of(first)
         self.budget.take(COLUMN_BYTES * first.count(self.delimiter))
 
     def rows(self) -> Iterator[list[str]]:
@@ -160,7 +161,7 @@ class _Table:
             ) from None
 
 
-def _delimiter_of(line: str) -> str:
+def delimiter_of(line: str) -> str:
     """What the line has most of; what is between others may be numbers with decimal commas."""
     for mark in DELIMITERS.replace(",", ""):
         if mark in line and all(as_number(bare(cell), ",") is not None for cell in line.split(mark)):

@@ -43,10 +43,12 @@ class Model:
             return None
         preparation = None if problem.objective is None else problem.objective.preparation
         names = problem.units.column_names
-        if problem.objective is None or preparation is None:
+        tall = None if problem.objective is None else problem.objective.tall
+        if problem.objective is None or (preparation is None and tall is None):
             return cls(coef, None, names)
         undone, intercept = problem.objective.as_given(coef)
-        return cls(undone, intercept if preparation.centred else None, names)
+        centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
+        return cls(undone, intercept if centred else None, names)
 
     def predict(self, A: Any) -> FloatArray:
         """Predictions for rows.

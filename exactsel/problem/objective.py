@@ -33,6 +33,7 @@ from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.preparing import Preparation, check_two_classes
 from exactsel.problem.storing import raw_data
+from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -66,6 +67,8 @@ class Objective:
     """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
     intercept: bool = False
     """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
+    tall: Tall | None = None
+    """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.tall`."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -105,6 +108,8 @@ class Objective:
             arguments["loss"] = self.loss.name
         if self.preparation is not None:
             self.preparation.check_loss(arguments["loss"])
+        if self.tall is not None:
+            self.tall.refuse(arguments["loss"])
         new = Objective.of(self.AT, self.y, **arguments)
         kept = {name: self.__dict__[name] for name in _DATA_ONLY if name in self.__dict__}
         replaced = replace(self, loss=new.loss, lam=new.lam)
@@ -279,6 +284,8 @@ class Objective:
         coef, level = np.asarray(x, dtype=np.float64), 0.0
         if self.intercept:
             level = float(find_level(self.row_loss, coef @ self.AT, self.y, np.empty(self.n), np.empty(self.n)))
+        if self.tall is not None:
+            return coef, self.tall.level(coef)
         return (coef, level) if self.preparation is None else self.preparation.undo(coef, level)
 
     def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:

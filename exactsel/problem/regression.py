@@ -9,12 +9,14 @@ demanded of the choice are :class:`exactsel.problem.units.Units`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
@@ -26,6 +28,7 @@ from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.labels import labels_for
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
+from exactsel.problem.tall import Tall
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -145,6 +148,15 @@ class Problem:
         made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name)
         problem = cls(made.made.AT.T, made.made.y, k, loss=loss, **options)
         return cls.of(problem.objective.prepared(made), problem.units, problem.k)
+
+    def standing_for(self, tall: Tall) -> Problem:
+        """The same problem, its rows known to stand for others (:mod:`exactsel.problem.tall`)."""
+        if tall.errors.size != self.units.columns + 1:
+            raise InputError(
+                f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
+                f"{self.units.columns}; write the file anew with exactsel gram."
+            )
+        return self.of(replace(self.objective, tall=tall), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""
@@ -308,6 +320,7 @@ class Problem:
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weights is not None, **self.units.describe(),
+            "tall": None if self.objective.tall is None else self.objective.tall.describe(),
         }  # fmt: skip
 
     def fit(self, columns: Iterable[int]) -> Fit:

@@ -70,7 +70,7 @@ def answer_text(result: Result) -> str:
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
-    return text + scope
+    return text + scope + ("" if result.all_rows is None else f" The best objective is {result.all_rows}.")
 
 
 def answer_section(result: Result) -> str:

@@ -12,6 +12,7 @@ from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
+from exactsel.problem.tall import Tall
 from exactsel.types import FloatArray
 
 ROUNDING = 1e-12
@@ -62,7 +63,9 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
         return None
     if problem.loss.name not in ("quadratic", "huber", "logistic"):
         return None
-    made = problem.preparation
+    made, tall = problem.preparation, problem.objective.tall
+    if tall is not None:
+        return _of_all_rows(problem, tall, model)
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     weights = np.ones(y.size) if made is None or made.weights is None else made.weights
     chosen = np.flatnonzero(model.coef)
@@ -77,6 +80,17 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     free = weights.sum() - (np.linalg.matrix_rank(np.linalg.qr(columns.T, mode="r")) if len(columns) else 0)
     adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
+
+
+def _of_all_rows(problem: Problem, tall: Tall, model: Model) -> Quality:
+    """How well it fits the rows that have been reduced; y has lost its mean where there is an intercept."""
+    chosen = np.flatnonzero(model.coef)
+    columns, centred = problem.AT[chosen], tall.intercept
+    squares = float(np.sum((problem.y - model.coef[chosen] @ columns) ** 2))
+    explained = _share(squares, float(problem.y @ problem.y))
+    free = tall.weight - centred - (np.linalg.matrix_rank(columns) if chosen.size else 0)
+    adjusted = 1.0 - (1.0 - explained) * (tall.weight - centred) / free if free > 0 else math.nan
+    return Quality(explained, adjusted, math.sqrt(squares / tall.weight), classes=False, centred=centred)
 
 
 def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool) -> Quality:

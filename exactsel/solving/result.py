@@ -13,6 +13,7 @@ from exactsel.plain import Readable, finite, html_table, writable
 from exactsel.problem.model import Model, demands_text
 from exactsel.problem.preparing import Preparation
 from exactsel.search.tolerance import FINEST, Gap, Tolerance
+from exactsel.solving.all_rows import AllRows, Standing
 from exactsel.solving.quality import Quality
 from exactsel.types import FloatArray
 
@@ -151,6 +152,8 @@ class Result(Readable, Gap):
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
+    standing: Standing | None = field(default=None, repr=False)
+    """What the rows stand for, where they have been reduced from very many; see :attr:`all_rows`."""
     quality: Quality | None = field(default=None, repr=False)
     """R² and residuals, or the deviance explained; None for column subset selection."""
     null_objective: float = 0.0
@@ -197,6 +200,13 @@ class Result(Readable, Gap):
         """The same result with another lower bound, and what follows from it."""
         claim = claim_of(self.upper, lower, self.tolerance)
         return replace(self, lower=lower, claim=claim, termination=termination_of(self.termination.value, claim))
+
+    @property
+    def all_rows(self) -> AllRows | None:
+        """Both bounds, said of all the rows that those of the problem stand for; None where they are themselves."""
+        if self.standing is None:
+            return None
+        return self.standing.all_rows(self.upper, self.lower, self.coef, self.scope)
 
     @property
     def time(self) -> float:
@@ -291,6 +301,7 @@ class Result(Readable, Gap):
                 for j in self.shown
             ],
             "quality": None if self.quality is None else self.quality.as_dict(),
+            "all_rows": None if self.all_rows is None else self.all_rows.as_dict(),
             "prepared": None if self.preparation is None else {
                 **{name: self.problem[name] for name in _PREPARED}, "coef": self.coef.tolist(),
             },
@@ -350,6 +361,8 @@ class Result(Readable, Gap):
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}",
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
         ]
+        if self.all_rows is not None:
+            lines.insert(5, f"all rows     the best objective is {self.all_rows}")
         if demands:
             lines.insert(2, f"demands      {demands}")
         if self.proof is not None:

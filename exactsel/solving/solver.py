@@ -36,6 +36,7 @@ from exactsel.search.pool import SHARD, SHARDS, Executor, Pool
 from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
+from exactsel.solving.all_rows import standing_of
 from exactsel.solving.at_hand import seconds_kept
 from exactsel.solving.checkpointing import How, Kept
 from exactsel.solving.choose import make, methods_for
@@ -330,6 +331,7 @@ class Search:
             history=self.history,
             preparation=getattr(problem, "preparation", None),
             model=model,
+            standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
             quality=quality_of(problem, model),
             null_objective=problem.null_objective,
         )

@@ -72,18 +72,24 @@ def information(result: Result) -> dict[str, float | None]:
     deviance = _deviance(result)
     if deviance is None:
         return {"aic": None, "bic": None, "ebic": None}
-    n, d, chosen = result.problem["n"], result.problem["d"], len(result.support)
+    n, d, chosen = _rows(result), result.problem["d"], len(result.support)
     size = len(result.columns)
     bic = deviance + size * math.log(n)
     supports = math.lgamma(d + 1) - math.lgamma(chosen + 1) - math.lgamma(d - chosen + 1)
     return {"aic": finite(deviance + 2 * size), "bic": finite(bic), "ebic": finite(bic + 2 * supports)}
 
 
+def _rows(result: Result) -> int:
+    """How many rows the model is about: those behind the data, where these have been reduced."""
+    tall = result.problem.get("tall")
+    return int(result.problem["n"] if tall is None else tall["rows"])
+
+
 def _deviance(result: Result) -> float | None:
     if result.problem["problem"] == "css":
         return None
     loss = result.upper - 0.5 * result.problem["lam"] * float(result.coef @ result.coef)
-    n = result.problem["n"]
+    n = _rows(result)
     if result.problem["loss"] == "logistic":
         return float(2.0 * loss)
     if result.problem["loss"] == "quadratic" and loss > 0:

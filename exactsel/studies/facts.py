@@ -14,6 +14,7 @@ from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.problem.tall import Tall
 from exactsel.solving.choose import company_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
@@ -44,7 +45,7 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
         "problem": family, "n": problem.n, "d": problem.d, "k": None if k is None else problem.k,
         "loss": problem.loss.name, **problem.loss_parameters, "lam": given.get("lam", instance.lam),
         **_choice_facts(problem, k), **_matrix_facts(problem),
-        **_target_facts(problem),
+        **(_target_facts(problem) if instance.tall is None else _facts_of_all_rows(instance.tall, problem)),
         "feature_names": problem.feature_names is not None,
         "problem_hash": _hash(problem, instance, given),
     }  # fmt: skip
@@ -73,6 +74,16 @@ def _target_facts(problem: Problem) -> dict[str, Any]:
     if problem.loss.name == "logistic":
         return {"rows_plus": int(np.count_nonzero(y > 0)), "rows_minus": int(np.count_nonzero(y < 0))}
     return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
+
+
+def _facts_of_all_rows(tall: Tall, problem: Problem) -> dict[str, Any]:
+    """What is known of the rows that those of the problem stand for, and how far these may be off."""
+    size = float(np.linalg.norm(problem.y))
+    return {
+        "all_rows": tall.rows, "all_weights": tall.weight, "intercept": tall.intercept,
+        "row_error": tall.row_error, "target_size": size,
+        "target_mean": None if tall.means is None else float(tall.means[-1]),
+    }  # fmt: skip
 
 
 @begun_without_compiler

@@ -46,7 +46,7 @@ COMMAND_LINES = {
     "tree": ["tree", "IN", "--node-limit", "9"],
     "play": ["play", "IN", "--html", "out.html", "--node-limit", "9"],
 }
-NO_PROBLEM = {"fuzz", "generate", "instances", "plugins", "reduce", "status", "sweep", "warmup"}
+NO_PROBLEM = {"fuzz", "generate", "gram", "instances", "plugins", "reduce", "status", "sweep", "warmup"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,296 @@
+"""Data with far more rows than memory holds, reduced to a small instance with the same objective."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel.data.arrays import read_vector
+from exactsel.data.blocks import ArrayRows, Rows, rows_of
+from exactsel.data.instance import Instance
+from exactsel.data.tables import Choice, meant, place_of, target_place
+from exactsel.data.tall import Reduced, Reducer
+from exactsel.errors import InputError
+from exactsel.files import is_file
+from exactsel.problem.checks import LARGEST_ENTRY, checked_names
+from exactsel.problem.frames import frame_columns, is_frame, numeric_matrix
+from exactsel.problem.preparing import SMALLEST_WEIGHT
+from exactsel.types import FloatArray
+
+
+class _Block(NamedTuple):
+    """Some rows, not looked at yet."""
+
+    A: FloatArray
+    y: FloatArray
+    weights: FloatArray | None
+
+
+class _Parts(NamedTuple):
+    """Where blocks come from."""
+
+    blocks: Iterator[_Block]
+    names: tuple[str, ...] | None
+    where: str
+
+
+def gram(
+    data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (), weights: Any = None,
+    intercept: bool = False, k: int | None = None, lam: float | None = None, missing: str | None = None,
+    feature_names: Sequence[str] | None = None, decimal: str | None = None, encoding: str | None = None,
+    threads: int | None = None,
+) -> Instance:  # fmt: skip
+    """Read rows once, in blocks, and make a small instance of them with the same objective (quadratic loss).
+
+    Parameters
+    ----------
+    data : path, frame, array, or iterable of blocks
+        A ``.npy``, ``.parquet``, ``.csv`` or ``.tsv`` file; a pandas, polars (also lazy), pyarrow or dask frame; an
+        array (n, d) or what is sliced like one (memory maps, dask, h5py, zarr); or an iterable of (A, y) or (A, y,
+        weights), blocks of any number of rows, A an array (m, d) or a frame.
+    y : array (n,), optional
+        The target of an array, or what is sliced like one.
+    target, drop : optional
+        The column to predict (name, number from 0, or a file; ``y`` by default), and columns to leave out.
+    weights : str, int, path or array (n,), optional
+        A column, a file, or numbers: the weights of the rows, not negative.
+    intercept : bool
+        Whether models have an unpenalised intercept. It is worked in, and comes back in the answer.
+    k, lam : optional
+        Stored in the instance.
+    missing : str, optional
+        ``drop-rows``: rows with a missing value are left out; they are refused by default.
+    feature_names, decimal, encoding : optional
+        Names of columns that have none; decimal mark and encoding of a text.
+    threads : int, optional
+        All cores by default. The answer does not depend on them.
+
+    Returns
+    -------
+    Instance
+        At most d + 1 rows, and ``tall``, which says how far they may be off from all.
+
+    Raises
+    ------
+    InputError
+        For unknown columns, none that count, and numbers that cannot be used, named by block and column.
+    """
+    if missing not in (None, "drop-rows"):
+        raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}, but at least 1 was expected; leave it out for all cores.")
+    # Of the class: a lazy frame that is asked for its columns works them out.
+    if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
+        parts = _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
+    elif y is not None or target is not None or drop or weights is not None:
+        raise InputError("blocks bring target and weights themselves, as (A, y) or (A, y, weights); leave them out.")
+    else:
+        parts = _of_blocks(data)
+    left, names = _reduced(parts, feature_names, intercept, missing, threads)
+    return Instance(left.A, left.y, k=k, lam=lam, loss="quadratic", feature_names=names, tall=left.tall)
+
+
+def _reduced(
+    parts: _Parts, names: Sequence[str] | None, intercept: bool, missing: str | None, threads: int | None
+) -> tuple[Reduced, tuple[str, ...] | None]:
+    """What is left of the rows, and the names of the columns."""
+    reducer, first, gone, named = None, 0, 0, None
+    try:
+        for number, given in enumerate(parts.blocks):
+            where = f"block {number} of {parts.where} (from row {first} on)"
+            if reducer is None:
+                d = given.A.shape[1]
+                named = checked_names(parts.names if names is None else names, d)
+                reducer = Reducer(d, intercept=intercept, threads=threads)
+            block = _checked(given, d, named, where, missing is not None)
+            reducer.take(*block)
+            first, gone = first + len(given.A), gone + len(given.A) - len(block.A)
+        if reducer is None:
+            raise InputError(f"{parts.where} holds no rows; give at least one.")
+        left = reducer.end()
+    finally:
+        if reducer is not None:
+            reducer.close()
+    if gone:
+        warnings.warn(f"{gone} of {first} rows of {parts.where} have missing values and are left out.", stacklevel=3)
+    return left, named
+
+
+def _checked(block: _Block, d: int, names: Sequence[str] | None, where: str, drop: bool) -> _Block:
+    """The block, known to be usable; with ``drop`` without its rows that have gaps."""
+    A, y, weights = block
+    if A.shape[1] != d:
+        raise InputError(f"{where} has {A.shape[1]} columns, but the first has {d}; give all blocks the same.")
+    for what, vector in (("numbers in y", y), ("weights", weights)):
+        if vector is not None and len(vector) != len(A):
+            raise InputError(f"{where} has {len(A)} rows, but {len(vector)} {what}; give one number per row.")
+    if drop:
+        gaps = np.isnan(A).any(axis=1) | np.isnan(y) | (False if weights is None else np.isnan(weights))
+        A, y, weights = A[~gaps], y[~gaps], None if weights is None else weights[~gaps]
+    if len(A):
+        # Least and largest show nan and inf, and no table of truths is needed.
+        _refuse(np.maximum(A.max(axis=0), -A.min(axis=0)), A, names, where)
+        _refuse(np.array([np.abs(y).max()]), y[:, None], ["the target"], where)
+        if weights is not None:
+            _check_weights(weights, where)
+    return _Block(A, y, weights)
+
+
+def _refuse(sizes: FloatArray, A: FloatArray, names: Sequence[str] | None, where: str) -> None:
+    """:class:`InputError` where a column (m, d) with these largest sizes (d,) cannot be used."""
+    wrong = np.flatnonzero(~(sizes <= LARGEST_ENTRY))
+    if not wrong.size:
+        return
+    j = int(wrong[0])
+    called = f"column {j}" if names is None else names[j] if names == ["the target"] else f"column {names[j]}"
+    row = int(np.flatnonzero(~(np.abs(A[:, j]) <= LARGEST_ENTRY))[0])
+    value = float(A[row, j])
+    if np.isfinite(value):
+        raise InputError(
+            f"in {where}, {called} holds {value:.3g}, but computing with more than {LARGEST_ENTRY:g} would overflow; "
+            f"rescale it."
+        )
+    found = "no value (or NaN)" if np.isnan(value) else "an infinite value"
+    raise InputError(
+        f"in {where}, {called} holds {found} in the block's row {row}; correct it, leave such rows out with --missing "
+        f"drop-rows, or leave out the column with --drop."
+    )
+
+
+def _check_weights(weights: FloatArray, where: str) -> None:
+    counted = weights[weights != 0]
+    if not counted.size or (counted.min() >= SMALLEST_WEIGHT and counted.max() <= 1 / SMALLEST_WEIGHT):
+        return
+    wrong = counted[~((counted >= SMALLEST_WEIGHT) & (counted <= 1 / SMALLEST_WEIGHT))][0]
+    raise InputError(
+        f"in {where}, a weight is {wrong:g}, but 0 or something between {SMALLEST_WEIGHT:g} and "
+        f"{1 / SMALLEST_WEIGHT:g} was expected; correct it."
+    )
+
+
+def _of_table(rows: Rows, y: Any, target: Choice | None, drop: Sequence[Choice], weights: Any) -> _Parts:
+    """Blocks of a table, its columns chosen."""
+    where, names = rows.where, rows.names
+    left_out = {place_of(names, name, where) for name in meant(drop, names)}
+    place, file = (None, None) if y is not None else target_place(names, target, where)
+    apart = y if file is None else file
+    of_weights = place_of(names, weights, where) if _is_column(weights, names) else None
+    beside = (
+        None if apart is None else _vector(apart, "target"),
+        None if weights is None or of_weights is not None else _vector(weights, "weights"),
+    )
+    if place is None and beside[0] is None:
+        raise InputError(f"{where} has no target y; name its column or its file with --target.")
+    used = [j for j in (place, of_weights) if j is not None]
+    kept = [j for j in range(len(names)) if j not in left_out and j not in used]
+    if not kept:
+        raise InputError(f"{where} has no columns left beside the target; drop fewer.")
+    named = tuple(names[j] for j in kept) if any(names) else None
+    return _Parts(_chosen(rows, len(kept), [*kept, *used], place is not None, beside), named, where)
+
+
+def _is_column(weights: Any, names: Sequence[str]) -> bool:
+    """Whether weights are named by their column, and not by a file, or given as numbers."""
+    return isinstance(weights, int) or (isinstance(weights, str) and (weights in names or not is_file(weights)))
+
+
+def _chosen(
+    rows: Rows, d: int, places: Sequence[int], with_target: bool, beside: Sequence[Rows | None]
+) -> Iterator[_Block]:
+    """Blocks of the columns at ``places``: d of A, then the target and weights as far as they are not ``beside``."""
+    vectors = [None if vector is None else _Along(vector) for vector in beside]
+    target, weights = vectors
+    for block in rows.blocks(places):
+        m = len(block)
+        y = block[:, d] if target is None else target.next(m)
+        last = block[:, -1] if len(places) > d + int(with_target) else None
+        yield _Block(block[:, :d], y, last if weights is None else weights.next(m))
+    for vector in (target, weights):
+        if vector is not None:
+            vector.end()
+
+
+class _Along:
+    """Numbers from another place, row by row beside a table."""
+
+    def __init__(self, vector: Rows) -> None:
+        self._where, self._blocks, self._left = vector.where, vector.blocks([0]), np.zeros(0)
+
+    def next(self, count: int) -> FloatArray:
+        """The next so many; :class:`InputError` where there are fewer."""
+        while self._left.size < count:
+            block = next(self._blocks, None)
+            if block is None:
+                raise InputError(f"{self._where} holds fewer numbers than there are rows; give one number per row.")
+            self._left = np.concatenate([self._left, block.reshape(-1)])
+        found, self._left = self._left[:count], self._left[count:]
+        return found
+
+    def end(self) -> None:
+        """:class:`InputError` where more are left."""
+        if self._left.size or next(self._blocks, None) is not None:
+            raise InputError(f"{self._where} holds more numbers than there are rows; give one number per row.")
+
+
+def _vector(values: Any, what: str) -> Rows:
+    """Numbers, one a row: an array, or a file."""
+    if not isinstance(values, str | os.PathLike):
+        rows: Rows = ArrayRows(values if hasattr(values, "shape") else np.asarray(values), f"the {what}")
+    elif Path(values).suffix.lower() == ".npy":
+        rows = rows_of(values)
+    else:
+        rows = ArrayRows(read_vector(values), str(values))
+    if len(rows.names) != 1:
+        raise InputError(f"{rows.where} has {len(rows.names)} columns, but one number per row was expected.")
+    return rows
+
+
+def _of_blocks(data: Iterable[Any]) -> _Parts:
+    """Blocks that are brought along; names come from the first, where it is a frame."""
+    where = "the blocks"
+    try:
+        given = iter(data)
+    except TypeError:
+        raise InputError(
+            f"a {type(data).__name__} cannot be read in blocks; give a file, a frame, an array, or pairs (A, y)."
+        ) from None
+    first = next(given, None)
+    if first is None:
+        raise InputError("there are no blocks; give at least one pair (A, y).")
+    A = first[0] if isinstance(first, tuple | list) and first else None
+    names = tuple(column.name for column in frame_columns(A)) if is_frame(A) else None
+
+    def blocks() -> Iterator[_Block]:
+        for number, block in enumerate(_and_then(first, given)):
+            yield _block_of(block, number, names)
+
+    return _Parts(blocks(), names, where)
+
+
+def _and_then(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from others
+
+
+def _block_of(block: Any, number: int, names: tuple[str, ...] | None) -> _Block:
+    if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
+        raise InputError(f"block {number} is a {type(block).__name__}, but (A, y) or (A, y, weights) was expected.")
+    A, y, weights = (*block, None)[:3]
+    if is_frame(A):
+        columns = frame_columns(A)
+        if names is not None and tuple(column.name for column in columns) != names:
+            raise InputError(f"block {number} has other columns than the first; give all blocks the same.")
+        A = numeric_matrix(columns, f"block {number}")
+    try:
+        values = [None if part is None else np.asarray(part, dtype=np.float64) for part in (A, y, weights)]
+    except (TypeError, ValueError):
+        raise InputError(f"block {number} holds something that is no number; encode texts before.") from None
+    matrix, target, counts = values
+    if matrix is None or target is None or matrix.ndim != 2:
+        raise InputError(f"block {number} has no table A of rows and columns (2 dimensions) with a target y.")
+    return _Block(matrix, target.reshape(-1), None if counts is None else counts.reshape(-1))
