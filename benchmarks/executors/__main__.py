@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.executors.cases import LARGE, OPTIONS, SMALL
 from benchmarks.executors.simulation import measured, simulated
 from exactsel import solve
-from exactsel.search.pool import ALLOWED, SHARDS
+from exactsel.search.pool import ALLOWED, SHARD, SHARDS
 from exactsel.solving.processes import ProcessExecutor
 
 WORKERS = (1, 2, 4, 8, 16, 64, 256, 1_000, 10_000)
@@ -108,13 +108,14 @@ def _kill(executor: ProcessExecutor, ending: threading.Event, killed: list[int],
 
 @cli.command()
 @click.option("--overhead", type=float, default=0.003, show_default=True, help="Seconds of a shard's way.")
-@click.option("--shards", type=int, multiple=True, default=(SHARDS, 64, 1024), show_default=True)
+@click.option("--shards", type=int, multiple=True, default=(SHARDS, 64), show_default=True)
+@click.option("--seconds", type=float, default=40.0, show_default=True, help="Of each search, at most.")
 @click.option("--quick", is_flag=True, help="Small problems.")
-def model(overhead: float, shards: tuple[int, ...], quick: bool) -> None:
+def model(overhead: float, shards: tuple[int, ...], seconds: float, quick: bool) -> None:
     """Predicted speed-up with up to 10,000 workers, from one search in one process, simulated shard by shard."""
     for loss, make in (SMALL if quick else LARGE).items():
         for count in shards:
-            search = measured(make(), shard=8, batch=8 * count, **OPTIONS)
+            search = measured(make(), shard=SHARD, batch=SHARD * count, time_limit=seconds, **OPTIONS)
             one = simulated(search, 1, 0.0)
             gains = "  ".join(f"{w}: {one / simulated(search, w, overhead):.1f}" for w in WORKERS)
             given = sum(map(len, search.rounds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,9 @@ from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
 
 ANYTHING = 5e-324
 """A target that any bound reaches: the checker makes no bound larger than it comes out."""
+
+ALIKE = 1e-6
+"""Part of a bound by which those may differ that are asked for together."""
 
 COUNTED = "counted"
 """Stands for a witness where every model of a region was looked at."""
@@ -83,8 +86,14 @@ class Evaluator:
             found = [self._of_selection(claim, least, bounded) for claim, least in zip(claims, needed, strict=True)]
         else:
             found = self._bounds(claims, ANYTHING, bounded).tolist()
-            for row in [row for row in range(len(claims)) if not found[row] >= needed[row]]:
-                # Once more with all its means: exact arithmetic, better points, counting, splits.
+            # Once more with all the checker's means (exact arithmetic, better points, counting, splits): all that needs
+            # about as much together, then what is left one by one.
+            short = sorted((row for row in range(len(claims)) if not found[row] >= needed[row]), key=needed.__getitem__)
+            for rows in _alike(short, needed) if len(short) > 1 else ():
+                again = self._bounds([claims[row] for row in rows], needed[rows[-1]], bounded).tolist()
+                for row, value in zip(rows, again, strict=True):
+                    found[row] = max(found[row], value)
+            for row in [row for row in short if not found[row] >= needed[row]]:
                 found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
                 if not found[row] >= needed[row]:
                     needed[row] -= self._rounding(claims[row])
@@ -132,6 +141,18 @@ class Evaluator:
         selections = SelectionBounds(self.instance, bounded, needed, EXACT_LIMIT)
         state = np.frombuffer(claim.state, np.uint8)
         return selections.bound(np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == 1).tolist())
+
+
+def _alike(rows: Sequence[int], needed: Sequence[float]) -> Iterator[list[int]]:
+    """The rows, which are in the order of what they need, in groups that need about the same."""
+    group: list[int] = []
+    for row in rows:
+        if group and needed[row] > needed[group[0]] * (1.0 + ALIKE):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
 
 
 class _Stored:

@@ -7,7 +7,7 @@ What a kernel closed below a node by itself is a proof of many steps: of those s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from exactsel.errors import InvariantError
 from exactsel.problem.interface import SubsetProblem
@@ -20,7 +20,7 @@ from exactsel.search.node import Node
 from exactsel.search.regions import NodeSearched, NodeWalked, Outcome, Round
 from exactsel.search.state import SearchState
 
-SHARE = 8
+SHARE = 64
 """One subtree in so many is looked at in full."""
 
 
@@ -33,12 +33,16 @@ class SpotCheck:
         One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
     expander : Expander
         The search's own, to tell what kernels did.
+    stopped : callable
+        Whether the search is to stop.
     share : int
         One subtree in so many is looked at in full; 1: all.
     """
 
-    def __init__(self, problem: SubsetProblem, expander: Expander, share: int = SHARE) -> None:
-        self._problem, self._expander, self._share = problem, expander, share
+    def __init__(
+        self, problem: SubsetProblem, expander: Expander, stopped: Callable[[], bool], share: int = SHARE
+    ) -> None:
+        self._problem, self._expander, self._stopped, self._share = problem, expander, stopped, share
         self._empty = problem.fit(problem.root_state[:0].nonzero()[0])
         Audit(problem)
         self.bounds = 0
@@ -58,6 +62,8 @@ class SpotCheck:
             for outcome in done.outcomes:
                 if not self._is_told(outcome):
                     self._look_at_open(outcome, audit, state)
+            if self._stopped():
+                return "the search is to stop, and what kernels did has not been told to the end"
             audit.look_at_opened(state)
             audit(Finished("checked", state.open_nodes()), state)
         except InvariantError as error:

@@ -81,6 +81,8 @@ class Rounds:
                 wrong = str(error)
             if not wrong:
                 return done
+            if pool.stopped():  # which stops whoever looks at answers, too
+                raise Interrupted
             ticket.refuse(wrong)
 
     def outcome(self) -> Round:

@@ -230,7 +230,8 @@ class Search:
         from exactsel.proofs.spot_check import SpotCheck  # with all of the checker, which others do not need
 
         assert self._expander is not None
-        return Pool(self._executor, self.problem, SpotCheck(self.problem, self._expander), lambda: watch.stopped)
+        check = SpotCheck(self.problem, self._expander, lambda: watch.stopped)
+        return Pool(self._executor, self.problem, check, lambda: watch.stopped)
 
     def _lister(self, options: BoundOptions) -> Lister | None:
         if not self._listing:
