@@ -179,8 +179,9 @@ class Audit:
             self._claims.append(Claim(region, proof, bound, node, state.rounds))
 
     def _evaluate(self, state: SearchState) -> None:
-        margins = [self._margin(claim.bound) for claim in self._claims]
-        for claim, found in self._evaluator.short(self._claims, margins, state.scope != ""):
+        bounded = state.scope != ""
+        margins = [self._margin(claim.bound) + self._evaluator.price(claim.bound, bounded) for claim in self._claims]
+        for claim, found in self._evaluator.short(self._claims, margins, bounded):
             raise InvariantError(
                 f"a bound of {claim.bound!r} was committed for node {claim.node} in round {claim.round}, but what is "
                 f"said to prove it ({type(claim.proof).__name__}) proves {found!r}."
@@ -189,7 +190,7 @@ class Audit:
         self._claims = []
 
     def _margin(self, bound: float) -> float:
-        """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less."""
+        """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less for that."""
         margin = CLAIM_MARGIN * bound + NULL_MARGIN * self._null
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 
