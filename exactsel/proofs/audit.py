@@ -179,9 +179,8 @@ class Audit:
             self._claims.append(Claim(region, proof, bound, node, state.rounds))
 
     def _evaluate(self, state: SearchState) -> None:
-        bounded = state.scope != ""
-        margins = [self._margin(claim.bound) + self._evaluator.price(claim.bound, bounded) for claim in self._claims]
-        for claim, found in self._evaluator.short(self._claims, margins, bounded):
+        margins = [self._margin(claim.bound) for claim in self._claims]
+        for claim, found in self._evaluator.short(self._claims, margins, state.scope != ""):
             raise InvariantError(
                 f"a bound of {claim.bound!r} was committed for node {claim.node} in round {claim.round}, but what is "
                 f"said to prove it ({type(claim.proof).__name__}) proves {found!r}."
@@ -190,7 +189,7 @@ class Audit:
         self._claims = []
 
     def _margin(self, bound: float) -> float:
-        """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less for that."""
+        """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less."""
         margin = CLAIM_MARGIN * bound + NULL_MARGIN * self._null
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 

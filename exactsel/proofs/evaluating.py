@@ -29,7 +29,6 @@ from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.selections import SelectionBounds
-from exactsel_certificates.transfer import Transfer
 from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
 
 ANYTHING = 5e-324
@@ -66,19 +65,14 @@ class Evaluator:
         instance = instance_of(problem)
         weights = instance.weights if isinstance(instance, GivenInstance) else None
         self.instance: Instance | ColumnInstance = instance
-        self._transfer: Transfer | None = None
         if isinstance(instance, GivenInstance):
             instance.take(problem.objective.preparation.made)  # type: ignore[union-attr]
-            self.instance, self._transfer = instance.plain, instance.transfer
+            self.instance = instance.plain
         # Dual vectors have an entry for every row, but Huber and logistic loss are left with those that count.
         fewer = weights is not None and self.instance.A.shape[0] < len(weights)
         self._used_rows = slice(None) if weights is None or not fewer else weights > 0
         self.curvature = np.zeros(0)
         """The D of formula (3), which one search has one of."""
-
-    def price(self, bound: float, bounded: bool) -> float:
-        """What is taken off a bound for what preparing the data has rounded, before anything is said of them."""
-        return 0.0 if self._transfer is None else max(0.0, bound - self._transfer.lower(bound, bound, bounded))
 
     def short(self, claims: Sequence[Claim], margins: Sequence[float], bounded: bool) -> list[tuple[Claim, float]]:
         """The claims that do not hold up to their margin, with what was found instead.
