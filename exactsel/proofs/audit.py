@@ -59,6 +59,8 @@ class Audit:
         )
         self._regions: dict[int, bytes | None] = {}
         self._claims: list[Claim] = []
+        self._least = math.inf
+        """The smallest bound of all that was closed."""
         self.bounds = 0
         """How many have been evaluated."""
 
@@ -96,6 +98,7 @@ class Audit:
     def _fix(self, event: Fixed, state: SearchState) -> None:
         region = self._known(event.node)
         closed = self._with(region, event.column, OUT if event.inside else IN)
+        self._note_closed(event.bound)
         self._claim(closed, event.proof, event.bound, event.node, state)
         self._regions[event.node] = self._with(region, event.column, IN if event.inside else OUT)
 
@@ -108,6 +111,7 @@ class Audit:
 
     def _close(self, event: Discarded, state: SearchState) -> None:
         region = self._taken(event.node)
+        self._note_closed(event.bound)
         if event.bound == math.inf and region is None:
             return
         self._same(event.node, region, event.state.tobytes())
@@ -118,6 +122,7 @@ class Audit:
         region = self._taken(event.node)
         self._same(event.node, region, event.state.tobytes())
         assert region is not None
+        self._note_closed(event.dropped)
         kind, columns = event.moves & 7, (event.moves & ~7).astype(np.int32)
         words: list[int] = []
         for move, argument in zip(kind.tolist(), columns.tolist(), strict=True):
@@ -144,9 +149,21 @@ class Audit:
             raise InvariantError(
                 f"{state.open_count} nodes are open in round {state.rounds}, but {len(self._regions)} are not closed."
             )
+        self._look_at_closed(state)
         self.look_at_opened(state)
         if len(self._claims) >= AT_ONCE:
             self._evaluate(state)
+
+    def _note_closed(self, bound: float) -> None:
+        self._least = bound if not bound >= self._least else self._least
+
+    def _look_at_closed(self, state: SearchState) -> None:
+        """What the search makes of all it has closed is no more than that."""
+        if not state.dropped <= self._least:
+            raise InvariantError(
+                f"what was closed is said to be bounded by {state.dropped!r} in round {state.rounds}, but a part of it "
+                f"is by {self._least!r} alone."
+            )
 
     def look_at_part(self, node: Node, region: Region, state: SearchState) -> None:
         """A region that was left open in a node: it lies in it, and its bound is to be evaluated."""
@@ -166,6 +183,7 @@ class Audit:
 
     def _end(self, nodes: Sequence[Node], state: SearchState) -> None:
         state.opened = None
+        self._look_at_closed(state)
         self._evaluate(state)
         ids = [node.id for node in nodes]
         if len(ids) != len(self._regions) or set(ids) != set(self._regions):
@@ -175,7 +193,7 @@ class Audit:
         """Note a bound to be evaluated; regions without models have any bound, and no objective is below 0."""
         if isinstance(proof, ListedPoints):
             raise UnsupportedError("a search that lists cannot be audited; leave the audit out, and check its proof.")
-        if region is not None and bound > 0.0:
+        if region is not None and not bound <= 0.0:
             self._claims.append(Claim(region, proof, bound, node, state.rounds))
 
     def _evaluate(self, state: SearchState) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from exactsel.bounds.witness import ListedPoints
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
 from exactsel.search.details import events_of
 from exactsel.search.events import (
     Bounded,
@@ -75,7 +76,7 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
     for i, fixing in enumerate(region.fixings):
-        state.drop(fixing.bound, partial(_closed_child, node, region.fixings, i))
+        state.drop(fixing.bound, partial(closed_child, node, region.fixings, i, expander.problem))
         state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
     if expander.walker is not None:
@@ -199,22 +200,22 @@ def _settle(state: SearchState, number: int, region: Region, parent: int, depth:
     )
 
 
-def _closed_child(node: Node, fixings: Sequence[Fixing], i: int) -> Node:
-    """The child that a fixing closes, after those before it."""
+def closed_child(node: Node, fixings: Sequence[Fixing], i: int, problem: SubsetProblem) -> Node | None:
+    """The child that a fixing closes, after those before it; None where it holds no model."""
     state, last = node.state.copy(), fixings[i]
     for fixing in fixings[:i]:
         state[fixing.column] = IN if fixing.inside else OUT
     state[last.column] = OUT if last.inside else IN
-    return replace(node, state=state, bound=last.bound, proof=last.proof, warm=None, tight=False)
+    implied = problem.units.implied(state, problem.k)
+    if implied is None:
+        return None
+    return replace(node, state=implied, bound=last.bound, proof=last.proof, warm=None, tight=False)
 
 
 def _discard(state: SearchState, number: int, region: Region) -> Discarded:
-    if region.closed == "contained":
-        state.dropped = min(state.dropped, region.bound)
-    else:
-        again = region.closed in OPENED_AGAIN and not isinstance(region.proof, ListedPoints)
-        made = (lambda: Node(number, -1, 0, region.state, region.bound, region.proof)) if again else None
-        state.drop(region.bound, made)
+    again = region.closed in OPENED_AGAIN and not isinstance(region.proof, ListedPoints)
+    made = (lambda: Node(number, -1, 0, region.state, region.bound, region.proof)) if again else None
+    state.drop(region.bound, made)
     state.discarded += 1
     state.record(b"discarded", number, values=(region.bound,))
     return Discarded(number, region.state, region.closed or "", region.bound, region.proof)

@@ -63,7 +63,7 @@ HELD: dict[str, Held] = {
     "WalkResult.support": UNITS, "WalkResult.open_states": STATES,
     "WalkResult.open_bounds": Held(("float64",), ("left",), "number"), "WalkResult.moves": Held(("int64",), ("any",)),
     "KernelSearch.support": UNITS, "KernelSearch.steps": Held(("int64",), ("steps", "3")),
-    "KernelSearch.step_bounds": Held(("float64",), ("steps",)), "KernelSearch.open_states": STATES,
+    "KernelSearch.step_bounds": Held(("float64",), ("steps",), "number"), "KernelSearch.open_states": STATES,
     "KernelSearch.open_bounds": Held(("float64",), ("left",), "number"),
     "KernelSearch.open_labels": Held(("int64",), ("left", "3")),
     "KernelSearch.scaled_points": Held(("float64",), ("any", "wide")),
@@ -83,10 +83,16 @@ BY_KIND = {
 }
 """Where nothing is said of the field."""
 
-LEAST = {"Node.id": 0, "Node.parent": -1, "Node.depth": 0, "Fixing.column": 0}
+LEAST = {
+    "Node.id": 0, "Node.parent": -1, "Node.depth": 0, "Fixing.column": 0, "Visit.iterations": 0, "WalkResult.nodes": 0,
+    "KernelSearch.nodes": 0, "KernelSearch.iterations": 0, "KernelSearch.numbers": 1,
+}  # fmt: skip
 """The smallest whole number of a field."""
 
-NUMBERS = ("Node.bound", "Node.estimate", "Region.bound", "Region.estimate", "Fixing.bound")
+NUMBERS = (
+    "Node.bound", "Node.estimate", "Region.bound", "Region.estimate", "Fixing.bound", "Visit.bound",
+    "WalkResult.dropped", "WalkResult.work", "KernelSearch.dropped",
+)  # fmt: skip
 """Fields that are compared, and so must not be nan."""
 
 

@@ -21,6 +21,9 @@ from exactsel.search.pool import WAIT, Pool, Ticket, merged, round_from_bytes, s
 from exactsel.search.regions import Round
 from exactsel.walks.effort import Effort
 
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, AssertionError, OverflowError)
+"""What an answer whose parts do not fit together may lead to while it is looked at; it is refused then."""
+
 
 class Rounds:
     """A context in which rounds are carried out, one at a time; leaving it waits for the one that is going on.
@@ -77,8 +80,8 @@ class Rounds:
                 wrong = pool.check(nodes, done)
             except TimeoutError:
                 continue
-            except InputError as error:
-                wrong = str(error)
+            except (InputError, *MALFORMED) as error:
+                wrong = str(error) or type(error).__name__
             if not wrong:
                 return done
             if pool.stopped():  # which stops whoever looks at answers, too

@@ -195,11 +195,16 @@ class SearchState:
             raise
         self._note_moved()
 
-    def drop(self, bound: float, again: Callable[[], Node] | None) -> None:
-        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance asks for it."""
+    def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
+        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance asks for it.
+
+        It makes none where the region holds no model.
+        """
         self.dropped = min(self.dropped, bound)
         if bound < self.value:
-            self.reserve.close(bound, None if again is None else again())
+            node = None if again is None else again()
+            if again is None or node is not None:
+                self.reserve.close(bound, node)
 
     def reopen(self, cutoff: float) -> bool:
         """Open again what was closed below a cut-off; False, and nothing is done, where not all of it is known."""

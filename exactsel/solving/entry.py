@@ -78,7 +78,7 @@ def solve(
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     auditor, by = _auditor(asked) if audit else None, executor_for(executor, workers, scheduler)
-    settings |= {} if executor is None or "shard" in settings else {"shard": SHARD}
+    settings |= {} if executor is None or "shard" in settings or resume is not None else {"shard": SHARD}
     watching = (auditor, callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
     more: dict[str, Any] = {"start": start, "signals": signals, "executor": by}
     if files.saved:
@@ -111,6 +111,12 @@ def solve_saved(
     if start is not None:
         raise InputError("a search that is resumed has its models already; leave out what it should start from.")
     going = resume_from(files.resume, problem, settings, files.proof, how)
+    if executor is not None and going.settings.shard is None:
+        going.checkpoint.close()
+        raise InputError(
+            f"{files.resume} was begun without an executor, and so not in shards, which decide on the tree; leave "
+            f"--executor out, or begin a new search with --shard {SHARD}."
+        )
     if going.state is not None and going.proof is None:
         reopened(going.state, going.settings, problem)
     with closing(going.checkpoint):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import select
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -143,7 +143,7 @@ class _Keeper(threading.Thread):
         while not self._ending.is_set() and (task := self._waiting.get()) is not None:
             try:
                 answer = self._answer(task.shard)
-            except OSError as error:
+            except Exception as error:  # whatever it is, the shard is given out again, and this thread lives
                 answer, told = None, f"a worker ended ({error})"
             else:
                 told = "a worker ended, or took too long"
@@ -169,19 +169,21 @@ class _Keeper(threading.Thread):
         """The next answer; None where the worker died, took too long, or is not wanted any more."""
         data, needed = b"", SIZE
         parts: list[bytes] = []
-        while needed:
-            if self._ending.is_set() or time.monotonic() > deadline:
-                return None
-            if not select.select([stream], [], [], LOOK)[0]:
-                continue
-            part = os.read(stream.fileno(), min(needed, 2**20))
-            if not part:
-                return None
-            parts.append(part)
-            needed -= len(part)
-            if not needed and not data:
-                data = b"".join(parts)
-                needed, parts = int.from_bytes(data, "little"), []
+        with selectors.DefaultSelector() as ready:
+            ready.register(stream, selectors.EVENT_READ)
+            while needed:
+                if self._ending.is_set() or time.monotonic() > deadline:
+                    return None
+                if not ready.select(LOOK):
+                    continue
+                part = os.read(stream.fileno(), min(needed, 2**20))
+                if not part:
+                    return None
+                parts.append(part)
+                needed -= len(part)
+                if not needed and not data:
+                    data = b"".join(parts)
+                    needed, parts = int.from_bytes(data, "little"), []
         return b"".join(parts)
 
     def kill(self) -> None:

@@ -20,7 +20,7 @@ from exactsel import clock
 from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import CompilingWarning, InputError
+from exactsel.errors import CompilingWarning, InputError, UnsupportedError
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
@@ -126,6 +126,11 @@ class Search:
         if state is not None and state.problem_hash != problem.hash:
             raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
         self._given_state, self._room, self._executor = state, room, executor
+        if executor is not None and self._methods.tree.eager:
+            raise UnsupportedError(
+                f"the tree '{self._methods.tree.name}' takes one node after the other, which leaves workers nothing to "
+                f"do; use --tree binary, or leave the executor out."
+            )
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
         self._expander: Expander | None = None

@@ -16,14 +16,18 @@ from every_search import SEARCHES
 
 from exactsel import Problem, Search, Settings, solve
 from exactsel.errors import InputError, UnsupportedError, WorkerWarning
+from exactsel.kernels.moves import CLOSED
 from exactsel.search.events import LowerBoundRaised
+from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import pack, unpack
 from exactsel.search.pool import ALLOWED, WorkerFailureError, merged, round_bytes, round_from_bytes
-from exactsel.search.regions import NodeDivided, NodeSearched
+from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, as_region
 from exactsel.solving.executors import executor_for
 from exactsel.solving.job import Workshop, job_bytes
 from exactsel.solving.processes import ProcessExecutor
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
 
@@ -189,7 +193,35 @@ def elsewhere(outcome):
     return replace(outcome, node=replace(outcome.node, bound=1e9, depth=99))
 
 
-LIES = {"a bound": lifted, "a closed region": closing, "a region": smaller}
+def contained(outcome):
+    if not isinstance(outcome, NodeDivided):
+        return outcome
+    return replace(outcome, rest=replace(outcome.rest, closed="contained"))
+
+
+def walked_away(outcome):
+    """A subtree nobody walks here."""
+    walk = WalkResult(True, 1, 1.0, 1e9, None, np.zeros((0, 30), np.int8), np.zeros(0), np.array([CLOSED]))
+    return NodeWalked(outcome.node, as_region(outcome.node), walk, ())
+
+
+def searched_away(outcome):
+    nothing = np.zeros((0, 3), dtype=np.int64)
+    search = KernelSearch(
+        1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, 30), np.int8), np.zeros(0), nothing,
+        np.zeros((0, 30)), np.ones(30), None,
+    )  # fmt: skip
+    return NodeSearched(outcome.node, search, (), ())
+
+
+def without_children(outcome):
+    return replace(outcome, children=()) if isinstance(outcome, NodeDivided) else outcome
+
+
+LIES = {
+    "a bound": lifted, "a closed region": closing, "a region": smaller, "a reason": contained, "a walk": walked_away,
+    "a search": searched_away, "no children": without_children,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -199,6 +231,54 @@ def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
     executor = Here(lambda number, answer: changed(answer, LIES[lie], problem) if number % 3 == 1 else answer)
     assert same(solve(problem, **options, executor=executor, signals=()), serial)
     assert executor.given > 10
+
+
+@pytest.mark.parametrize("demand", [{"must_not": (1,)}, {"must_have": (29,)}, {"hierarchy": {1: (29,), 2: (28,)}}])
+def test_a_model_that_the_problem_does_not_admit(demand, kernels_at_once):
+    plain, options = larger()
+    problem = Problem(plain.A, plain.y, 6, lam=0.5, loss="huber", delta=1.0, **demand)
+    serial = solve(problem, **options, executor="serial", signals=())
+    best = plain.fit(solve(plain, signals=()).support)
+    spoilt = []
+
+    def better(number, answer):
+        (done,) = unpack(from_bytes(answer), problem)
+        if number % 3:
+            return answer
+        spoilt.append(number)
+        return to_bytes(pack([replace(done, models=(best,))]))
+
+    assert same(solve(problem, **options, executor=Here(better), signals=()), serial)
+    assert spoilt
+
+
+def test_bounds_that_are_no_numbers():
+    problem, _ = larger()
+    node = root_node(problem.root_state, 0.0)
+    for outcome in (walked_away(NodeKept(node, as_region(node))), searched_away(NodeKept(node, as_region(node)))):
+        name = "walk" if isinstance(outcome, NodeWalked) else "search"
+        spoilt = replace(outcome, **{name: replace(getattr(outcome, name), dropped=np.nan)})
+        with pytest.raises(InputError, match="a bound that is nan"):
+            unpack(from_bytes(to_bytes(pack([spoilt]))), problem)
+
+
+def test_a_tree_that_leaves_workers_nothing_to_do():
+    problem, _ = larger()
+    with pytest.raises(UnsupportedError, match="takes one node after the other"):
+        solve(problem, tree="state-space", bound="pdal", heuristics=(), executor="processes")
+
+
+def test_a_search_that_was_not_begun_in_shards(tmp_path, kernels_at_once):
+    problem, options = larger()
+    file = tmp_path / "run.ckpt"
+    solve(problem, heuristics=(), subtrees=False, node_limit=20, checkpoint=file, signals=())
+    with pytest.raises(InputError, match="was begun without an executor, and so not in shards"):
+        solve(problem, resume=file, executor=Here(), signals=())
+    solve(problem, **options | {"node_limit": 60}, checkpoint=file, executor="serial", signals=())
+    assert same(
+        solve(problem, resume=file, executor=Here(), signals=()),
+        solve(problem, **options, executor="serial", signals=()),
+    )
 
 
 def test_what_a_worker_says_of_the_node_itself_is_not_taken(kernels_at_once):
