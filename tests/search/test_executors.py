@@ -7,66 +7,23 @@ import queue
 import signal
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from clocks import HANG
 from every_search import SEARCHES
+from executors_for_tests import Given, Here, larger, same
 
-from exactsel import Problem, Search, Settings, solve
+from exactsel import Search, Settings, solve
 from exactsel.errors import InputError, UnsupportedError, WorkerWarning
-from exactsel.kernels.moves import CLOSED
 from exactsel.search.events import LowerBoundRaised
-from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import pack, unpack
-from exactsel.search.pool import ALLOWED, WorkerFailureError, merged, round_bytes, round_from_bytes
-from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, as_region
+from exactsel.search.pool import ALLOWED, merged, round_bytes, round_from_bytes
 from exactsel.solving.executors import executor_for
 from exactsel.solving.job import Workshop, job_bytes
 from exactsel.solving.processes import ProcessExecutor
-from exactsel.walks.closed_form import WalkResult
-from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
-
-
-class Here:
-    """An executor in this thread, through bytes all the same; ``spoilt`` may change or lose an answer."""
-
-    name = "here"
-
-    def __init__(self, spoilt=lambda number, answer: answer):
-        self.spoilt, self.given, self.closed = spoilt, 0, 0
-
-    def begin(self, job):
-        self.workshop = Workshop(job)
-
-    def submit(self, shard):
-        return Given(self, shard)
-
-    def close(self):
-        self.closed += 1
-
-
-class Given:
-    def __init__(self, executor, shard):
-        self.executor, self.shard, self.tries, self.told = executor, shard, 0, []
-
-    def result(self, timeout):
-        self.executor.given += 1
-        return self.executor.spoilt(self.executor.given, self.executor.workshop.expanded(self.shard))
-
-    def refuse(self, why):
-        self.told.append(why)
-        if len(self.told) >= ALLOWED:
-            raise WorkerFailureError(why)
-
-
-def same(one, other):
-    parts = ("tree_hash", "nodes", "lower", "upper", "support", "termination", "scope")
-    return all(getattr(one, name) == getattr(other, name) for name in parts)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "the paper's"])
@@ -134,14 +91,6 @@ def executor_allowed(executor, times):
     executor.submit = allowing
 
 
-def larger():
-    rng = np.random.default_rng(2)
-    A = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
-    y = A[:, :6].sum(axis=1) + 3 * rng.standard_normal(40)
-    options = {"heuristics": (), "subtrees": False, "shard": 8, "batch": 32}
-    return Problem(A, y, 6, lam=0.5, loss="huber", delta=1.0), options
-
-
 def test_a_worker_that_hangs():
     problem, options = larger()
     serial = solve(problem, **options, executor="serial", signals=())
@@ -158,163 +107,6 @@ def test_a_worker_that_hangs():
     executor_allowed(executor, 100)
     assert same(solve(problem, **options, executor=executor, signals=(), on_bound=stop), serial)
     assert stopped
-
-
-# Answers that cannot be right
-
-
-def changed(answer, change, problem):
-    """An answer whose outcomes have been changed."""
-    (done,) = unpack(from_bytes(answer), problem)
-    return to_bytes(pack([replace(done, outcomes=tuple(change(outcome) for outcome in done.outcomes))]))
-
-
-def lifted(outcome):
-    if not isinstance(outcome, NodeDivided):
-        return outcome
-    return replace(outcome, rest=replace(outcome.rest, bound=outcome.rest.bound * (1 + 1e-6)))
-
-
-def closing(outcome):
-    if not isinstance(outcome, NodeDivided):
-        return outcome
-    return replace(outcome, rest=replace(outcome.rest, closed="bound", bound=1e6))
-
-
-def smaller(outcome):
-    if not isinstance(outcome, NodeDivided):
-        return outcome
-    state = outcome.rest.state.copy()
-    state[np.flatnonzero(state == 1)[:1]] = 0
-    return replace(outcome, rest=replace(outcome.rest, state=state))
-
-
-def elsewhere(outcome):
-    return replace(outcome, node=replace(outcome.node, bound=1e9, depth=99))
-
-
-def contained(outcome):
-    if not isinstance(outcome, NodeDivided):
-        return outcome
-    return replace(outcome, rest=replace(outcome.rest, closed="contained"))
-
-
-def walked_away(outcome):
-    """A subtree nobody walks here."""
-    walk = WalkResult(True, 1, 1.0, 1e9, None, np.zeros((0, 30), np.int8), np.zeros(0), np.array([CLOSED]))
-    return NodeWalked(outcome.node, as_region(outcome.node), walk, ())
-
-
-def searched_away(outcome):
-    nothing = np.zeros((0, 3), dtype=np.int64)
-    search = KernelSearch(
-        1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, 30), np.int8), np.zeros(0), nothing,
-        np.zeros((0, 30)), np.ones(30), None,
-    )  # fmt: skip
-    return NodeSearched(outcome.node, search, (), ())
-
-
-def without_children(outcome):
-    return replace(outcome, children=()) if isinstance(outcome, NodeDivided) else outcome
-
-
-LIES = {
-    "a bound": lifted, "a closed region": closing, "a region": smaller, "a reason": contained, "a walk": walked_away,
-    "a search": searched_away, "no children": without_children,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
-    problem, options = larger()
-    serial = solve(problem, **options, executor="serial", signals=())
-    executor = Here(lambda number, answer: changed(answer, LIES[lie], problem) if number % 3 == 1 else answer)
-    assert same(solve(problem, **options, executor=executor, signals=()), serial)
-    assert executor.given > 10
-
-
-@pytest.mark.parametrize("demand", [{"must_not": (1,)}, {"must_have": (29,)}, {"hierarchy": {1: (29,), 2: (28,)}}])
-def test_a_model_that_the_problem_does_not_admit(demand, kernels_at_once):
-    plain, options = larger()
-    problem = Problem(plain.A, plain.y, 6, lam=0.5, loss="huber", delta=1.0, **demand)
-    serial = solve(problem, **options, executor="serial", signals=())
-    best = plain.fit(solve(plain, signals=()).support)
-    spoilt = []
-
-    def better(number, answer):
-        (done,) = unpack(from_bytes(answer), problem)
-        if number % 3:
-            return answer
-        spoilt.append(number)
-        return to_bytes(pack([replace(done, models=(best,))]))
-
-    assert same(solve(problem, **options, executor=Here(better), signals=()), serial)
-    assert spoilt
-
-
-def test_bounds_that_are_no_numbers():
-    problem, _ = larger()
-    node = root_node(problem.root_state, 0.0)
-    for outcome in (walked_away(NodeKept(node, as_region(node))), searched_away(NodeKept(node, as_region(node)))):
-        name = "walk" if isinstance(outcome, NodeWalked) else "search"
-        spoilt = replace(outcome, **{name: replace(getattr(outcome, name), dropped=np.nan)})
-        with pytest.raises(InputError, match="a bound that is nan"):
-            unpack(from_bytes(to_bytes(pack([spoilt]))), problem)
-
-
-def test_a_tree_that_leaves_workers_nothing_to_do():
-    problem, _ = larger()
-    with pytest.raises(UnsupportedError, match="takes one node after the other"):
-        solve(problem, tree="state-space", bound="pdal", heuristics=(), executor="processes")
-
-
-def test_a_search_that_was_not_begun_in_shards(tmp_path, kernels_at_once):
-    problem, options = larger()
-    file = tmp_path / "run.ckpt"
-    solve(problem, heuristics=(), subtrees=False, node_limit=20, checkpoint=file, signals=())
-    with pytest.raises(InputError, match="was begun without an executor, and so not in shards"):
-        solve(problem, resume=file, executor=Here(), signals=())
-    other = tmp_path / "other.ckpt"
-    solve(problem, **options | {"node_limit": 60}, checkpoint=other, executor="serial", signals=())
-    serial = solve(problem, **options, executor="serial", signals=())
-    assert solve(problem, resume=other, executor=Here(), signals=()).upper == serial.upper
-
-
-def test_what_a_worker_says_of_the_node_itself_is_not_taken(kernels_at_once):
-    problem, options = larger()
-    serial = solve(problem, **options, executor="serial", signals=())
-    executor = Here(lambda number, answer: changed(answer, elsewhere, problem))
-    assert same(solve(problem, **options, executor=executor, signals=()), serial)
-
-
-def test_a_search_below_a_node_that_says_too_much(kernels_at_once):
-    """What a kernel closed is looked at in part; here that part is all, and the kernel's word is too good."""
-    make, options = SEARCHES["huber, default"]
-
-    def better(outcome):
-        if not isinstance(outcome, NodeSearched) or not np.isfinite(outcome.search.dropped):
-            return outcome
-        spoilt.append(outcome.node.id)
-        return replace(outcome, search=replace(outcome.search, dropped=outcome.search.dropped + 1.0))
-
-    found = 0
-    for seed in range(900, 906):
-        spoilt = []
-        serial = solve(make(seed), **options | SHARDED, executor="serial", signals=())
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (1,))
-            executor = Here(lambda number, answer: changed(answer, better, make(seed)) if number % 2 else answer)  # noqa: B023
-            assert same(solve(make(seed), **options | SHARDED, executor=executor, signals=()), serial)
-        found += len(spoilt)
-    assert found > 0, "the case to be tested"
-
-
-@pytest.mark.parametrize("answer", [b"", b"nonsense", to_bytes(pack([np.zeros(3)]))])
-def test_an_answer_that_is_none(answer, kernels_at_once):
-    problem, options = larger()
-    serial = solve(problem, **options, executor="serial", signals=())
-    executor = Here(lambda number, right: answer if number % 3 == 0 else right)
-    assert same(solve(problem, **options, executor=executor, signals=()), serial)
 
 
 def test_nobody_can_do_it(kernels_at_once, tmp_path):

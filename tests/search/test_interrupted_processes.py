@@ -125,9 +125,9 @@ class TestProcesses:
     WAITING_SEARCH = """
 import exactsel.search.engine as engine, exactsel.solving.solver as solving
 from exactsel.search.events import Bounded
-def search(state, expander, limits, watch, improver):
+def search(state, expander, limits, watch, *others):
     told = False
-    for event in engine.search(state, expander, limits, watch, improver):
+    for event in engine.search(state, expander, limits, watch, *others):
         yield event
         if state.nodes > 0 and not told:
             told = True

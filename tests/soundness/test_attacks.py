@@ -285,7 +285,7 @@ def test_a_missing_model_and_one_too_many_are_noticed(attacks, monkeypatch):
     def altered(change, problem, tau, **options):
         honest = near(problem, tau, **options)
         models = [(s, next_above(low)) for low, s in values if low <= truth.low + Fraction(tau)]
-        listed = [exactsel.studies.near.NearModel(*model) for model in models]
+        listed = [exactsel.studies.listed.NearModel(*model) for model in models]
         return dataclasses.replace(honest, models=tuple(change(listed)))
 
     for change, what in (
@@ -293,7 +293,8 @@ def test_a_missing_model_and_one_too_many_are_noticed(attacks, monkeypatch):
         (lambda listed: listed[1:], "a model is missing"),
         (lambda listed: [dataclasses.replace(listed[0], value=float(truth.low) * 0.99), *listed[1:]],
          "value below the truth"),
-        (lambda listed: [*listed, exactsel.studies.near.NearModel((0,), 1e9)], "lists a model that is not admissible"),
+        (lambda listed: [*listed, exactsel.studies.listed.NearModel((0,), 1e9)],
+         "lists a model that is not admissible"),
     ):  # fmt: skip
         monkeypatch.setattr(exactsel, "near_optimal", partial(altered, change))
         found = {finding.what for finding in attacks.doors.through_near(rng, case, problem, oracle, truth)}
