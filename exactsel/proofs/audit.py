@@ -46,10 +46,12 @@ class Audit:
     ----------
     problem : SubsetProblem
         One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
+    evaluator : Evaluator, optional
+        One made for the problem before.
     """
 
-    def __init__(self, problem: SubsetProblem) -> None:
-        self._evaluator = Evaluator(problem)
+    def __init__(self, problem: SubsetProblem, evaluator: Evaluator | None = None) -> None:
+        self._evaluator = evaluator or Evaluator(problem)
         instance = self._evaluator.instance
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)

@@ -17,6 +17,7 @@ from exactsel.kernels.node import IN, OUT
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
+from exactsel.proofs.evaluating import Evaluator
 from exactsel.search.commit import closed_child, commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
@@ -53,13 +54,14 @@ class SpotCheck:
         self._problem, self._expander, self._stopped, self._share = problem, expander, stopped, share
         self._empty = problem.fit(problem.root_state[:0].nonzero()[0])
         self._salt = secrets.randbelow(2**31)
-        Audit(problem)
+        self._evaluator = Evaluator(problem)
         self.bounds = 0
         """How many bounds have been evaluated."""
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
         """One sentence, empty where nothing is wrong."""
-        audit, state = Audit(self._problem), SearchState(BestFirst(), self._empty, "", self._problem.hash)
+        audit = Audit(self._problem, self._evaluator)
+        state = SearchState(BestFirst(), self._empty, "", self._problem.hash)
         state.scope = done.scope
         state.next_id = 1 + max((node.id for node in nodes), default=0)
         in_full = [outcome for outcome in done.outcomes if self._is_told(outcome)]

@@ -7,14 +7,11 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.solving.given import CSS, made_again
 from exactsel.types import FloatArray
 
-CSS = "css"
-"""What ``loss`` says of column subset selection."""
+__all__ = ["CSS", "Parents", "TinyInstance"]
 
 Parents = tuple[tuple[int, tuple[int, ...]], ...]
 """Units of a hierarchy, each with its parents."""
@@ -88,13 +85,4 @@ class TinyInstance:
 
     def problem(self) -> SubsetProblem:
         """The problem as exactsel takes it; InputError where it is refused."""
-        if self.loss == CSS:
-            return ColumnSubsetProblem(self.A, self.k)
-        demands: dict[str, Any] = {"must_have": self.must_have, "must_not": self.must_not}
-        if self.hierarchy:
-            demands |= {"hierarchy": dict(self.hierarchy), "hierarchy_kind": self.hierarchy_kind}
-        plain = Problem.prepared(
-            self.A, self.y, self.k, intercept=self.intercept, scale=self.scale, weights=self.weights, loss=self.loss,
-            lam=self.lam, delta=self.delta if self.loss == "huber" else None, **({} if self.groups else demands),
-        )  # fmt: skip
-        return GroupedProblem(plain, [label or None for label in self.groups], **demands) if self.groups else plain
+        return made_again(self.A, self.y, self.weights, vars(self))
