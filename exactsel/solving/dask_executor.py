@@ -1,8 +1,9 @@
 """Work on shards on a Dask cluster: the user's client, a scheduler's address, or a cluster made for the search.
 
 Dask carries names of functions and bytes; what the bytes say is packed and unpacked here (search/packing.py). The
-problem is sent once to each worker, also to one that comes later. What Dask does about lost workers it does: a shard is
-given to another one. One that several workers died of comes back as an error, and is given up after some more times.
+problem is sent once to each worker, also to one that comes later; one that Dask gives a shard before it has the problem says
+so, and is sent both. What Dask does about lost workers it does: a shard is given to another one. One that several workers
+died of comes back as an error, and is given up after some more times.
 """
 
 from __future__ import annotations
@@ -44,11 +45,14 @@ def _jobs_of(worker: Any) -> dict[str, bytes]:
     return jobs
 
 
-def expanded(key: str, shard: bytes) -> bytes:
-    """The outcome of a shard, on a worker."""
+def expanded(key: str, shard: bytes, job: bytes | None = None) -> bytes | None:
+    """The outcome of a shard, on a worker; None where the worker has no such job, and is not given one."""
     if key not in _workshops:
+        job = _jobs_of(distributed.get_worker()).get(key, job)
+        if job is None:
+            return None
         _workshops.clear()
-        _workshops[key] = Workshop(_jobs_of(distributed.get_worker())[key])
+        _workshops[key] = Workshop(job)
     return _workshops[key].expanded(shard)
 
 
@@ -77,6 +81,7 @@ class DaskExecutor:
         self.client: Client | None = client
         self._own: LocalCluster | None = None
         self.key = ""
+        self.job = b""
         self.plugin = ""
 
     def begin(self, job: bytes) -> None:
@@ -94,8 +99,9 @@ class DaskExecutor:
             )
             self.client = Client(self._own, set_as_default=False)
         plugin = _Job(job)
-        self.key, self.plugin = key_of(job), plugin.name
-        self.client.register_plugin(plugin)
+        self.key, self.job, self.plugin = key_of(job), job, plugin.name
+        with contextlib.suppress(OSError):  # a worker that ends just now; whoever lacks the problem will say so
+            self.client.register_plugin(plugin)
 
     def submit(self, shard: bytes) -> _Ticket:
         """Give out a shard."""
@@ -122,12 +128,14 @@ class _Ticket:
 
     def __init__(self, executor: DaskExecutor, shard: bytes) -> None:
         self._executor, self._shard, self._tries, self._waited = executor, shard, 0, 0.0
+        self._with_job = False
         self._future = self._submitted()
 
     def _submitted(self) -> Any:
         assert self._executor.client is not None
+        job = self._executor.job if self._with_job else None
         try:
-            return self._executor.client.submit(expanded, self._executor.key, self._shard, pure=False)
+            return self._executor.client.submit(expanded, self._executor.key, self._shard, job, pure=False)
         except Exception as error:
             raise WorkerFailureError(f"the scheduler takes nothing ({error}).") from None
 
@@ -145,6 +153,9 @@ class _Ticket:
         except Exception as error:
             self.refuse(f"{type(error).__name__}: {error}")
             raise TimeoutError from None
+        if answer is None and not self._with_job:
+            self._with_job, self._future = True, self._submitted()
+            raise TimeoutError
         return bytes(answer) if isinstance(answer, bytes) else b""
 
     def refuse(self, why: str) -> None:

@@ -57,6 +57,26 @@ def test_by_the_address_of_a_scheduler(client, case):
         solve(problem, **options, executor="dask", scheduler="nonsense")
 
 
+def test_workers_that_do_not_have_the_problem(client, case):
+    """As one that is given a shard while it starts: it says so, and is sent the problem."""
+    problem, options, serial = case
+    told = []
+
+    def forget(dask_worker):
+        from exactsel.solving import dask_executor
+
+        dask_worker.exactsel_jobs.clear()
+        dask_executor._workshops.clear()
+
+    def watch(event, state):
+        told.append(event)
+        if len(told) in (2, 4):
+            client.run(forget)
+
+    assert same(solve(problem, **options, executor=client, on_bound=watch), serial)
+    assert len(told) > 4
+
+
 def test_workers_that_are_killed(client, case, monkeypatch):
     problem, options, serial = case
     monkeypatch.setattr("exactsel.solving.dask_executor.ALLOWED", 100 * ALLOWED)
