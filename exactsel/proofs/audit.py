@@ -200,7 +200,9 @@ class Audit:
 
     def _evaluate(self, state: SearchState) -> None:
         margins = [self._margin(claim.bound) for claim in self._claims]
-        for claim, found in self._evaluator.short(self._claims, margins, state.scope != ""):
+        wrong = self._evaluator.short(self._claims, margins, state.scope != "")
+        if wrong is not None:
+            claim, found = wrong
             raise InvariantError(
                 f"a bound of {claim.bound!r} was committed for node {claim.node} in round {claim.round}, but what is "
                 f"said to prove it ({type(claim.proof).__name__}) proves {found!r}."

@@ -74,13 +74,14 @@ class Evaluator:
         self.curvature = np.zeros(0)
         """The D of formula (3), which one search has one of."""
 
-    def short(self, claims: Sequence[Claim], margins: Sequence[float], bounded: bool) -> list[tuple[Claim, float]]:
-        """The claims that do not hold up to their margin, with what was found instead.
+    def short(self, claims: Sequence[Claim], margins: Sequence[float], bounded: bool) -> tuple[Claim, float] | None:
+        """A claim that does not hold up to its margin, with what was found instead; None where all hold.
 
-        ``bounded`` says that they are about bounded models only (FORMAT.md, the scope).
+        ``bounded`` says that they are about bounded models only (FORMAT.md, the scope). All means of the checker are long
+        at a claim that is wrong, so the first one that is found ends it: whoever lies often is not looked at for hours.
         """
         if not claims:
-            return []
+            return None
         needed = [claim.bound - margin for claim, margin in zip(claims, margins, strict=True)]
         if isinstance(self.instance, ColumnInstance):
             found = [self._of_selection(claim, least, bounded) for claim, least in zip(claims, needed, strict=True)]
@@ -89,19 +90,18 @@ class Evaluator:
             # Once more with all the checker's means (exact arithmetic, better points, counting, splits): all that needs
             # about as much together, then what is left one by one.
             short = sorted((row for row in range(len(claims)) if not found[row] >= needed[row]), key=needed.__getitem__)
-            for rows in _alike(short, needed) if len(short) > 1 else ():
-                again = self._bounds([claims[row] for row in rows], needed[rows[-1]], bounded).tolist()
-                for row, value in zip(rows, again, strict=True):
-                    found[row] = max(found[row], value)
-            for row in [row for row in short if not found[row] >= needed[row]]:
-                found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
-                if not found[row] >= needed[row]:
-                    needed[row] -= self._rounding(claims[row])
-        return [
-            (claim, value)
-            for claim, least, value in zip(claims, needed, found, strict=True)
-            if not value >= least
-        ]  # fmt: skip
+            for rows in _alike(short, needed):
+                if len(rows) > 1:
+                    again = self._bounds([claims[row] for row in rows], needed[rows[-1]], bounded).tolist()
+                    for row, value in zip(rows, again, strict=True):
+                        found[row] = max(found[row], value)
+                for row in [row for row in rows if not found[row] >= needed[row]]:
+                    found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
+                    if not found[row] >= needed[row] - self._rounding(claims[row]):
+                        return claims[row], found[row]
+            return None
+        wrong = [row for row in range(len(claims)) if not found[row] >= needed[row]]
+        return (claims[wrong[0]], found[wrong[0]]) if wrong else None
 
     def _bounds(self, claims: Sequence[Claim], target: float, bounded: bool) -> FloatArray:
         assert isinstance(self.instance, Instance)

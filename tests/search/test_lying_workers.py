@@ -87,7 +87,7 @@ LIES = {
 def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
     problem, options = larger()
     serial = solve(problem, **options, executor="serial", signals=())
-    executor = Here(lambda number, answer: changed(answer, LIES[lie], problem) if number % 3 == 1 else answer)
+    executor = Here(lambda number, answer: changed(answer, LIES[lie], problem) if number % 7 == 1 else answer)
     assert same(solve(problem, **options, executor=executor, signals=()), serial)
     assert executor.given > 10
 
