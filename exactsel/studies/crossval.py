@@ -80,29 +80,13 @@ Progress = Callable[[int, SolutionPath, float], None]
 
 
 def cross_validate(
-    A: FloatArray,
-    y: FloatArray,
-    folds: Iterable[tuple[IntArray, IntArray]],
-    ks: Sequence[int],
-    lams: Sequence[float],
-    *,
-    loss: str | Loss = "quadratic",
-    delta: float | None = None,
-    intercept: bool = False,
-    scale: bool = False,
-    weights: ArrayLike | None = None,
-    must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (),
-    hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong",
-    missing: str = "mean",
-    total: float | None = None,
-    progress: Progress | None = None,
-    executor: Any = None,
-    workers: int | None = None,
-    scheduler: str | None = None,
-    **options: Any,
-) -> ValidationErrors:
+    A: FloatArray, y: FloatArray, folds: Iterable[tuple[IntArray, IntArray]], ks: Sequence[int],
+    lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool = False,
+    scale: bool = False, weights: ArrayLike | None = None, must_have: Sequence[int | str] = (),
+    must_not: Sequence[int | str] = (), hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong",
+    missing: str = "mean", total: float | None = None, progress: Progress | None = None, executor: Any = None,
+    workers: int | None = None, scheduler: str | None = None, **options: Any,
+) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 
     Parameters
