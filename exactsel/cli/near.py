@@ -14,6 +14,8 @@ from exactsel.cli.options import (
     problem_options,
     read_problem,
     search_options,
+    worker_options,
+    workers_of,
 )
 from exactsel.cli.saving import checkpoint_options, given, saving
 from exactsel.cli.talk import say
@@ -35,18 +37,21 @@ from exactsel.cli.talk import say
 @click.option("--cap", type=int, default=1000, show_default=True, help="Models after which the list is cut short.")
 @search_options
 @checkpoint_options
+@worker_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(tau: float | None, cap: int, as_json: bool, **arguments: Any) -> int:
     """List every set of exactly k columns whose best model is within tau of the best of all.
 
     Says whether the best is unique and which columns all of them share. Exit code 0 means that the list is complete
-    and proven, 1 that it was cut short; what is saved can be gone on with, also to a longer list (--cap).
+    and proven, 1 that it was cut short; what is saved can be gone on with, also to a longer list (--cap). An executor
+    takes part in the search for the best, the list is made in this process.
     """
     from exactsel.studies.near import near_optimal
 
     problem = read_problem(arguments)
     settings = saving(arguments)
     catch_signals()
-    near = near_optimal(problem, tau, cap=cap if given("cap") else None, signals=SIGNALS, **settings)
+    more = {"cap": cap if given("cap") else None, **workers_of(arguments)}
+    near = near_optimal(problem, tau, signals=SIGNALS, **more, **settings)
     say(near.to_json() if as_json else str(near))
     return exit_code(near.complete, near.termination)

@@ -17,6 +17,8 @@ from exactsel.cli.options import (
     problem_options,
     read_problem,
     search_options,
+    worker_options,
+    workers_of,
 )
 from exactsel.cli.saving import checkpoint_options, given, saving
 from exactsel.cli.talk import say
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
 @search_options
 @checkpoint_options
+@worker_options
 @click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
 @click.option(
     "--near",
@@ -89,13 +92,12 @@ def command(
     style = None if plot is None else _style(plot)
     validation = None if folds is None else _folds_of(problem, folds, arguments)
     catch_signals()
-    path = solve_path(
-        problem, sizes, weights, near=near, cap=cap if given("cap") else None, signals=SIGNALS, **settings
-    )
+    more = {"cap": cap if given("cap") else None, **workers_of(arguments)}
+    path = solve_path(problem, sizes, weights, near=near, signals=SIGNALS, **more, **settings)
     interrupted, compared = path.interrupted, Compared(path)
     if validation is not None and not interrupted:
         try:
-            compared = Compared(path, _errors(path, validation))
+            compared = Compared(path, _errors(path, validation | workers_of(arguments)))
         except KeyboardInterrupt:
             interrupted = True
     say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))

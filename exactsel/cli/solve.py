@@ -19,6 +19,8 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     verify_text,
+    worker_options,
+    workers_of,
 )
 from exactsel.cli.saving import checkpoint_options, saving
 from exactsel.cli.talk import say
@@ -38,11 +40,7 @@ from exactsel.cli.talk import say
 @search_options
 @proof_option
 @checkpoint_options
-@click.option(
-    "--executor", type=click.Choice(("serial", "processes", "dask")), help="Who expands nodes; the tree is the same."
-)
-@click.option("--workers", type=click.IntRange(min=1), help="How many processes; one for each core by default.")
-@click.option("--scheduler", help="Address of a Dask scheduler, tcp://HOST:PORT; else workers are started here.")
+@worker_options
 @click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
 @click.option("--audit", is_flag=True, help="Evaluate every bound anew as it is committed; takes much longer.")
 @output_options
@@ -65,8 +63,7 @@ def command(report: str | None, **arguments: Any) -> int:
     catch_signals()
     result = solve(
         problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS,
-        audit=arguments["audit"], executor=arguments["executor"], workers=arguments["workers"],
-        scheduler=arguments["scheduler"], **settings,
+        audit=arguments["audit"], **workers_of(arguments), **settings,
     )  # fmt: skip
     check = None if result.proof is None else verify_text(result.proof)
     if log is not None:

@@ -23,11 +23,9 @@ from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
 from exactsel.search.node import Node
+from exactsel.search.pool import SHARE
 from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round, as_region
 from exactsel.search.state import SearchState
-
-SHARE = 64
-"""One subtree in so many is looked at in full."""
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 """Why a worker may say that a region is closed, or not at all: for these a bound is shown, or there is no model."""

@@ -21,7 +21,8 @@ from exactsel.search.tolerance import Tolerance
 from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import WalkResult
-from exactsel.walks.wide import CountingWalker, Stopped
+from exactsel.walks.wide import CountingWalker
+from exactsel.walks.wide_parts import Stopped
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,15 @@ class Counting:
     """The bound at which a region is closed, given the best objective known."""
     counter: CountingWalker | None
 
+    def begun(self, node: Node) -> bool:
+        """Whether a count goes on at this node."""
+        return self.counter is not None and node.tight and node.id != ROOT_ID
+
     def at_once(self, nodes: Sequence[Node], work: RoundWork) -> dict[int, NodeWalked]:
         """Count the nodes that have been begun, and a root that is soon counted; by id."""
         outcomes = {}
         for node in nodes if self.counter is not None else ():
-            begun = node.tight and node.id != ROOT_ID
+            begun = self.begun(node)
             if begun or node.id == ROOT_ID:
                 outcome = self._counted(node, as_region(node), work, at_once=not begun)
                 if outcome is not None:

@@ -93,6 +93,10 @@ class Expander:
         """The part of all there is to be counted that is done once a count is committed; None for other walks."""
         return self._counting.fraction(outcome)
 
+    def counts(self, nodes: Sequence[Node]) -> bool:
+        """Whether a count goes on at one of the nodes."""
+        return any(self._counting.begun(node) for node in nodes)
+
     def cutoff(self, upper: float) -> float:
         """The bound at which a region is discarded."""
         return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import require
 from exactsel.search.node import Node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import RECORDS, pack, unpack
+from exactsel.search.packing import RECORDS, Packed, pack, unpack
 from exactsel.search.regions import Round, Seconds
 from exactsel.search.state import Begun
+from exactsel.search.visit import Interrupted
 from exactsel.walks.effort import Effort
 
 SHARD = 32
@@ -27,11 +28,18 @@ SHARD = 32
 SHARDS = 8
 """Shards in a round, where no batch is asked for."""
 
+SHARE = 64
+"""One in so many things that a worker says without showing why is looked at in full."""
+
 WAIT = 0.05
 """Seconds between two looks at whether the search is to stop."""
 
 ALLOWED = 3
 """Times a shard is given out before it is given up."""
+
+
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, AssertionError, OverflowError)
+"""What an answer whose parts do not fit together may lead to while it is looked at; it is refused then."""
 
 
 class WorkerFailureError(Exception):
@@ -83,6 +91,33 @@ class Pool:
     """Whether the search is to stop."""
 
 
+Answer = TypeVar("Answer")
+
+
+def first_sound(pool: Pool, ticket: Ticket, look: Callable[[bytes], Answer]) -> Answer:
+    """The first answer that can be right; ``look`` reads one, and raises :class:`InputError` for all others.
+
+    Raises
+    ------
+    exactsel.search.visit.Interrupted
+        When the search is to stop.
+    WorkerFailureError
+        When no worker gives one.
+    """
+    while True:
+        if pool.stopped():
+            raise Interrupted
+        try:
+            return look(ticket.result(WAIT))
+        except TimeoutError:
+            continue
+        except (InputError, *MALFORMED) as error:
+            wrong = str(error) or type(error).__name__
+        if pool.stopped():  # which stops whoever looks at answers, too
+            raise Interrupted
+        ticket.refuse(wrong)
+
+
 def shards(nodes: Sequence[Node], effort: Effort, size: int) -> list[tuple[tuple[Node, ...], Effort]]:
     """The nodes of a round in parts, each with its part of what a limit on nodes leaves."""
     parts = [tuple(nodes[first : first + size]) for first in range(0, len(nodes), size)]
@@ -95,9 +130,9 @@ def shard_bytes(nodes: Sequence[Node], upper: float, effort: Effort) -> bytes:
     return to_bytes(pack([Begun(tuple(nodes), upper, effort)], _RECORDS))
 
 
-def shard_from_bytes(data: bytes, problem: SubsetProblem) -> Begun:
+def shard_from(packed: Packed, problem: SubsetProblem) -> Begun:
     """What :func:`shard_bytes` was given; :class:`exactsel.errors.InputError` where it is damaged."""
-    roots = unpack(from_bytes(data), problem, _RECORDS)
+    roots = unpack(packed, problem, _RECORDS)
     if len(roots) != 1 or not isinstance(roots[0], Begun):
         raise InputError("what was sent is no shard of a search.")
     return roots[0]

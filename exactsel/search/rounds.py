@@ -15,14 +15,11 @@ from types import TracebackType
 from exactsel import interrupts
 from exactsel._jit import working_threads
 from exactsel.errors import InputError
-from exactsel.search.expand import Expander, Interrupted
+from exactsel.search.expand import Expander
 from exactsel.search.node import Node
-from exactsel.search.pool import WAIT, Pool, Ticket, merged, round_from_bytes, shard_bytes, shards
+from exactsel.search.pool import Pool, Ticket, first_sound, merged, round_from_bytes, shard_bytes, shards
 from exactsel.search.regions import Round
 from exactsel.walks.effort import Effort
-
-MALFORMED = (ValueError, TypeError, LookupError, AttributeError, AssertionError, OverflowError)
-"""What an answer whose parts do not fit together may lead to while it is looked at; it is refused then."""
 
 
 class Rounds:
@@ -53,9 +50,7 @@ class Rounds:
         """Begin to expand the nodes."""
         parts = [(tuple(nodes), effort)] if self._shard is None else shards(nodes, effort, self._shard)
         if self._pool is not None and len(parts) > 1:
-            executor = self._pool.executor
-            given = [(part, executor.submit(shard_bytes(part, upper, effort))) for part, effort in parts]
-            self._wait = partial(self._gathered, given, upper)
+            self._wait = partial(self._gathered, [self._given(*part, upper) for part in parts], upper)
             return
         expand = partial(self._expanded, parts, upper)
         worker = self._worker if working_threads(2) > 1 else None
@@ -65,28 +60,31 @@ class Rounds:
         done = [self._expander.expand(nodes, upper, effort) for nodes, effort in parts]
         return done[0] if len(done) == 1 else merged(done, upper)
 
-    def _gathered(self, given: Sequence[tuple[tuple[Node, ...], Ticket]], upper: float) -> Round:
-        return merged([self._checked(nodes, ticket) for nodes, ticket in given], upper)
+    def _given(self, nodes: tuple[Node, ...], effort: Effort, upper: float) -> Callable[[], Round]:
+        """Give out a part, unless it holds a count, which is divided once more; how to wait for what comes of it."""
+        pool = self._pool
+        assert pool is not None
+        if self._expander.counts(nodes):
+            return partial(self._expander.expand, nodes, upper, effort)
+        return partial(self._checked, nodes, pool.executor.submit(shard_bytes(nodes, upper, effort)))
+
+    @staticmethod
+    def _gathered(given: Sequence[Callable[[], Round]], upper: float) -> Round:
+        return merged([wait() for wait in given], upper)
 
     def _checked(self, nodes: Sequence[Node], ticket: Ticket) -> Round:
         """The first answer to a shard that can be right."""
         pool = self._pool
         assert pool is not None
-        while True:
-            if pool.stopped():
-                raise Interrupted
-            try:
-                done = round_from_bytes(ticket.result(WAIT), nodes, pool.problem)
-                wrong = pool.check(nodes, done)
-            except TimeoutError:
-                continue
-            except (InputError, *MALFORMED) as error:
-                wrong = str(error) or type(error).__name__
-            if not wrong:
-                return done
-            if pool.stopped():  # which stops whoever looks at answers, too
-                raise Interrupted
-            ticket.refuse(wrong)
+
+        def look(data: bytes) -> Round:
+            done = round_from_bytes(data, nodes, pool.problem)
+            wrong = pool.check(nodes, done)
+            if wrong:
+                raise InputError(wrong)
+            return done
+
+        return first_sound(pool, ticket, look)
 
     def outcome(self) -> Round:
         """Wait for the round that has been begun.

@@ -26,6 +26,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import Event, Finished, RoundEnded, Started
+from exactsel.search.pool import SHARD
 from exactsel.search.saved import chunks_of, state_from_parts, state_parts
 from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
@@ -322,6 +323,15 @@ def check_about(path: Path, problem: SubsetProblem, about: Mapping[str, Any], wh
         f"{path} is about {other.replace('_', ' ')} = {before.get(other)}, but it is {now.get(other)} here; only "
         f"limits may change, so give what it was begun with, or begin a new search."
     )
+
+
+def check_in_shards(path: str | os.PathLike[str], executor: bool, shard: int | None) -> None:
+    """:class:`InputError` where an ``executor`` is to go on with a search that has no shards."""
+    if executor and shard is None:
+        raise InputError(
+            f"{os.fspath(path)} was begun without an executor, and so not in shards, which decide on the tree; leave "
+            f"--executor out, or begin a new search with --shard {SHARD}."
+        )
 
 
 def settings_now(path: Path, before: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:

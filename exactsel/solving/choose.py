@@ -19,6 +19,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.spans import Spans
 from exactsel.search.branching import Branching
+from exactsel.search.pool import SHARDS
 from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
@@ -148,8 +149,14 @@ class Methods:
         """For the default search too: many columns and few places, where they can be counted in the time there is."""
         if not self._walks or not CountingWalker.serves(problem):
             return None
-        counter = CountingWalker(problem, options)
+        counter = CountingWalker(problem, options, self._count_parts)
         return counter if counter.takes(problem.root_state, at_once=False) else None
+
+    @property
+    def _count_parts(self) -> int:
+        """Parts of a call that counts: as many as a round has shards, so they too are a matter of the settings."""
+        shard, batch = self.settings.shard, self.settings.batch
+        return 1 if shard is None else SHARDS if batch is None else max(1, batch // shard)
 
     def subsearcher(
         self, problem: Any, prepared: PreparedBound, options: BoundOptions, brief: bool

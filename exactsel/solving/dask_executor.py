@@ -1,15 +1,16 @@
 """Work on shards on a Dask cluster: the user's client, a scheduler's address, or a cluster made for the search.
 
 Dask carries names of functions and bytes; what the bytes say is packed and unpacked here (search/packing.py). The
-problem is sent once to each worker, also to one that comes later; one that Dask gives a shard before it has the problem says
-so, and is sent both. What Dask does about lost workers it does: a shard is given to another one. One that several workers
-died of comes back as an error, and is given up after some more times.
+problem is sent once to each worker, also to one that comes later; one that Dask gives a shard before it has the problem
+says so, and is sent both. What Dask does about lost workers it does: a shard is given to another one. One that several
+workers died of comes back as an error, and is given up after some more times.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -86,6 +87,13 @@ class DaskExecutor:
 
     def begin(self, job: bytes) -> None:
         """Connect, and send the problem to every worker."""
+        client = self._connected()
+        plugin = _Job(job)
+        self.key, self.job, self.plugin = key_of(job), job, plugin.name
+        with contextlib.suppress(OSError):  # a worker that ends just now; whoever lacks the problem will say so
+            client.register_plugin(plugin)
+
+    def _connected(self) -> Client:
         if self.client is None and self._scheduler is not None:
             try:
                 self.client = Client(self._scheduler, timeout="10s", set_as_default=False)
@@ -98,10 +106,17 @@ class DaskExecutor:
                 n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
             )
             self.client = Client(self._own, set_as_default=False)
-        plugin = _Job(job)
-        self.key, self.job, self.plugin = key_of(job), job, plugin.name
-        with contextlib.suppress(OSError):  # a worker that ends just now; whoever lacks the problem will say so
-            self.client.register_plugin(plugin)
+        return self.client
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Stay connected from one search to the next, until the block ends."""
+        given, self._given = self._given, self._connected()
+        try:
+            yield
+        finally:
+            self._given = given
+            self._leave()
 
     def submit(self, shard: bytes) -> _Ticket:
         """Give out a shard."""
@@ -109,12 +124,16 @@ class DaskExecutor:
 
     def close(self) -> None:
         """Nobody waits any more; a client of the user's stays."""
-        client, self.client = self.client, self._given
+        client = self.client
         if client is None:
             return
         with contextlib.suppress(Exception):  # a scheduler that is gone takes nothing back
             client.unregister_worker_plugin(self.plugin)
-        if self._given is None:
+        self._leave()
+
+    def _leave(self) -> None:
+        client, self.client = self.client, self._given
+        if self._given is None and client is not None:
             with contextlib.suppress(Exception):
                 client.close(timeout=2)
             if self._own is not None:

@@ -16,7 +16,7 @@ from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
 from exactsel.search.state import SearchState
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import EVERY, LIMITS, How, Store, begin, take_along
+from exactsel.solving.checkpointing import EVERY, LIMITS, How, Store, begin, check_in_shards, take_along
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
@@ -78,7 +78,7 @@ def solve(
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     auditor, by = _auditor(asked) if audit else None, executor_for(executor, workers, scheduler)
-    settings |= {} if executor is None or "shard" in settings or resume is not None else {"shard": SHARD}
+    settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     watching = (auditor, callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
     more: dict[str, Any] = {"start": start, "signals": signals, "executor": by}
     if files.saved:
@@ -111,12 +111,11 @@ def solve_saved(
     if start is not None:
         raise InputError("a search that is resumed has its models already; leave out what it should start from.")
     going = resume_from(files.resume, problem, settings, files.proof, how)
-    if executor is not None and going.settings.shard is None:
+    try:
+        check_in_shards(files.resume, executor is not None, going.settings.shard)
+    except InputError:
         going.checkpoint.close()
-        raise InputError(
-            f"{files.resume} was begun without an executor, and so not in shards, which decide on the tree; leave "
-            f"--executor out, or begin a new search with --shard {SHARD}."
-        )
+        raise
     if going.state is not None and going.proof is None:
         reopened(going.state, going.settings, problem)
     with closing(going.checkpoint):
@@ -158,6 +157,7 @@ def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> 
 def solve_beside(
     problem: SubsetProblem, settings: Settings, store: Store, saving: bool, every: float,
     watching: Sequence[Callback | None], *, state: SearchState | None, start: Sequence[int], signals: Sequence[int],
+    executor: Executor | None = None,
 ) -> Result:  # fmt: skip
     """One of several searches that share a checkpoint, begun from a support or gone on with from a state.
 
@@ -166,7 +166,8 @@ def solve_beside(
     how, begin_at = How(listing=True, shown=False, details=False), None if state is not None and state.rounds else start
     if state is not None and not reopened(state, settings, problem):
         begin_at, state = state.shown.fit.support, None
-    run = _search(problem, settings, how, state=state, start=begin_at, signals=signals, compiled=True, room=store)
+    more: dict[str, Any] = {"signals": signals, "compiled": True, "room": store, "executor": executor}
+    run = _search(problem, settings, how, state=state, start=begin_at, **more)
     result = observed(run, watching, Files(every=every), False, store if saving else None)
     return replace(result, kept=None)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from exactsel.errors import InputError, UnsupportedError, did_you_mean
-from exactsel.search.pool import Executor
+from exactsel.search.pool import SHARD, Executor
 
 NAMES = ("serial", "processes", "dask")
 
@@ -45,6 +48,40 @@ def executor_for(asked: Any, workers: int | None = None, scheduler: str | None =
         raise InputError(f"executor is {asked!r}, but it must be {', '.join(NAMES)}, a Dask client or an executor.")
     made: Executor = asked
     return made
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who is asked to work on the shards of several searches that come one after the other."""
+
+    executor: Any = None
+    """As :func:`executor_for` takes it."""
+    workers: int | None = None
+    scheduler: str | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether searches are divided into shards, be it for this process alone."""
+        return self.executor is not None
+
+    @contextmanager
+    def engaged(self) -> Iterator[Any]:
+        """What each search is given as its executor; a cluster that is made or found here serves all of them."""
+        made = executor_for(self.executor, self.workers, self.scheduler)
+        if made is None:
+            yield self.executor
+        elif made.name == "dask":
+            cluster: Any = made
+            with cluster.held():
+                yield cluster
+        else:
+            yield made
+
+
+def in_shards(options: Mapping[str, Any], workers: Workers, resumed: bool) -> dict[str, Any]:
+    """The options with the size of shards, where workers are asked for and nobody says another one; a file says it."""
+    own = not workers.asked or resumed or options.get("shard") is not None
+    return {**options} if own else {**options, "shard": SHARD}
 
 
 def _dask(client: Any, workers: int | None, scheduler: str | None) -> Executor:

@@ -15,10 +15,11 @@ from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.plain import writable
 from exactsel.problem.interface import SubsetProblem
+from exactsel.search.count_parts import COUNT, counted_bytes
 from exactsel.search.expand import Expander
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import Packed
-from exactsel.search.pool import round_bytes, shard_from_bytes
+from exactsel.search.pool import round_bytes, shard_from
 from exactsel.solving.choose import Methods, methods_for
 from exactsel.solving.given import given, made_again
 from exactsel.solving.settings import Settings, option_of, settings_of
@@ -98,8 +99,11 @@ class Workshop:
         self._expander = expander_of(self.problem, settings, methods, bound, options, bool(header["brief"]))
 
     def expanded(self, shard: bytes) -> bytes:
-        """The outcome of a shard."""
-        return round_bytes(self._expander.expand(*shard_from_bytes(shard, self.problem)))
+        """The outcome of a shard, or of a part of a count."""
+        packed = from_bytes(shard)
+        if COUNT in packed.header:
+            return counted_bytes(packed, self.problem, self._expander.counter)
+        return round_bytes(self._expander.expand(*shard_from(packed, self.problem)))
 
 
 def _settings(said: Mapping[str, Any]) -> dict[str, Any]:

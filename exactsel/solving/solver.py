@@ -27,6 +27,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.proofs.statement import statement_of
+from exactsel.search.count_parts import CountParts
 from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.expand import Expander
@@ -236,7 +237,10 @@ class Search:
 
         assert self._expander is not None
         check = SpotCheck(self.problem, self._expander, lambda: watch.stopped)
-        return Pool(self._executor, self.problem, check, lambda: watch.stopped)
+        pool = Pool(self._executor, self.problem, check, lambda: watch.stopped)
+        if self._expander.counter is not None:
+            self._expander.counter.helpers = CountParts(pool)
+        return pool
 
     def _lister(self, options: BoundOptions) -> Lister | None:
         if not self._listing:

@@ -28,7 +28,10 @@ from exactsel.start.models import admissible, checked_support
 from exactsel.studies.heuristics import KEPT_FOR_BOUND, make
 
 NOT_REPRODUCIBLE = ("pposs-async",)
-"""Methods left out unless asked for: their answer may differ from run to run."""
+"""Methods whose answer may differ from run to run."""
+
+ON_REQUEST = (*NOT_REPRODUCIBLE, "islands")
+"""Methods left out unless asked for, those included that are another one several times over."""
 
 INTERRUPTED = "the comparison was interrupted"
 
@@ -278,5 +281,5 @@ def _runs(
 
 
 def default_methods() -> list[str]:
-    """Every method known by name whose answer is the same in every run."""
-    return [name for name in registry.names("heuristics") if name not in NOT_REPRODUCIBLE]
+    """Every method known by name but those that are left out unless asked for."""
+    return [name for name in registry.names("heuristics") if name not in ON_REQUEST]

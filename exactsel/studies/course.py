@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from exactsel.errors import InputError
 from exactsel.solving.checkpointing import LIMITS, OF_ONE_RUN
 from exactsel.solving.choose import FAMILIES
 from exactsel.solving.entry import solve
+from exactsel.solving.executors import Workers
 from exactsel.solving.result import Result, Termination, claim_of
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
@@ -66,6 +67,8 @@ class Course:
     reach: Reach | None = None
     together: bool = False
     """Whether a time limit is for search and listing of a step together, and not for each."""
+    workers: Workers = field(default_factory=Workers)
+    """Who expands the nodes of its searches; lists are made in this process."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -180,8 +183,8 @@ def retold(result: Result, settings: Settings) -> Result:
 class InMemory:
     """Keeps everything in memory, as results do."""
 
-    def __init__(self, course: Course) -> None:
-        self._course = course
+    def __init__(self, course: Course, executor: Any = None) -> None:
+        self._course, self._executor = course, executor
         self.signals: Sequence[int] = course.options.get("signals", (signal.SIGINT,))
 
     def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
@@ -191,7 +194,8 @@ class InMemory:
             told = {name: options[name] for name in OF_A_RUN if name in options}
             return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **told)
         start = start if before is None else before.support
-        return solve(problem, **{"start": start or None, "heuristics": settings.heuristics, **options})
+        more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
+        return solve(problem, **{**more, **options})
 
     def listed(self, place: int, problem: Any, state: ListingState, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
@@ -203,8 +207,9 @@ class InMemory:
 
 def walk_in_memory(course: Course) -> Course:
     """:func:`walk` a course without a file, and return it; small problems are begun without the compiler."""
-    with interpreted(is_small(course.problem)):
-        walk(course, InMemory(course))
+    small = is_small(course.problem) and not course.workers.asked
+    with course.workers.engaged() as executor, interpreted(small):
+        walk(course, InMemory(course, executor))
     return course
 
 

@@ -17,8 +17,9 @@ from exactsel.plain import finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.layout import refusing_damage
+from exactsel.search.pool import Executor
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import Pace, check_about, described, settings_now
+from exactsel.solving.checkpointing import Pace, check_about, check_in_shards, described, settings_now
 from exactsel.solving.choose import make
 from exactsel.solving.entry import solve_beside
 from exactsel.solving.observed import Callback, Files, only
@@ -63,7 +64,8 @@ def walk_saved(course: Course, files: Files, what: str, asked: Asked | None = No
     _check_options(course, files)
     file = _begun(course, files, what) if asked is None else _taken_up(course, files, what, asked)
     try:
-        walk(course, _InFile(course, file, files))
+        with course.workers.engaged() as executor:
+            walk(course, _InFile(course, file, files, None if executor == "serial" else executor))
         done = all(step.result is not None and step.result.reached for step in course.steps)
         listed = course.reach is None or all(step.near is not None and step.near.complete for step in course.steps)
         if not file.lost:
@@ -110,6 +112,7 @@ def _taken_up(course: Course, files: Files, what: str, asked: Asked) -> CourseFi
             kept = about["course"] if saved is None else saved["course"]
             before = dict(about["settings"])
             course.options = _options_now(path, course, before, kept["asked"]["heuristics"])
+            check_in_shards(path, course.workers.asked, course.options["shard"])
             course.reach = _reach_now(path, kept["asked"], asked)
             seconds = 0.0 if saved is None else float(saved["progress"]["seconds"])
         if saved is not None:
@@ -184,8 +187,8 @@ def _kept(near: NearOptimal, state: ListingState) -> NearOptimal:
 class _InFile:
     """Keeps results and states in a file, and in memory what is going on alone."""
 
-    def __init__(self, course: Course, file: CourseFile, files: Files) -> None:
-        self._course, self._file, self._every = course, file, files.every
+    def __init__(self, course: Course, file: CourseFile, files: Files, executor: Executor | None) -> None:
+        self._course, self._file, self._every, self._executor = course, file, files.every, executor
         options = course.options
         self.signals: Sequence[int] = options.get("signals", (signal.SIGINT,))
         callbacks = [options.get(name) for name in WATCHING]
@@ -200,7 +203,7 @@ class _InFile:
         state = file.search_at(place, problem, make("frontiers", settings.frontier))
         result = solve_beside(
             problem, settings, file, not file.lost, self._every, self._watching,
-            state=state, start=start, signals=self.signals,
+            state=state, start=start, signals=self.signals, executor=self._executor,
         )  # fmt: skip
         if not file.lost:
             with _told_if_lost():

@@ -16,6 +16,7 @@ from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
+from exactsel.solving.executors import Workers
 from exactsel.solving.result import Termination
 from exactsel.studies.path import SolutionPath, solve_path
 from exactsel.types import FloatArray, IntArray
@@ -79,26 +80,13 @@ Progress = Callable[[int, SolutionPath, float], None]
 
 
 def cross_validate(
-    A: FloatArray,
-    y: FloatArray,
-    folds: Iterable[tuple[IntArray, IntArray]],
-    ks: Sequence[int],
-    lams: Sequence[float],
-    *,
-    loss: str | Loss = "quadratic",
-    delta: float | None = None,
-    intercept: bool = False,
-    scale: bool = False,
-    weights: ArrayLike | None = None,
-    must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (),
-    hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong",
-    missing: str = "mean",
-    total: float | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> ValidationErrors:
+    A: FloatArray, y: FloatArray, folds: Iterable[tuple[IntArray, IntArray]], ks: Sequence[int],
+    lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool = False,
+    scale: bool = False, weights: ArrayLike | None = None, must_have: Sequence[int | str] = (),
+    must_not: Sequence[int | str] = (), hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong",
+    missing: str = "mean", total: float | None = None, progress: Progress | None = None, executor: Any = None,
+    workers: int | None = None, scheduler: str | None = None, **options: Any,
+) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 
     Parameters
@@ -114,6 +102,7 @@ def cross_validate(
     missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows
     total : float, optional, seconds for all problems, shared out evenly among those that are left
     progress : callable, optional, called after each fold with its number (from 1), its path and the seconds so far
+    executor, workers, scheduler : optional, who expands the nodes of each search, as for :func:`exactsel.solve`
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
     """
@@ -122,19 +111,22 @@ def cross_validate(
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)
     errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
-    for train, held_out in parts:
-        problem = Problem.prepared(
-            _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
-            intercept=intercept, scale=scale, weights=None if weights is None else counted[train], **demands,
-        )  # fmt: skip
-        left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
-        path = solve_path(problem, sizes, ridges, **options | _share(total, clock.now() - began, left))
-        stopped.update(result.termination for result in path.results if not result.reached)
-        rows = _filled(A[held_out], A[train], missing)
-        values = _held_out_losses(path, whole.loss, rows, y[held_out], counted[held_out])
-        errors.append(np.reshape(values, (len(ridges), len(sizes))))
-        if progress is not None:
-            progress(len(errors), path, clock.now() - began)
+    with Workers(executor, workers, scheduler).engaged() as hired:
+        for train, held_out in parts:
+            problem = Problem.prepared(
+                _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
+                intercept=intercept, scale=scale, weights=None if weights is None else counted[train], **demands,
+            )  # fmt: skip
+            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
+            path = solve_path(
+                problem, sizes, ridges, executor=hired, **options | _share(total, clock.now() - began, left)
+            )
+            stopped.update(result.termination for result in path.results if not result.reached)
+            rows = _filled(A[held_out], A[train], missing)
+            values = _held_out_losses(path, whole.loss, rows, y[held_out], counted[held_out])
+            errors.append(np.reshape(values, (len(ridges), len(sizes))))
+            if progress is not None:
+                progress(len(errors), path, clock.now() - began)
     if not parts:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))

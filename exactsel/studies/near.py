@@ -15,6 +15,7 @@ from typing import Any
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
 from exactsel.studies.course import Course, Reach, Step, list_at, walk_in_memory
 from exactsel.studies.course_saved import Asked, walk_saved
@@ -24,7 +25,8 @@ from exactsel.studies.listed import CAP, KeptList, NearOptimal, check_cap, check
 def near_optimal(
     problem: SubsetProblem, tau: float | None = None, *, cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> NearOptimal:  # fmt: skip
     """List every set of exactly k columns whose best model is within ``tau`` of the best objective.
 
@@ -45,6 +47,8 @@ def near_optimal(
         Such a file, to go on from and to save to. Limits may be others, ``cap`` too; all else stays.
     signals : sequence of int
         Signals that end the listing with what there is (main thread only).
+    executor, workers, scheduler : optional
+        Who expands nodes in the search for the optimum, as for :func:`exactsel.solve`; the list is made here.
     **options
         As for :func:`exactsel.solve`: bound, branching, threads, seed and so on. ``node_limit`` holds for the regions
         of search and listing each.
@@ -60,31 +64,29 @@ def near_optimal(
     """
     if options.get("proof") is not None:
         raise InputError("a list has no proof; solve the problem with proof= to get that of the best model alone.")
-    options = {**options, "time_limit": time_limit, "signals": signals}
+    hired = Workers(executor, workers, scheduler)
+    options = {**in_shards(options, hired, resume is not None), "time_limit": time_limit, "signals": signals}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
     if resume is not None:
-        return _resumed(problem, files, tau, cap, options)
+        return _resumed(Course(problem, [], options, together=True, workers=hired), files, tau, cap)
     if tau is None:
         raise InputError("tau, how far above the best objective a model may be, is missing; give --tau.")
     cap = CAP if cap is None else cap
     check_near(tau, cap, "tau", "--tau")
-    course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True)
+    course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, workers=hired)
     if checkpoint is None:
         return list_at(walk_in_memory(course), 0)
     return _in_file(walk_saved(course, files, "near"), checkpoint)
 
 
-def _resumed(
-    problem: SubsetProblem, files: Files, tau: float | None, cap: int | None, options: dict[str, Any]
-) -> NearOptimal:
+def _resumed(course: Course, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
     """Go on with a list that was saved."""
     if tau is not None:
         check_near(tau, CAP, "tau", "--tau")
     if cap is not None:
         check_cap(cap)
     assert files.resume is not None
-    course = walk_saved(Course(problem, [], options, together=True), files, "near", Asked(tau=tau, cap=cap))
-    return _in_file(course, files.resume)
+    return _in_file(walk_saved(course, files, "near", Asked(tau=tau, cap=cap)), files.resume)
 
 
 def _in_file(course: Course, file: str | os.PathLike[str]) -> NearOptimal:

@@ -15,6 +15,7 @@ from exactsel.plain import Readable, html_table
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
 from exactsel.solving.result import Result, Termination
 from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
@@ -141,7 +142,8 @@ def solve_path(
     problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, *,
     near: float | None = None, cap: int | None = None, checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = EVERY, resume: str | os.PathLike[str] | None = None,
-    signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+    signals: Sequence[int] = (signal.SIGINT,), executor: Any = None, workers: int | None = None,
+    scheduler: str | None = None, **options: Any,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data.
 
@@ -169,6 +171,8 @@ def solve_path(
         ridge weights may be added to those it has, lists of close models too; all else stays.
     signals : sequence of int
         Signals that end the path after the problem at hand, with what there is (main thread only).
+    executor, workers, scheduler : optional
+        Who expands the nodes of each search, as for :func:`exactsel.solve`; the lists of ``near`` are made here.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem, those of time and nodes for each listing too.
 
@@ -184,13 +188,15 @@ def solve_path(
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     check_near(0.0 if near is None else near, CAP if cap is None else cap)
-    options = {"signals": signals, **options}
+    hired = Workers(executor, workers, scheduler)
+    options = {"signals": signals, **in_shards(options, hired, resume is not None)}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
     if resume is not None:
         more = partial(_added, problem, resume, ks, lams)
-        return _path(walk_saved(Course(problem, [], options), files, "path", Asked(None, near, cap, more)), resume)
+        course = Course(problem, [], options, workers=hired)
+        return _path(walk_saved(course, files, "path", Asked(None, near, cap, more)), resume)
     reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
-    course = Course(problem, [Step(changes) for changes in _steps(problem, ks, lams)], options, reach)
+    course = Course(problem, [Step(changes) for changes in _steps(problem, ks, lams)], options, reach, workers=hired)
     return _path(walk_in_memory(course) if checkpoint is None else walk_saved(course, files, "path"), checkpoint)
 
 

@@ -16,25 +16,27 @@ the other one are, or hold nothing better than the nodes these leave open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeGuard
 
 import numpy as np
 
-from exactsel._jit import available_threads, parallel_section
+from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
+from exactsel.errors import InputError
 from exactsel.kernels.lanes import LANES
 from exactsel.kernels.node import FREE, IN
-from exactsel.kernels.wide import NOT_COUNTED, OVERFLOW, Columns, count_blocks
+from exactsel.kernels.wide import OVERFLOW
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.wide_left import Left, leave, walk_result
 from exactsel.walks.wide_matrix import LARGEST_MARGIN, LevelMatrix, alike_in_order, duplicates, level_matrix, margin
+from exactsel.walks.wide_parts import Helpers, Part, Piece, count_part
 
 FEWEST = 400
 """With no more columns than this other walks are quicker."""
@@ -56,16 +58,15 @@ MOST_WORK = 2e12
 SECONDS_A_BLOCK, CORES = 3e-9, 4
 """What a block takes: nothing is begun that could not end within the time limit on so many cores."""
 
+SMALLER = 8
+"""How many times less a part takes, where a call is divided into parts, than a call that is not."""
+
+WORTH_SENDING = 3e8
+"""With fewer blocks left than this a count is done before anybody else has begun."""
+
 NEARER, NEAREST = 2.0**-11, 5e-12
 """Part of the tolerance that the level lies below the incumbent, and the least it does, as part of the empty model's
 objective."""
-
-ROOM = 64
-"""Suspects that are noted in each block of eight pivots."""
-
-
-class Stopped(Exception):
-    """The stop flag was raised."""
 
 
 class Better(Exception):
@@ -88,6 +89,7 @@ class _Region:
     equal: dict[int, list[int]]
     """Candidates equal to one that is counted, by that one."""
     matrix: LevelMatrix
+    level: float
 
     def opened(self, positions: list[int]) -> Left:
         """What is left where all models with one of these candidates are open."""
@@ -107,9 +109,21 @@ class _Region:
 
 
 class CountingWalker:
-    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+    """Bound to one problem; a pure function of what :meth:`explore` is given.
 
-    def __init__(self, problem: Problem, options: BoundOptions) -> None:
+    Parameters
+    ----------
+    problem : Problem
+    options : BoundOptions
+    parts : int
+        Into how many parts, at most, a call is divided. With several each takes an eighth of what a call takes
+        otherwise, or one candidate where that is more.
+    """
+
+    def __init__(self, problem: Problem, options: BoundOptions, parts: int = 1) -> None:
+        self.parts = parts
+        self.helpers: Helpers | None = None
+        """Who counts parts, where a call has several; whatever comes of them is the same."""
         self._problem = problem
         self._options = options
         self._kept: tuple[bytes, float, _Region] | None = None
@@ -211,7 +225,7 @@ class CountingWalker:
             kept = self._kept[2]
             whole = counted.size in (kept.counted.size, counted.size // LANES * LANES)
             if whole and np.array_equal(kept.counted[: counted.size], counted):
-                return _Region(state, fixed, counted, equal, kept.matrix)
+                return _Region(state, fixed, counted, equal, kept.matrix, level)
         problem, self._kept = self._problem, None
         mu = margin(problem.n, problem.k, self._null, level)
         if not mu <= LARGEST_MARGIN or counted.size == 0:
@@ -221,7 +235,7 @@ class CountingWalker:
             matrix = level_matrix(turned[fixed], turned[counted], problem.y, problem.lam, level, mu, keep=keep)
         if matrix is None:
             return None
-        region = _Region(state, fixed, counted, equal, matrix)
+        region = _Region(state, fixed, counted, equal, matrix, level)
         self._kept = (fixed.tobytes(), level, region)
         return region
 
@@ -239,68 +253,90 @@ class CountingWalker:
 
     def _count(self, region: _Region, upper: float) -> tuple[Left, int]:
         """Count from the end; what is left, and how many of the candidates have not been counted."""
-        places, size = self._places(region.state), region.counted.size
+        size = region.counted.size
         failing = [j for j in region.matrix.failing.tolist() if j < size]
         self._offer([[j] for j in failing], region, upper)
-        left = region.opened(failing)
-        if places < MOST_PLACES:
-            first = _first_block(size)
-            blocks = self._count_blocks(region, region.matrix.columns, size, places, first, (), failing, upper)
-            return region.joined(left, blocks), min(size, LANES * first)
-        pivots: Left = {}
-        done, pivot = 0.0, size
-        while pivot > 0 and (pivot == size or done < WORK):
-            pivot -= 1
-            done += pivot**3 / (6 * LANES**2)
-            if pivot not in failing:
-                pivots[int(region.counted[pivot])] = self._count_pivot(region, pivot, upper)
-        return region.joined(left, pivots), pivot
+        left: Left = region.opened(failing)
+        inside: Left = {}
+        parts = self._parts_of(region)
+        for piece, first in self._pieces(region, parts):
+            if piece.pivot < 0:
+                inside |= self._left_of(region, piece, (), failing, LANES * first, upper)
+            else:
+                inside[int(region.counted[piece.pivot])] = self._left_with(region, piece, upper)
+        rest = parts[-1].first * (1 if self._places(region.state) == MOST_PLACES else LANES)
+        return region.joined(left, inside), min(size, rest)
 
-    def _count_pivot(self, region: _Region, pivot: int, upper: float) -> Left | None:
-        """Count the region with a pivot in."""
-        if pivot == 0:
-            return {}
-        with parallel_section(self._options.threads):
-            inside = region.matrix.eliminated(pivot)
-        if inside is None:
-            self._offer([[pivot]], region, upper)
+    def _parts_of(self, region: _Region) -> list[Part]:
+        """What one call counts, from the end."""
+        alone, failing = self._places(region.state) == MOST_PLACES, {*region.matrix.failing.tolist()}
+        last = region.counted.size if alone else -(-region.counted.size // LANES)
+        work, parts = WORK if self.parts == 1 else WORK / SMALLER, list[Part]()
+        while last > 0 and len(parts) < self.parts:
+            first, done = last, 0.0
+            while first > 0 and (first == last or done < work):
+                first -= 1
+                done += first**3 / (6 * LANES**2) if alone else LANES * (first + 1.0) * (first + 2.0) / 2
+            pivots = tuple(i for i in range(last - 1, first - 1, -1) if i not in failing) if alone else (-1,)
+            parts.append(Part(region.state, region.level, first, last, region.counted.size, pivots))
+            last = first
+        return parts
+
+    def _pieces(self, region: _Region, parts: list[Part]) -> Iterator[tuple[Piece, int]]:
+        """What comes of the parts, in their order, and where each begins."""
+        again = partial(self._count_part, region)
+        away = len(parts) > 1 and self._work(region.state) >= WORTH_SENDING
+        counted = self.helpers(parts, again) if self.helpers is not None and away else map(again, parts)
+        for part, pieces in zip(parts, counted, strict=True):
+            for piece in pieces:
+                yield piece, part.first
+
+    def count(self, part: Part) -> list[Piece]:
+        """Count a part of a region, for whoever counts the whole.
+
+        Raises
+        ------
+        InputError
+            For a part of nothing.
+        Stopped
+        """
+        region = self._region(part.state, part.level) if 2 <= self._places(part.state) <= MOST_PLACES else None
+        alone = self._places(part.state) == MOST_PLACES
+        most = part.size if alone else -(-part.size // LANES)
+        sound = all(part.first <= i < part.last for i in part.pivots) if alone else part.pivots == (-1,)
+        if region is None or region.counted.size != part.size or not (sound and 0 <= part.first < part.last <= most):
+            raise InputError("what was sent is no part of a count; run the same exactsel everywhere.")
+        return list(self._count_part(region, part))
+
+    def _count_part(self, region: _Region, part: Part) -> Iterator[Piece]:
+        return count_part(region.matrix, self._places(region.state), part, self._options)
+
+    def _left_with(self, region: _Region, piece: Piece, upper: float) -> Left | None:
+        """What is left of the region with a pivot in."""
+        if not piece.definite:
+            self._offer([[piece.pivot]], region, upper)
             return None
-        gone = inside.failing.tolist()
+        gone = piece.failing.tolist()
         # Those that fail without the pivot have been branched on before, and are out here.
         failing = np.setdiff1d(gone, region.matrix.failing).tolist()
-        self._offer([[pivot, j] for j in failing], region, upper)
-        blocks = self._count_blocks(region, inside.columns, pivot, MOST_PLACES - 1, 0, (pivot,), gone, upper)
+        self._offer([[piece.pivot, j] for j in failing], region, upper)
+        blocks = self._left_of(region, piece, (piece.pivot,), gone, 0, upper)
         return region.opened(failing) | {column: below for column, below in blocks.items() if below is None or below}
 
-    def _count_blocks(
-        self, region: _Region, columns: Columns, size: int, places: int, first: int, pivots: tuple[int, ...],
-        failing: list[int], upper: float,
-    ) -> Left:  # fmt: skip
-        """Count the blocks from ``first`` on, and name what is left of their columns, the last first.
+    def _left_of(
+        self, region: _Region, piece: Piece, pivots: tuple[int, ...], failing: list[int], first: int, upper: float
+    ) -> Left:
+        """Name what is left of the columns of some blocks, which begin with the candidate ``first``, the last first.
 
         ``failing`` are the positions that take part in nothing, being left open with all that they are in.
         """
-        blocks = -(-size // LANES) - first
-        suspects = np.empty((blocks, ROOM, 3), dtype=np.int64)
-        found = np.full(blocks, NOT_COUNTED, dtype=np.int64)
-        matrix, threads = region.matrix, min(self._options.threads, available_threads())
-        with parallel_section(threads):
-            count_blocks(
-                matrix.q, matrix.low, matrix.high, columns, size, places, first, suspects, found,
-                self._options.stop, threads, np.zeros(1, dtype=np.int64),
-            )  # fmt: skip
-        if self._options.stop[0] or np.any(found == NOT_COUNTED):
-            raise Stopped
-        noted = [
-            [*pivots, *(j for j in row if j >= 0)]
-            for block, count in enumerate(found.tolist())
-            for row in suspects[block, : ROOM if count == OVERFLOW else count].tolist()
-            if not set(row) & set(failing)
-        ]
+        size = piece.pivot if pivots else region.counted.size
+        open_columns = {*failing}
+        noted = [[*pivots, *(j for j in row if j >= 0)] for row in piece.rows.tolist() if open_columns.isdisjoint(row)]
         self._offer(noted, region, upper)
         left: Left = {}
-        for i in range(size - 1, LANES * first - 1, -1):
-            left[int(region.counted[i])] = None if found[i // LANES - first] == OVERFLOW else {}
+        for i in range(min(size, first + LANES * len(piece.found)) - 1, first - 1, -1):
+            left[int(region.counted[i])] = None if piece.found[(i - first) // LANES] == OVERFLOW else {}
         for positions in sorted([-j for j in row[len(pivots) :]] for row in noted):
             leave(left, [int(region.counted[-j]) for j in positions])
         return left
@@ -346,12 +382,3 @@ class CountingWalker:
             filled.sort(axis=1)
             tables += [table] if new.size else []
         return tables
-
-
-def _first_block(size: int) -> int:
-    """The first of the last blocks that are counted in one call."""
-    first, done = -(-size // LANES), 0.0
-    while first > 0 and (done == 0.0 or done < WORK):
-        first -= 1
-        done += LANES * (first + 1.0) * (first + 2.0) / 2
-    return first

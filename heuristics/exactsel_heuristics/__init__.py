@@ -21,6 +21,7 @@ _HOMES = {
     "GreedyRegularizedLeastSquares": "greedy_rls",
     "HardThresholdingPursuit": "htp",
     "Heuristic": "base",
+    "IslandsOfParetoOptimization": "islands",
     "IterativeColumnSelection": "iterative_css",
     "IterativeHardThresholding": "iht",
     "LassoPath": "penalty_paths",
@@ -47,6 +48,7 @@ __all__ = [
     "GreedyRegularizedLeastSquares",
     "HardThresholdingPursuit",
     "Heuristic",
+    "IslandsOfParetoOptimization",
     "IterativeColumnSelection",
     "IterativeHardThresholding",
     "LassoPath",
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from exactsel_heuristics.greedy_rls import GreedyRegularizedLeastSquares
     from exactsel_heuristics.htp import HardThresholdingPursuit
     from exactsel_heuristics.iht import IterativeHardThresholding
+    from exactsel_heuristics.islands import IslandsOfParetoOptimization as IslandsOfParetoOptimization
     from exactsel_heuristics.iterative_css import IterativeColumnSelection
     from exactsel_heuristics.omp import OrthogonalMatchingPursuit
     from exactsel_heuristics.penalty_paths import LassoPath, McpPath, ScadPath

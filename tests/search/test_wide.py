@@ -32,8 +32,9 @@ from exactsel.kernels.wide import (
 from exactsel.search.events import Counted, Explored, IncumbentFound
 from exactsel.solving.solver import Search
 from exactsel.walks import wide
-from exactsel.walks.wide import CountingWalker, Stopped
+from exactsel.walks.wide import CountingWalker
 from exactsel.walks.wide_matrix import alike_in_order, duplicates, level_matrix, margin
+from exactsel.walks.wide_parts import Stopped
 
 
 @pytest.fixture(autouse=True)

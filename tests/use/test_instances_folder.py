@@ -127,7 +127,7 @@ def test_methods_said_to_fail_do_fail(entry, method):
 def test_every_method_fails_somewhere():
     """Each built-in method has its instance; the asynchronous POSS is pposs with an answer that may vary."""
     failing = {method for entry in MANIFEST for method in entry.get("fails", ())}
-    assert failing >= set(names()) - {"pposs-async"}
+    assert failing >= set(names()) - {"pposs-async", "islands"}
 
 
 def test_the_script_makes_the_folder(tmp_path, monkeypatch):

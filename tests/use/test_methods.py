@@ -21,7 +21,7 @@ from exactsel_heuristics.base import Context, Proposal, regression
 
 NAMES = {
     "forward", "omp", "foba", "rfe", "iht", "htp", "dual-iht", "swap", "newton-swap", "poss", "pposs", "pposs-async",
-    "greedy-rls", "lasso", "scad", "mcp", "pocss", "greedy-css", "iterative-css", "two-stage", "approx-svd",
+    "islands", "greedy-rls", "lasso", "scad", "mcp", "pocss", "greedy-css", "iterative-css", "two-stage", "approx-svd",
 }  # fmt: skip
 SELECTING = ("pocss", "exchange", "greedy-css", "iterative-css", "two-stage", "approx-svd")
 
@@ -49,7 +49,7 @@ def test_every_method_passes_the_conformance_kit(name):
 
 def test_all_names_are_registered():
     assert set(heuristics.names()) >= NAMES
-    assert "pposs-async" not in default_methods()
+    assert {"pposs-async", "islands"}.isdisjoint(default_methods())
 
 
 class TestRun:
