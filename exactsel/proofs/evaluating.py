@@ -77,8 +77,8 @@ class Evaluator:
     def short(self, claims: Sequence[Claim], margins: Sequence[float], bounded: bool) -> tuple[Claim, float] | None:
         """A claim that does not hold up to its margin, with what was found instead; None where all hold.
 
-        ``bounded`` says that they are about bounded models only (FORMAT.md, the scope). All means of the checker are long
-        at a claim that is wrong, so the first one that is found ends it: whoever lies often is not looked at for hours.
+        ``bounded`` says that they are about bounded models only (FORMAT.md, the scope). All means of the checker take
+        long at a claim that is wrong, so the first one that is found ends it: one who lies often costs no hours.
         """
         if not claims:
             return None
