@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
-from exactsel.search.frontier import Waiting
 from exactsel.search.node import Node
 from exactsel.search.regions import Region
+from exactsel.search.waiting import Waiting
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.relaxation import KernelSearch
 

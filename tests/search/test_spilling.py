@@ -17,6 +17,7 @@ from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.search.frontier import BestFirst
 from exactsel.search.node import Node
+from exactsel.search.sizes import hot_bytes
 from exactsel.search.spilling import Spilling, TemporaryRoom
 
 PROBLEM = SEARCHES["huber, default"][0](900)
@@ -74,7 +75,6 @@ def test_as_if_all_were_in_memory(actions):
             assert [node.id for node in now[1:4]] == [node.id for node in usual.now([a_node(999, 3.5)])[1:4]]
         assert len(tested) == len(usual)
         assert tested.lower() == usual.lower()
-    tested.bytes_moved()
     assert tested.cold == sum(len(chunk.bounds) for chunk in tested._cold) <= len(tested)
 
 
@@ -222,8 +222,8 @@ def test_what_is_counted_as_open_survives_going_on(monkeypatch, tmp_path):
     def look(event, state):
         if isinstance(event, RoundEnded):
             frontier = state.frontier
-            hot = frontier._hot() if isinstance(frontier, Spilling) else [*frontier._nodes, *frontier._regions]
-            assert state.open_bytes == sum(map(spilling._bytes, hot))
+            packed = sum(block.nbytes for block in frontier._blocks)
+            assert state.open_bytes == packed + sum(map(hot_bytes, [*frontier._nodes, *frontier._regions]))
             waiting.append(len(frontier._regions))
             cold.append(getattr(frontier, "cold", 0))
             if state.rounds % 4 == 0:
