@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from exactsel.bounds.witness import DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint, SplitPoint
 from exactsel.kernels.node import IN
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.layout import require
+from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import Node
 from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packing import Packed, pack, unpack
@@ -154,20 +154,23 @@ class NodeBlock:
         InputError
             Where the data are damaged, or of another version.
         """
-        require(packed.header.get("block") == problem.d, "nodes of another problem")
-        others = tuple(unpack(Packed(packed.header["others"], _under("others", packed)), problem))
-        points = PackedPoints.read(_under("points", packed), problem.units.columns)
-        columns, kinds = _under("node", packed), _row_type(problem.d)
-        count = columns["id"].size
-        require(set(columns) == set(kinds.names or ()) and count > 0, "other fields of nodes")
-        rows = np.empty(count, kinds)
-        for name, column in columns.items():
-            kind = kinds[name]
-            require(column.dtype == kind.base and column.shape == (count, *kind.shape), f"another '{name}' of nodes")
-            rows[name] = column
-        block = cls(rows, points, others, problem.d)
-        block._check(problem.k)
-        return block
+        with refusing_damage():
+            require(packed.header.get("block") == problem.d, "nodes of another problem")
+            others = tuple(unpack(Packed(packed.header["others"], _under("others", packed)), problem))
+            points = PackedPoints.read(_under("points", packed), problem.units.columns)
+            columns, kinds = _under("node", packed), _row_type(problem.d)
+            count = columns["id"].size
+            require(set(columns) == set(kinds.names or ()) and count > 0, "other fields of nodes")
+            rows = np.empty(count, kinds)
+            for name, column in columns.items():
+                kind = kinds[name]
+                require(
+                    column.dtype == kind.base and column.shape == (count, *kind.shape), f"another '{name}' of nodes"
+                )
+                rows[name] = column
+            block = cls(rows, points, others, problem.d)
+            block._check(problem.k)
+            return block
 
     def _check(self, k: int) -> None:
         """Refuse nodes that no search could go on from."""
@@ -211,17 +214,20 @@ class BlockReader:
         self._made: dict[int, ModelPoint] = {}
 
     def take(self) -> Node:
-        """The next node, of which the block holds nothing any longer once half of its nodes have been taken."""
+        """The next node; once half of a block's nodes have been taken it is replaced by one of the others."""
+        node = self._next()
+        if self and 2 * self.at > len(self.block):
+            self._begin(self.rest(), 0)
+        return node
+
+    def _next(self) -> Node:
         block, row = self.block, self.block.rows[self.at]
         bound, estimate, number, parent, depth, proof, warm, tight, _ = row.item()
         (state,) = block.states(self.at, self.at + 1)
         node = Node(number, parent, depth, state, bound, self._object(proof), self._object(warm), tight, estimate)
         self.at += 1
         if self:
-            if 2 * self.at > len(block):
-                self._begin(block.part(self.at, len(block)), 0)
-            else:
-                self.first = block.key(self.at)
+            self.first = block.key(self.at)
         return node
 
     def _object(self, number: int) -> Any:
@@ -266,7 +272,7 @@ class BlockReader:
         """The nodes that have not been taken, which they are not hereby."""
         reader = BlockReader(self.block, self.at)
         while reader:
-            yield reader.take()
+            yield reader._next()
 
 
 def in_order(bounds: FloatArray, ids: IntArray) -> IntArray:

@@ -120,19 +120,26 @@ class PackedPoints:
     def read(cls, arrays: dict[str, NDArray[Any]], columns: int) -> PackedPoints:
         """What :meth:`arrays` wrote down of points over so many columns; :class:`InputError` where it is damaged."""
         values, sizes, held, of, flat = (arrays[name] for name in NAMES)
-        kinds = (np.float64, np.int64, held.dtype if held.dtype in (np.uint8, np.int32) else None, np.int8, np.float64)
-        require(all(array.dtype == kind for array, kind in zip(arrays.values(), kinds, strict=True)), "types of points")
-        require(all(array.ndim == 1 for array in (values, sizes, of, flat)), "shapes of points")
-        require(sizes.size == of.size and np.all(sizes >= 0), "sizes of points")
-        require(sum(sizes.tolist()) == values.size, "entries of points")
+        typed = ((values, np.float64), (sizes, np.int64), (of, np.int8), (flat, np.float64))
+        require(all(array.dtype == kind for array, kind in typed), "other types of points")
+        require(held.dtype in (np.uint8, np.int32), "other types of columns")
+        require(all(array.ndim == 1 for array in (values, sizes, of, flat)), "other shapes of points")
+        require(sizes.size == of.size and np.all(sizes >= 0), "impossible sizes of points")
+        require(sum(sizes.tolist()) == values.size, "another number of entries of points")
         require(bool(np.all(np.isfinite(values)) and np.all(np.isfinite(flat))), "points that are not finite")
         require(flat.size % columns == 0, "a curvature of another size")
         require(bool(np.all((of >= -1) & (of < flat.size // columns))), "curvatures that are not there")
         bits = held.dtype == np.uint8
-        require(held.ndim == (2 if bits else 1) and len(held) == (sizes if bits else values).size, "columns of points")
+        require(
+            held.ndim == (2 if bits else 1) and len(held) == (sizes if bits else values).size,
+            "columns of other points",
+        )
         points = cls(values, np.cumsum(sizes), held, of, tuple(flat.reshape(-1, columns).copy()))
         if bits:
-            require(np.array_equal(np.count_nonzero(np.unpackbits(held, axis=1), axis=1), sizes), "columns of points")
+            require(
+                np.array_equal(np.count_nonzero(np.unpackbits(held, axis=1), axis=1), sizes),
+                "columns of other points",
+            )
         found = points.all_columns()
         require(bool(np.all((found >= 0) & (found < columns))), "points of unknown columns")
         require(_ascend(found, sizes), "columns out of order")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from exactsel.errors import OutputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.frontier import BestFirst
-from exactsel.search.layout import refusing_damage, require
+from exactsel.search.layout import require
 from exactsel.search.node import Node
 from exactsel.search.node_block import KEYS, BlockReader, NodeBlock, in_order
 from exactsel.search.open_nodes import Source, merged
@@ -215,9 +215,8 @@ class Spilling(BestFirst):
         self._note_written(self.room.add_chunk(to_bytes(chunk.packed(), level=0), keys.tobytes()), keys)
 
     def _read(self, chunk: _Chunk) -> NodeBlock:
-        with refusing_damage():
-            block = NodeBlock.unpacked(from_bytes(self.room.chunk(chunk.number)), self._problem)
-            require(np.array_equal(block.rows["bound"], chunk.bounds) and block.key(0) == chunk.first, "other nodes")
+        block = NodeBlock.unpacked(from_bytes(self.room.chunk(chunk.number)), self._problem)
+        require(np.array_equal(block.rows["bound"], chunk.bounds) and block.key(0) == chunk.first, "other nodes")
         return block
 
     def _bring_back(self) -> None:

@@ -12,6 +12,7 @@ from recorded import plain
 from exactsel import Problem, Search, Settings, solve, verify
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
+from exactsel.search import frontier as frontiers
 from exactsel.search import spilling
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
@@ -52,14 +53,21 @@ ACTIONS = st.lists(
 )
 
 
-@given(ACTIONS)
+@pytest.mark.parametrize("most_hot", [5, 16384])
+@given(actions=ACTIONS)
 @settings(deadline=None)
-def test_as_if_all_were_in_memory(actions):
+def test_as_if_all_were_in_memory(most_hot, actions):
     usual, tested = BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frontiers, "MOST_HOT", most_hot)
+        _act(actions, usual, tested)
+
+
+def _act(actions, usual, tested):
     for number, (action, value) in enumerate(actions):
         if action == "push":
-            for frontier in (usual, tested):
-                frontier.push(a_node(number, float(value)))
+            for one in (usual, tested):
+                one.push(a_node(number, float(value)))
         elif action == "take":
             assert list(map(plain, tested.take(value))) == list(map(plain, usual.take(value)))
         elif action == "spill":
