@@ -12,7 +12,6 @@ from exactsel import Problem
 from exactsel.bounds.witness import ModelPoint
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.node import Node
-from exactsel.search.sizes import node_bytes
 from exactsel.search.spilling import Spilling, TemporaryRoom
 
 ENTRIES = 20
@@ -23,17 +22,15 @@ def run(count: int, limit: float, seed: int, columns: int = 100) -> None:
     """Open nodes of random bounds, as a search does, then take some, prune half and see that the order was kept."""
     rng = np.random.default_rng(seed)
     problem = Problem(rng.standard_normal((120, columns)), rng.standard_normal(120), ENTRIES, lam=1.0)
-    frontier, size, began = Spilling(TemporaryRoom(), problem), 0, time.perf_counter()
+    frontier, began = Spilling(TemporaryRoom(), problem), time.perf_counter()
     for number in range(count):
         if number % 2 == 0:
             index = np.sort(rng.choice(columns, ENTRIES, replace=False)).astype(np.int32)
             point, state = ModelPoint(index, rng.standard_normal(ENTRIES)), rng.integers(0, 2, columns).astype(np.int8)
         node = Node(number, number // 2, 9, state, float(rng.random()), point, point)
         frontier.push(node)
-        size += node_bytes(node)
-        if size > limit * MEBIBYTE:
+        if frontier.size > limit * MEBIBYTE:
             frontier.spill()
-            size += frontier.bytes_moved()
         if (number + 1) % (count // 10) == 0:
             _tell(f"{number + 1} open, {frontier.cold} of them on the disk", began)
     taken = frontier.take(count // 100)

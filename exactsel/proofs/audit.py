@@ -22,10 +22,10 @@ from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
 from exactsel.proofs.writer import CLAIM_MARGIN, NULL_MARGIN
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
-from exactsel.search.frontier import Waiting
 from exactsel.search.node import Node
 from exactsel.search.regions import Region
 from exactsel.search.state import SearchState
+from exactsel.search.waiting import Waiting
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.hierarchy import Rule

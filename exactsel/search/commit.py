@@ -29,12 +29,12 @@ from exactsel.search.events import (
     SearchedBelow,
 )
 from exactsel.search.expand import Expander
-from exactsel.search.frontier import Waiting
 from exactsel.search.invariants import check_incumbent
 from exactsel.search.left_open import LeftBelow
 from exactsel.search.node import Node
 from exactsel.search.regions import Fixing, NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
+from exactsel.search.waiting import Waiting
 
 OPENED_AGAIN = ("inherited", "bound", "incumbent")
 """Why regions are closed that a finer tolerance may open again: their bound reached the cut-off."""

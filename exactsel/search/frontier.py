@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Any, Protocol
 
 import numpy as np
 from sortedcontainers import SortedKeyList
 
+from exactsel.search.left_open import compacted
 from exactsel.search.node import Node
+from exactsel.search.node_block import BlockReader, NodeBlock
+from exactsel.search.open_nodes import OpenNodes, Source, merged
+from exactsel.search.sizes import hot_bytes
+from exactsel.search.waiting import Key, Waiting, key_of, made
+from exactsel.types import FloatArray
 
-if TYPE_CHECKING:
-    from exactsel.search.left_open import LeftOpen
+MOST_HOT = 16384
+"""Nodes that are kept as objects; with more, the half that comes last is packed."""
 
 
 class Frontier(Protocol):
@@ -54,48 +61,6 @@ def _by_depth(node: Node) -> tuple[int, float, int]:
     return -node.depth, node.bound, node.id
 
 
-class Waiting(NamedTuple):
-    """An open node that has not been made yet."""
-
-    bound: float
-    number: int
-    row: int
-    left: LeftOpen
-    """What holds it, in that row."""
-    parent: int
-    depth: int
-
-    def node(self) -> Node:
-        """The node."""
-        return self.left.node(self.row, self.number, self.parent, self.depth)
-
-
-class OpenNodes(Sequence[Node]):
-    """Open nodes, smallest bound first, some of which are made when they are asked for."""
-
-    def __init__(self, nodes: list[Node | Waiting]) -> None:
-        self._nodes = nodes
-        self._sorted = False
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    @overload
-    def __getitem__(self, at: int) -> Node: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Node]: ...
-    def __getitem__(self, at: int | slice) -> Node | list[Node]:
-        if not self._sorted:
-            self._nodes.sort(key=lambda one: (one.bound, one.number if isinstance(one, Waiting) else one.id))
-            self._sorted = True
-        found = self._nodes[at]
-        return [_made(one) for one in found] if isinstance(found, list) else _made(found)
-
-
-def _made(one: Node | Waiting) -> Node:
-    return one.node() if isinstance(one, Waiting) else one
-
-
 def open_nodes(frontier: Frontier, in_flight: Sequence[Node] = ()) -> Sequence[Node]:
     """What is open now, smallest bound first; nodes ``in_flight`` are, too."""
     if isinstance(frontier, BestFirst):
@@ -104,7 +69,10 @@ def open_nodes(frontier: Frontier, in_flight: Sequence[Node] = ()) -> Sequence[N
 
 
 class BestFirst:
-    """Take the nodes of smallest bound: no node is ever opened that an optimal search could skip."""
+    """Take the nodes of smallest bound: no node is ever opened that an optimal search could skip.
+
+    Where there are many, those that come last are packed (node_block.py): most of them wait for long, or for ever.
+    """
 
     name = "best-first"
 
@@ -112,63 +80,147 @@ class BestFirst:
         self._nodes: SortedKeyList = SortedKeyList(key=_by_bound)
         self._regions: list[Waiting] = []
         """A heap."""
-        self.made = 0
-        """Nodes that were made when they were taken out, since this was last set to 0."""
+        self._blocks: list[BlockReader] = []
+        """A heap."""
+        self._hot_bytes = 0
+
+    @property
+    def size(self) -> int:
+        """Estimated bytes of the nodes that are in memory."""
+        return self._hot_bytes + sum(block.nbytes for block in self._blocks)
 
     def push(self, node: Node) -> None:
         """Add an open node."""
         self._nodes.add(node)
+        self._hot_bytes += hot_bytes(node)
+        self._pack_if_many()
 
     def push_region(self, region: Waiting) -> None:
         """Add an open node that is to be made when it is taken."""
         heappush(self._regions, region)
+        self._hot_bytes += hot_bytes(region)
+        self._pack_if_many()
+
+    def push_block(self, block: NodeBlock) -> None:
+        """Add open nodes that are packed already."""
+        heappush(self._blocks, BlockReader(block))
+
+    def _pack_if_many(self) -> None:
+        if len(self._nodes) + len(self._regions) > MOST_HOT:
+            self._pack(sorted([*self._nodes, *self._regions], key=key_of)[MOST_HOT // 2 :])
+
+    def _pack(self, last: Sequence[Node | Waiting]) -> None:
+        """Pack the nodes that come last of those that are not."""
+        for first in range(0, len(last), MOST_HOT):
+            self.push_block(NodeBlock.of([made(one) for one in last[first : first + MOST_HOT]]))
+        self._remove_from(key_of(last[0]))
+
+    def _remove_from(self, border: Key) -> None:
+        """Forget the nodes from a place in the order on that are not packed."""
+        del self._nodes[self._nodes.bisect_key_left(border) :]
+        self._regions = compacted([one for one in self._regions if key_of(one) < border])
+        heapify(self._regions)
+        self._hot_bytes = sum(map(hot_bytes, self._nodes)) + sum(map(hot_bytes, self._regions))
+
+    def _hot_from(self, border: Key) -> list[Node | Waiting]:
+        """The nodes from a place in the order on that are not packed, in order."""
+        first = self._nodes.bisect_key_left(border)
+        return sorted([*self._nodes[first:], *(one for one in self._regions if not key_of(one) < border)], key=key_of)
 
     def take(self, count: int) -> list[Node]:
         """Remove and return the ``count`` nodes of smallest bound."""
-        nodes, regions, taken = self._nodes, self._regions, []
-        for _ in range(min(count, len(self))):
-            if regions and not (nodes and _by_bound(nodes[0]) < (regions[0].bound, regions[0].number)):
-                taken.append(heappop(regions).node())
-                self.made += 1
+        return [self._take_first() for _ in range(min(count, len(self)))]
+
+    def _take_first(self) -> Node:
+        first, blocks = self._first(), self._blocks
+        if blocks and blocks[0].first == first:
+            node = blocks[0].take()
+            if blocks[0]:
+                heapreplace(blocks, blocks[0])
             else:
-                taken.append(nodes.pop(0))
-        return taken
+                heappop(blocks)
+            return node
+        one = self._nodes.pop(0) if self._nodes and _by_bound(self._nodes[0]) == first else heappop(self._regions)
+        self._hot_bytes -= hot_bytes(one)
+        return made(one)
+
+    def _first(self) -> Key:
+        """The place in the order of the node in memory that comes first; of none, one after all."""
+        nodes, regions, blocks = self._nodes, self._regions, self._blocks
+        first = _by_bound(nodes[0]) if nodes else (math.inf, sys.maxsize)
+        if regions:
+            first = min(first, key_of(regions[0]))
+        return min(first, blocks[0].first) if blocks else first
 
     def lower(self) -> float:
         """The smallest bound of an open node; inf when there is none."""
-        lowest = self._regions[0].bound if self._regions else math.inf
-        return min(lowest, float(self._nodes[0].bound)) if self._nodes else lowest
+        return float(self._first()[0])
 
     def bound_at(self, rank: int) -> float:
         """The bound of the node that ``rank`` others come before; inf when there are no more than that."""
         if len(self) <= rank:
             return math.inf
-        if not self._regions:
+        if len(self._nodes) == len(self):
             return float(self._nodes[rank].bound)
-        bounds = np.array([*(region.bound for region in self._regions), *(node.bound for node in self._nodes)])
-        return float(np.partition(bounds, rank)[rank])
+        return float(np.partition(np.concatenate(self._bounds()), rank)[rank])
 
-    def prune(self, cutoff: float) -> list[Node]:
+    def _bounds(self) -> list[FloatArray]:
+        """Those of all open nodes."""
+        hot = np.array([one.bound for one in (*self._nodes, *self._regions)])
+        return [hot, *(block.bounds() for block in self._blocks)]
+
+    def prune(self, cutoff: float) -> Iterator[Node]:
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
-        first = self._nodes.bisect_key_left((cutoff, -1))
-        removed = list(self._nodes[first:])
-        del self._nodes[first:]
-        made = [region.node() for region in self._regions if region.bound >= cutoff]
-        self.made += len(made)
-        removed += made
-        self._regions = [region for region in self._regions if not region.bound >= cutoff]
-        heapify(self._regions)
-        return sorted(removed, key=_by_bound)
+        # Before anything is returned, so that nobody who stops in the middle finds nodes twice.
+        return merged(*self._cut_off((cutoff, -1)))
+
+    def _cut_off(self, border: Key) -> tuple[list[Node | Waiting], list[Source]]:
+        """Take out what is in memory from a place in the order on."""
+        nodes = self._hot_from(border)
+        self._remove_from(border)
+        return nodes, self._cut_blocks(border)
+
+    def _cut_blocks(self, border: Key) -> list[Source]:
+        """Take out of the blocks what is in them from a place in the order on."""
+        kept, sources = [], []
+        for reader in self._blocks:
+            row = max(reader.at, reader.block.rows_before(border))
+            if row < len(reader.block):
+                sources.append(_source(BlockReader(reader.block, row)))
+            if row == reader.at:
+                continue
+            if row < len(reader.block):
+                reader.cut(row)
+            kept.append(reader)
+        self._blocks = kept
+        heapify(self._blocks)
+        return sources
 
     def __len__(self) -> int:
-        return len(self._nodes) + len(self._regions)
+        return len(self._nodes) + len(self._regions) + sum(map(len, self._blocks))
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.now())
 
+    def not_packed(self) -> Iterator[Node]:
+        """The nodes in memory that are not packed, smallest bound first."""
+        return map(made, sorted([*self._nodes, *self._regions], key=key_of))
+
+    def blocks(self) -> Iterator[NodeBlock]:
+        """The others in memory."""
+        return (reader.rest() for reader in self._blocks)
+
     def now(self, also: Sequence[Node] = ()) -> OpenNodes:
         """What is open now, and ``also`` these, smallest bound first; nodes are made when they are asked for."""
-        return OpenNodes([*also, *self._nodes, *self._regions])
+        return OpenNodes([*also, *self._nodes, *self._regions], self._sources())
+
+    def _sources(self) -> list[Source]:
+        """What is not to be made before it is asked for."""
+        return [_source(BlockReader(reader.block, reader.at)) for reader in self._blocks]
+
+
+def _source(reader: BlockReader) -> Source:
+    return Source(reader.first, len(reader), reader.__iter__)
 
 
 class _InOrder:

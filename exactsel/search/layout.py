@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from exactsel.errors import InputError
 from exactsel.types import IntArray
 
-ARRAYS = ("int8", "int32", "int64", "float16", "float64", "bool")
+ARRAYS = ("int8", "uint8", "int32", "int64", "float16", "float64", "bool")
 """Types of arrays that can be packed."""
 
 DIMENSIONS = 3

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
-from exactsel.search.frontier import Waiting
 from exactsel.search.node import Node
 from exactsel.search.regions import Region
+from exactsel.search.waiting import Waiting
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.relaxation import KernelSearch
 
@@ -113,8 +113,10 @@ class LeftOpen:
         return Region(self.states[row], self.bounds[row], proof, warm, closed=closed, estimate=self.estimates[row])
 
     def point_bytes(self, row: int) -> int:
-        """Memory of the point that proves the bound."""
+        """Memory of the point that proves the bound, if it is here."""
         number, ends = self.proofs[row], self.points.ends
+        if number < 0:
+            return 0
         entries = ends[number] - (ends[number - 1] if number else 0)
         return entries * (self.points.columns.itemsize + self.points.values.itemsize)
 

@@ -47,7 +47,7 @@ from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 5
+VERSION = 6
 """Of the layout."""
 
 RECORDS: dict[type, str] = {

@@ -17,6 +17,7 @@ from exactsel.search.frontier import BestFirst, DepthFirst, Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
+from exactsel.search.node_block import NodeBlock
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
 from exactsel.search.regions import Seconds
@@ -27,10 +28,7 @@ from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
-COUNTED = (
-    "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i open_bytes:i unit:f told:f "
-    "rounds:i"
-)
+COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
 
 AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:r"
@@ -53,7 +51,6 @@ class _SavedState:
     iterations: int
     depth: int
     discarded: int
-    open_bytes: int
     unit: float
     told: float
     rounds: int
@@ -97,8 +94,7 @@ def pack_state(state: SearchState, nodes: bool = True) -> Packed:
     UnsupportedError
         Where the bound hands on objects other than arrays and points.
     """
-    # What open nodes take is counted anew when they are unpacked: those that wait to be made take less now.
-    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)} | {"open_bytes": 0}
+    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
     reserve = state.reserve.kept
     saved = _SavedState(
         **kept, open_nodes=tuple(state.frontier) if nodes else (), in_flight=tuple(state.in_flight),
@@ -138,7 +134,6 @@ def unpack_state(
         reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), saved.reserved)), saved.outside),
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
-    state.open_bytes = 0
     for node in saved.open_nodes:
         state.push(node)
     return state
@@ -148,7 +143,9 @@ def state_parts(state: SearchState) -> Iterator[bytes]:
     """A state as bytes, in parts of which none is large: first all but the frontier's nodes, then these."""
     yield to_bytes(pack_state(state, nodes=False))
     frontier = state.frontier
-    nodes = frontier.in_memory() if isinstance(frontier, Spilling) else iter(frontier)
+    if isinstance(frontier, BestFirst):
+        yield from (to_bytes(block.packed(), level=0) for block in frontier.blocks())
+    nodes = frontier.not_packed() if isinstance(frontier, BestFirst) else iter(frontier)
     while part := list(islice(nodes, NODES_IN_PART)):
         yield to_bytes(pack(part))
 
@@ -168,6 +165,11 @@ def state_from_parts(
     state = unpack_state(next(others), problem, frontier, statement)
     for part in others:
         with refusing_damage():
+            if "block" in part.header:
+                block = NodeBlock.unpacked(part, problem)
+                require(int(block.rows["id"].max()) < state.next_id, "nodes of impossible numbers")
+                state.push_block(block)
+                continue
             nodes = unpack(part, problem)
             sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
             require(sound, "something else than nodes among its open nodes")
@@ -208,7 +210,7 @@ def _check_types(saved: _SavedState) -> None:
 
 def _check_numbers(saved: _SavedState) -> None:
     """Refuse a state whose numbers cannot be those of a search."""
-    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i" and name != "open_bytes"]
+    whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
     walks, prospects = saved.walks, saved.prospects
     whole += [
         saved.portions.number,

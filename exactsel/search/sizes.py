@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from exactsel.bounds.witness import DualPoint, ModelPoint, SplitPoint
-from exactsel.search.frontier import Waiting
 from exactsel.search.node import Node
+from exactsel.search.waiting import Waiting
 
 NODE_OVERHEAD = 700
 """Bytes of a node's Python objects and of its places in the frontier (measured, rounded up)."""
@@ -12,19 +16,14 @@ NODE_OVERHEAD = 700
 WAITING_OVERHEAD = 340
 """The same for one that has not been made yet."""
 
+OBJECT_OVERHEAD = 250
+"""The same for what a packed node refers to (node_block.py), where that is not packed itself."""
+
 
 def node_bytes(node: Node) -> int:
     """Estimated memory of an open node; what siblings share is counted for each."""
-    size = NODE_OVERHEAD + node.state.nbytes
-    if isinstance(node.proof, ModelPoint):
-        size += node.proof.index.nbytes + node.proof.value.nbytes
-    elif isinstance(node.proof, DualPoint):
-        size += node.proof.beta.nbytes
-    elif isinstance(node.proof, SplitPoint):
-        size += _split_bytes(node.proof)
-    if node.warm is not node.proof:
-        size += _split_bytes(node.warm) if isinstance(node.warm, SplitPoint) else int(getattr(node.warm, "nbytes", 0))
-    return size
+    size = NODE_OVERHEAD + node.state.nbytes + _entry_bytes(node.proof)
+    return size if node.warm is node.proof else size + _entry_bytes(node.warm)
 
 
 def waiting_bytes(region: Waiting) -> int:
@@ -32,5 +31,24 @@ def waiting_bytes(region: Waiting) -> int:
     return WAITING_OVERHEAD + int(region.left.states.shape[1]) + region.left.point_bytes(region.row)
 
 
-def _split_bytes(point: SplitPoint) -> int:
-    return point.columns.nbytes + point.scale.nbytes + point.entries.nbytes
+def hot_bytes(one: Node | Waiting) -> int:
+    """Estimated memory of an open node that is not packed."""
+    return waiting_bytes(one) if isinstance(one, Waiting) else node_bytes(one)
+
+
+def object_bytes(one: Any) -> int:
+    """Estimated memory of what proves a bound, or of what to start from."""
+    return OBJECT_OVERHEAD + _entry_bytes(one)
+
+
+def _entry_bytes(one: Any) -> int:
+    match one:
+        case ModelPoint():
+            return one.index.nbytes + one.value.nbytes
+        case DualPoint():
+            return one.beta.nbytes
+        case SplitPoint():
+            return one.columns.nbytes + one.scale.nbytes + one.entries.nbytes
+        case np.ndarray():
+            return one.nbytes
+    return 0

@@ -1,31 +1,31 @@
 """Best-first search over more open nodes than memory has room for: the least urgent ones wait on a disk.
 
 Nodes of large bounds are taken last, and many of them never, because a better model overtakes them. Above the memory
-limit the half with the larger bounds is packed into chunks, each a piece of the order, and written away; a chunk comes
-back as a whole when its first node is next. So nodes are taken in the order in which they would be without any limit,
-and the tree is the same.
+limit the half with the larger bounds is divided into chunks, each a piece of the order, and written away as it is
+packed (node_block.py); a chunk comes back as a whole when its first node is next. So nodes are taken in the order in
+which they would be without any limit, and the tree is the same. Of a node on the disk memory holds its bound.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush, heapreplace
-from itertools import islice
-from typing import Protocol, overload
+from heapq import heapify, heappush
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.errors import OutputError
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.frontier import BestFirst, Waiting
+from exactsel.search.frontier import BestFirst
 from exactsel.search.layout import require
-from exactsel.search.left_open import compacted
 from exactsel.search.node import Node
+from exactsel.search.node_block import KEYS, BlockReader, NodeBlock, in_order
+from exactsel.search.open_nodes import Source, merged
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import pack, unpack
-from exactsel.search.sizes import node_bytes, waiting_bytes
+from exactsel.search.waiting import Key, Waiting
 from exactsel.types import FloatArray
 
 CHUNK = 4096
@@ -93,7 +93,7 @@ class TemporaryRoom:
 class _Chunk:
     """Nodes on the disk, by what is known of them here."""
 
-    first: tuple[float, int]
+    first: Key
     """Bound and number of the node that comes first."""
     number: int
     bounds: FloatArray = field(compare=False)
@@ -118,18 +118,14 @@ class Spilling(BestFirst):
         """A heap."""
         self.cold = 0
         """How many nodes are on the disk."""
-        self._back: list[tuple[tuple[float, int], list[Node]]] = []
-        """A heap of what is left of chunks that came back: the next node's place in the order, and the nodes, last one
-        first. Sorting them in with all others would take longer than reading them."""
-        self._back_count = 0
-        self._moved = 0
 
     @classmethod
     def of(cls, frontier: BestFirst, room: Room, problem: SubsetProblem) -> Spilling:
         """A frontier that can spill, in the place of one that cannot."""
-        made = cls(room, problem)
-        made._nodes, made._regions = frontier._nodes, frontier._regions
-        return made
+        own = cls(room, problem)
+        own._nodes, own._regions, own._blocks = frontier._nodes, frontier._regions, frontier._blocks
+        own._hot_bytes = frontier._hot_bytes
+        return own
 
     @property
     def chunks(self) -> list[int]:
@@ -138,8 +134,11 @@ class Spilling(BestFirst):
 
     def adopt(self, number: int) -> None:
         """Take over a chunk that is in the room already."""
-        keys = np.frombuffer(self.room.keys(number), dtype=_KEYS)
+        keys = np.frombuffer(self.room.keys(number), dtype=KEYS)
         require(keys.size > 0, "an empty chunk of nodes")
+        self._note_written(number, keys)
+
+    def _note_written(self, number: int, keys: NDArray[Any]) -> None:
         heappush(self._cold, _Chunk((float(keys["bound"][0]), int(keys["id"][0])), number, keys["bound"].copy()))
         self.cold += keys.size
 
@@ -153,7 +152,7 @@ class Spilling(BestFirst):
         """
         numbers = []
         for chunk in self._cold:
-            keys = np.frombuffer(source.keys(chunk.number), dtype=_KEYS)
+            keys = np.frombuffer(source.keys(chunk.number), dtype=KEYS)
             require(np.array_equal(keys["bound"], chunk.bounds), "other nodes")
             require((float(keys["bound"][0]), int(keys["id"][0])) == chunk.first, "other nodes")
             numbers.append(room.add_chunk(source.chunk(chunk.number), keys.tobytes()))
@@ -169,202 +168,106 @@ class Spilling(BestFirst):
         OutputError
             On a full disk; what could not be written is still in memory.
         """
-        hot = self._hot()
-        keep = max(FEWEST, len(hot) // 2)
-        last = iter(hot[keep:])
-        left: list[Node | Waiting] = hot[:keep]
+        keep = max(FEWEST, (len(self) - self.cold) // 2)
+        border = self._place(keep)
+        if border is None:
+            return
+        if last := self._hot_from(border):
+            self._pack(last)
+        written = None
         try:
-            while part := [_made(one) for one in islice(last, CHUNK)]:
-                try:
-                    self._write(part)
-                except BaseException:  # rather twice than not at all
-                    left += part
-                    raise
+            for chunk in self._last_chunks(border):  # the last one first
+                self._write(chunk)
+                written = chunk.key(0)
         finally:
-            left += last
-            gone = sum(map(_bytes, hot)) - sum(map(_bytes, left))
-            self._moved -= gone
-            self._regions = compacted([one for one in left if isinstance(one, Waiting)])
-            heapify(self._regions)
-            self._nodes.clear()
-            self._nodes.update(one for one in left if isinstance(one, Node))
-            self._back, self._back_count = [], 0
+            if written is not None:
+                self._cut_blocks(written)
 
-    def _hot(self) -> list[Node | Waiting]:
-        return sorted([*self._nodes, *self._regions, *self._returned()], key=_key)
+    def _place(self, rank: int) -> Key | None:
+        """The place in the order of the node that ``rank`` others in memory come before, if there is one."""
+        hot = [*self._nodes, *self._regions]
+        bounds = np.concatenate(BestFirst._bounds(self))
+        if len(bounds) <= rank:
+            return None
+        numbers = [one.number if isinstance(one, Waiting) else one.id for one in hot]
+        ids = np.concatenate([np.array(numbers, np.int64), *(one.block.rows["id"][one.at :] for one in self._blocks)])
+        at = in_order(bounds, ids)[rank]
+        return float(bounds[at]), int(ids[at])
 
-    def _returned(self) -> Iterator[Node]:
-        return (node for _, nodes in self._back for node in nodes)
+    def _last_chunks(self, border: Key) -> Iterator[NodeBlock]:
+        """What is packed from a place in the order on, in pieces of the order, the last one first."""
+        firsts = [max(reader.at, reader.block.rows_before(border)) for reader in self._blocks]
+        tails = [(reader.block, first) for reader, first in zip(self._blocks, firsts, strict=True)]
+        keys = np.concatenate([block.keys[first:] for block, first in tails])
+        owner = np.repeat(np.arange(len(tails)), [len(block) - first for block, first in tails])
+        owner = owner[in_order(keys["bound"], keys["id"])]
+        ends = np.array([len(block) for block, _ in tails])
+        for first in reversed(range(0, owner.size, CHUNK)):
+            # A block is in order, so a chunk has what was its last part when the later ones were taken off.
+            parts = np.bincount(owner[first : first + CHUNK], minlength=len(tails))
+            ends -= parts
+            yield NodeBlock.joined(
+                [tails[i][0].part(int(ends[i]), int(ends[i] + parts[i])) for i in np.flatnonzero(parts).tolist()]
+            )
 
-    def _write(self, nodes: Sequence[Node]) -> None:
-        keys = np.array([(node.bound, node.id) for node in nodes], dtype=_KEYS)
-        number = self.room.add_chunk(to_bytes(pack(nodes)), keys.tobytes())
-        heappush(self._cold, _Chunk(_key(nodes[0]), number, keys["bound"].copy()))
-        self.cold += len(nodes)
+    def _write(self, chunk: NodeBlock) -> None:
+        keys = chunk.keys
+        self._note_written(self.room.add_chunk(to_bytes(chunk.packed(), level=0), keys.tobytes()), keys)
 
-    def _read(self, chunk: _Chunk) -> list[Node]:
-        nodes = unpack(from_bytes(self.room.chunk(chunk.number)), self._problem)
-        require(len(nodes) == len(chunk.bounds) and all(isinstance(node, Node) for node in nodes), "other nodes")
-        return nodes
+    def _read(self, chunk: _Chunk) -> NodeBlock:
+        block = NodeBlock.unpacked(from_bytes(self.room.chunk(chunk.number)), self._problem)
+        require(np.array_equal(block.rows["bound"], chunk.bounds) and block.key(0) == chunk.first, "other nodes")
+        return block
 
     def _bring_back(self) -> None:
         """Read the chunks whose first node is next."""
-        while self._cold and ((hot := self._first_in_memory()) is None or self._cold[0].first < hot):
+        while self._cold and self._cold[0].first < self._first():
             self._take_in(self._cold[0])
 
     def _take_in(self, chunk: _Chunk) -> None:
         """Bring a chunk into memory; one that cannot be read counts as open still."""
-        nodes = self._read(chunk)
-        self._add_back(nodes[::-1])
+        block = self._read(chunk)
+        self.push_block(block)
         self._cold.remove(chunk)
         heapify(self._cold)
-        self.cold -= len(nodes)
-        self._moved += sum(map(node_bytes, nodes))
+        self.cold -= len(block)
         self.room.drop_chunk(chunk.number)
-
-    def _add_back(self, nodes: list[Node]) -> None:
-        heappush(self._back, (_key(nodes[-1]), nodes))
-        self._back_count += len(nodes)
-
-    def bytes_moved(self) -> int:
-        """Bytes that came into memory since this was last asked; negative where more have left."""
-        moved, self._moved = self._moved, 0
-        return moved
 
     # --- what a frontier is asked for ---
 
-    def take(self, count: int) -> list[Node]:
-        """Remove and return the ``count`` nodes of smallest bound."""
-        taken: list[Node] = []
-        while len(taken) < count and len(self):
-            self._bring_back()
-            if self._back and self._back[0][0] == self._first_in_memory():
-                taken.append(self._take_back())
-            else:
-                taken += super().take(1)
-        return taken
-
-    def _take_back(self) -> Node:
-        _, nodes = self._back[0]
-        node = nodes.pop()
-        if nodes:
-            heapreplace(self._back, (_key(nodes[-1]), nodes))
-        else:
-            heappop(self._back)
-        self._back_count -= 1
-        return node
-
-    def _first_in_memory(self) -> tuple[float, int] | None:
-        nodes, regions = self._nodes, self._regions
-        keys = [_key(nodes[0])] if nodes else []
-        keys += [_key(regions[0])] if regions else []
-        keys += [self._back[0][0]] if self._back else []
-        return min(keys, default=None)
+    def _take_first(self) -> Node:
+        self._bring_back()
+        return super()._take_first()
 
     def lower(self) -> float:
         """The smallest bound of an open node; inf when there is none."""
-        elsewhere = [self._cold[0].first[0]] if self._cold else []
-        elsewhere += [self._back[0][0][0]] if self._back else []
-        return min([super().lower(), *elsewhere])
+        return min([super().lower(), *(chunk.first[0] for chunk in self._cold[:1])])
 
-    def bound_at(self, rank: int) -> float:
-        """The bound of the node that ``rank`` others come before; inf when there are no more than that."""
-        if not (self._cold or self._back):
-            return super().bound_at(rank)
-        if len(self) <= rank:
-            return float("inf")
-        hot = [one.bound for one in (*self._nodes, *self._regions, *self._returned())]
-        return float(np.partition(np.concatenate([hot, *(chunk.bounds for chunk in self._cold)]), rank)[rank])
+    def _bounds(self) -> list[FloatArray]:
+        return [*super()._bounds(), *(chunk.bounds for chunk in self._cold)]
 
-    def prune(self, cutoff: float) -> Iterator[Node]:  # type: ignore[override]
+    def prune(self, cutoff: float) -> Iterator[Node]:
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
-        # Before anything is returned, so that nobody who stops in the middle finds nodes twice.
         for chunk in [chunk for chunk in self._cold if chunk.bounds[0] < cutoff <= chunk.bounds[-1]]:
             self._take_in(chunk)
         closed = [chunk for chunk in self._cold if chunk.bounds[0] >= cutoff]
         self._cold = [chunk for chunk in self._cold if chunk.bounds[0] < cutoff]
         heapify(self._cold)
         self.cold = sum(len(chunk.bounds) for chunk in self._cold)
-        back, self._back, self._back_count = self._back, [], 0
-        returned: list[Node] = []
-        for _, nodes in back:
-            returned += (node for node in nodes if node.bound >= cutoff)
-            if left := [node for node in nodes if not node.bound >= cutoff]:
-                self._add_back(left)
-        return self._merged(sorted([*super().prune(cutoff), *returned], key=_key), closed, drop=True)
-
-    def _merged(self, nodes: Sequence[Node | Waiting], chunks: list[_Chunk], drop: bool = False) -> Iterator[Node]:
-        """Nodes in memory, in order, and those of some chunks; no chunk is read before its first node is next."""
-        waiting = sorted(chunks)
-        open_now: list[tuple[tuple[float, int], int, Iterator[Node | Waiting], Node | Waiting]] = []
-
-        def enter(place: int, stream: Iterator[Node | Waiting]) -> None:
-            one = next(stream, None)
-            if one is not None:
-                heappush(open_now, (_key(one), place, stream, one))
-
-        enter(-1, iter(nodes))
-        while open_now or waiting:
-            while waiting and (not open_now or waiting[0].first < open_now[0][0]):
-                chunk = waiting.pop(0)
-                read = self._read(chunk)
-                if drop:
-                    self.room.drop_chunk(chunk.number)
-                    self._moved += sum(map(node_bytes, read))  # which whoever takes them takes off
-                enter(chunk.number, iter(read))
-            _, place, stream, one = heappop(open_now)
-            enter(place, stream)
-            yield _made(one)
+        nodes, sources = self._cut_off((cutoff, -1))
+        return merged(nodes, [*sources, *(self._source(chunk, drop=True) for chunk in closed)])
 
     def __len__(self) -> int:
-        return super().__len__() + self.cold + self._back_count
+        return super().__len__() + self.cold
 
-    def __iter__(self) -> Iterator[Node]:
-        return self._merged(self._hot(), list(self._cold))
+    def _sources(self) -> list[Source]:
+        return [*super()._sources(), *map(self._source, self._cold)]
 
-    def in_memory(self) -> Iterator[Node]:
-        """The nodes that are not on the disk, smallest bound first."""
-        return map(_made, self._hot())
+    def _source(self, chunk: _Chunk, drop: bool = False) -> Source:
+        def read() -> Iterator[Node]:
+            block = self._read(chunk)
+            if drop:
+                self.room.drop_chunk(chunk.number)
+            return iter(BlockReader(block))
 
-    def now(self, also: Sequence[Node] = ()) -> Sequence[Node]:  # type: ignore[override]
-        """What is open now, and ``also`` these, smallest bound first; read and made when they are asked for."""
-        return _OnDisk(self, sorted([*also, *self._hot()], key=_key), list(self._cold))
-
-
-class _OnDisk(Sequence[Node]):
-    """Open nodes, some of them on a disk, as long as nothing else is done with them."""
-
-    def __init__(self, frontier: Spilling, hot: list[Node | Waiting], cold: list[_Chunk]) -> None:
-        self._frontier, self._in_memory, self._cold = frontier, hot, cold
-
-    def __len__(self) -> int:
-        return len(self._in_memory) + sum(len(chunk.bounds) for chunk in self._cold)
-
-    def __iter__(self) -> Iterator[Node]:
-        return self._frontier._merged(self._in_memory, self._cold)
-
-    @overload
-    def __getitem__(self, at: int) -> Node: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Node]: ...
-    def __getitem__(self, at: int | slice) -> Node | list[Node]:
-        if isinstance(at, slice):
-            wanted = range(len(self))[at]
-            found = {i: node for i, node in enumerate(islice(self, max(wanted, default=-1) + 1)) if i in wanted}
-            return [found[i] for i in wanted]
-        return next(islice(self, range(len(self))[at], None))
-
-
-_KEYS = np.dtype([("bound", "<f8"), ("id", "<i8")])
-
-
-def _key(one: Node | Waiting) -> tuple[float, int]:
-    return (one.bound, one.number) if isinstance(one, Waiting) else (one.bound, one.id)
-
-
-def _made(one: Node | Waiting) -> Node:
-    return one.node() if isinstance(one, Waiting) else one
-
-
-def _bytes(one: Node | Waiting) -> int:
-    return waiting_bytes(one) if isinstance(one, Waiting) else node_bytes(one)
+        return Source(chunk.first, len(chunk.bounds), read)

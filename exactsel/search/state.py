@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
-from exactsel.search.frontier import BestFirst, Frontier, Waiting, open_nodes
+from exactsel.search.frontier import BestFirst, Frontier, open_nodes
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.node import Node
+from exactsel.search.node_block import BlockReader, NodeBlock
 from exactsel.search.regions import Seconds
 from exactsel.search.reserve import Reserve
-from exactsel.search.sizes import NODE_OVERHEAD, WAITING_OVERHEAD, node_bytes, waiting_bytes
-from exactsel.search.spilling import Spilling
+from exactsel.search.sizes import node_bytes
+from exactsel.search.waiting import Waiting
 from exactsel.start.portions import Portions
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
@@ -61,8 +62,6 @@ class SearchState:
     iterations: int = 0
     depth: int = 0
     discarded: int = 0
-    open_bytes: int = 0
-    """Estimated memory of the open nodes (see memory.py)."""
     scope: str = ""
     """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
@@ -87,6 +86,8 @@ class SearchState:
     """Which order the open nodes are kept in while they take too much memory."""
     seconds: Seconds = field(default_factory=Seconds)
     """Time that went into the rounds of the search that is going on."""
+    objects_bytes: int = 0
+    """Estimated memory of the open nodes while they are in a frontier that does not estimate it."""
     told: float = -math.inf
     """The bound when it was last asked whether it has risen."""
     highest: float = field(default=-math.inf, repr=False)
@@ -114,18 +115,27 @@ class SearchState:
 
     def end(self) -> None:
         """The search has come to an end: open nodes are in the order asked for."""
-        self.frontier = self.guard.release(self.frontier)
+        self._go_on_with(self.guard.release(self.frontier))
 
     def relieve_memory(self) -> None:
         """Go on in the order that suits the memory the open nodes take."""
-        self.frontier = self.guard.choose(self.frontier, self.open_bytes)
-        self._note_moved()
+        self._go_on_with(self.guard.choose(self.frontier, self.open_bytes))
+
+    def _go_on_with(self, frontier: Frontier) -> None:
+        if frontier is not self.frontier:
+            self.frontier = frontier
+            self.objects_bytes = 0 if isinstance(frontier, BestFirst) else sum(map(node_bytes, frontier))
+
+    @property
+    def open_bytes(self) -> int:
+        """Estimated memory of the open nodes (see memory.py)."""
+        return self.frontier.size if isinstance(self.frontier, BestFirst) else self.objects_bytes
 
     def push(self, node: Node) -> None:
         """Open a node."""
         self.frontier.push(node)
         self._note_opened(node)
-        self.open_bytes += node_bytes(node)
+        self._note_bytes(node, 1)
 
     def push_region(self, region: Waiting) -> None:
         """Open a node that is to be made when it is taken, where the frontier can wait for that."""
@@ -134,7 +144,15 @@ class SearchState:
             return
         self.frontier.push_region(region)
         self._note_opened(region)
-        self.open_bytes += waiting_bytes(region)
+
+    def push_block(self, block: NodeBlock) -> None:
+        """Open nodes that are packed, where the frontier can keep them so."""
+        if isinstance(self.frontier, BestFirst):
+            self.frontier.push_block(block)
+            self.pushed += len(block)
+            return
+        for node in BlockReader(block):
+            self.push(node)
 
     def _note_opened(self, node: Node | Waiting) -> None:
         self.pushed += 1
@@ -146,17 +164,13 @@ class SearchState:
         taken = self.frontier.take(count)
         self.in_flight = self.in_flight + taken
         self.pushed -= len(taken)
-        self.open_bytes -= sum(map(node_bytes, taken))
-        self._note_moved()
+        for node in taken:
+            self._note_bytes(node, -1)
         return taken
 
-    def _note_moved(self) -> None:
-        """Count what came from a disk or went there, and nodes that took less before they were made."""
-        if isinstance(self.frontier, BestFirst):
-            self.open_bytes += self.frontier.made * (NODE_OVERHEAD - WAITING_OVERHEAD)
-            self.frontier.made = 0
-        if isinstance(self.frontier, Spilling):
-            self.open_bytes += self.frontier.bytes_moved()
+    def _note_bytes(self, node: Node, sign: int) -> None:
+        if not isinstance(self.frontier, BestFirst):
+            self.objects_bytes += sign * node_bytes(node)
 
     @property
     def can_begin_again(self) -> bool:
@@ -187,13 +201,12 @@ class SearchState:
         """
         try:
             for node in self.frontier.prune(cutoff):
-                self.open_bytes -= node_bytes(node)
+                self._note_bytes(node, -1)
                 self.pushed -= 1
                 yield node
         except BaseException:
             self.drop(cutoff, None)
             raise
-        self._note_moved()
 
     def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
         """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance asks for it.

@@ -73,7 +73,7 @@ def check_frontier(frontier: str | Callable[[], Any]) -> None:
                 assert held.pop(node.id, None) is node, f"{name}: handed out node {node.id}, which was not open"
         else:
             cutoff = float(rng.integers(5, 20))
-            pruned = one.prune(cutoff)
+            pruned = list(one.prune(cutoff))
             assert [node.id for node in pruned] == [node.id for node in two.prune(cutoff)], f"{name}: the order varies"
             expected = {node.id for node in held.values() if node.bound >= cutoff}
             assert {node.id for node in pruned} == expected, f"{name}: pruned other nodes than those at the cut-off"

@@ -8,10 +8,13 @@ import pytest
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.problem.regression import Problem
 from exactsel.search import commit
+from exactsel.search import frontier as frontier_module
 from exactsel.search.events import Finished
-from exactsel.search.frontier import BestFirst, OpenNodes, Waiting
+from exactsel.search.frontier import BestFirst
 from exactsel.search.left_open import LeftBelow, LeftOpen, Points
 from exactsel.search.node import Node
+from exactsel.search.open_nodes import OpenNodes
+from exactsel.search.waiting import Waiting
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from tests.fixtures.recorded import plain
@@ -38,9 +41,11 @@ def random_left(rng, m, d=5):
     return LeftOpen(states, bounds.tolist(), np.zeros(m, dtype=bool), [1.0] * m, proofs, starts, given, held)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_frontier_is_that_of_nodes_made_at_once(seed):
+@pytest.mark.parametrize("most_hot", [4, 7, 16384])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_frontier_is_that_of_nodes_made_at_once(seed, most_hot, monkeypatch):
     """Pushed, taken, pruned and looked at in any order, with equal bounds: the same nodes in the same order."""
+    monkeypatch.setattr(frontier_module, "MOST_HOT", most_hot)
     rng = np.random.default_rng(seed)
     waiting, plainly, number = BestFirst(), BestFirst(), 0
     for _ in range(60):

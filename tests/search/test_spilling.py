@@ -12,11 +12,13 @@ from recorded import plain
 from exactsel import Problem, Search, Settings, solve, verify
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
+from exactsel.search import frontier as frontiers
 from exactsel.search import spilling
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.search.frontier import BestFirst
 from exactsel.search.node import Node
+from exactsel.search.sizes import hot_bytes
 from exactsel.search.spilling import Spilling, TemporaryRoom
 
 PROBLEM = SEARCHES["huber, default"][0](900)
@@ -51,14 +53,21 @@ ACTIONS = st.lists(
 )
 
 
-@given(ACTIONS)
+@pytest.mark.parametrize("most_hot", [5, 16384])
+@given(actions=ACTIONS)
 @settings(deadline=None)
-def test_as_if_all_were_in_memory(actions):
+def test_as_if_all_were_in_memory(most_hot, actions):
     usual, tested = BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frontiers, "MOST_HOT", most_hot)
+        _act(actions, usual, tested)
+
+
+def _act(actions, usual, tested):
     for number, (action, value) in enumerate(actions):
         if action == "push":
-            for frontier in (usual, tested):
-                frontier.push(a_node(number, float(value)))
+            for one in (usual, tested):
+                one.push(a_node(number, float(value)))
         elif action == "take":
             assert list(map(plain, tested.take(value))) == list(map(plain, usual.take(value)))
         elif action == "spill":
@@ -74,7 +83,6 @@ def test_as_if_all_were_in_memory(actions):
             assert [node.id for node in now[1:4]] == [node.id for node in usual.now([a_node(999, 3.5)])[1:4]]
         assert len(tested) == len(usual)
         assert tested.lower() == usual.lower()
-    tested.bytes_moved()
     assert tested.cold == sum(len(chunk.bounds) for chunk in tested._cold) <= len(tested)
 
 
@@ -222,8 +230,8 @@ def test_what_is_counted_as_open_survives_going_on(monkeypatch, tmp_path):
     def look(event, state):
         if isinstance(event, RoundEnded):
             frontier = state.frontier
-            hot = frontier._hot() if isinstance(frontier, Spilling) else [*frontier._nodes, *frontier._regions]
-            assert state.open_bytes == sum(map(spilling._bytes, hot))
+            packed = sum(block.nbytes for block in frontier._blocks)
+            assert state.open_bytes == packed + sum(map(hot_bytes, [*frontier._nodes, *frontier._regions]))
             waiting.append(len(frontier._regions))
             cold.append(getattr(frontier, "cold", 0))
             if state.rounds % 4 == 0:
