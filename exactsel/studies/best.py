@@ -113,6 +113,7 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
     units = problem.units
     free, limit = units.d - len(units.must_not), criterion.largest_size()
     if k_max is None:
+        criterion.check_size(len(units.must_have))
         largest = free if limit is None else min(free, limit)
     else:
         try:

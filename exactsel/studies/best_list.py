@@ -101,6 +101,7 @@ class BestList:
         across, place = self.across, self.across.places[size]
         result = place.result
         assert result is not None
+        result = replace(result, scope=result.scope or self.scope or across.scope)
         level = self._level(size)
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
@@ -113,6 +114,9 @@ class BestList:
                 self.scope = self.scope or near.scope
                 return
             lower = self._level(size)
+            if near.termination == "precision" and near.scope and not result.scope:
+                result = replace(result, scope=near.scope)
+                continue
             if near.termination != "cap" or not lower < state.level:
                 across.terminations.append(near.termination)
                 return

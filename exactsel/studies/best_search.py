@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +156,9 @@ class AcrossSizes:
         self._fit_all()
         self._look()
         order = sorted(self.sizes, key=lambda k: (self.criterion.value(self.places[k].upper, k), k))
-        for size in order:
-            self.settle(size)
+        for size in [*order, *order]:  # again where a restriction was met that says more of the others
+            if not self.settled(size):
+                self.settle(size)
 
     def settle(self, size: int) -> None:
         """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
@@ -199,10 +200,17 @@ class AcrossSizes:
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits))
-        place.result = result
+        place.result = result = self._in_scope(place, result)
         self.note(result.shown, result.upper)
         if not result.reached and result.gap > self._finest(place):
             self.terminations.append(result.termination.value)
+
+    def _in_scope(self, place: Place, result: Result) -> Result:
+        """The result, said of the models in the scope of other searches where without one nothing can be said."""
+        if result.gap <= self._finest(place) or result.scope or not self.scope or result.kept is None:
+            return result
+        lower = statement_of(place.problem).lower(result.kept.state.bound, result.upper, self.scope)
+        return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result
 
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""

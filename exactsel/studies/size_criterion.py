@@ -154,8 +154,9 @@ class SizeCriterion:
         if limit is not None and size > limit:
             why = "N - p - 1 must be positive for AICc" if self.name == "aicc" else "more would fit every row exactly"
             raise InputError(
-                f"models of {size} columns are asked for, but {self.title} is defined up to {max(limit, 0)} columns with "
-                f"{self.likelihood.rows:g} rows ({why}); give a smaller k_max (--k-max)."
+                f"models of {size} columns are asked for, but with {self.likelihood.rows:g} rows {self.title} is defined "
+                f"{f'up to {limit} columns' if limit >= 0 else 'for none'} ({why}); give a smaller k_max (--k-max), or "
+                f"more rows."
             )
 
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
