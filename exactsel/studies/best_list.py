@@ -15,11 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from exactsel._jit import available_threads, interpreted
+from exactsel.algebra.threads import one_thread
+from exactsel.bounds.minorant import minorant
+from exactsel.kernels.node import FREE, IN
 from exactsel.proofs.statement import statement_of
+from exactsel.search.watch import Watch
 from exactsel.solving.settings import Settings, settings_of
-from exactsel.studies.best_search import NO_BOUND, AcrossSizes
+from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
 from exactsel.studies.listed import list_on
-from exactsel.studies.listing import ListingState
+from exactsel.studies.listing import MARGIN, ListingState
+from exactsel.walks.listing import LARGEST, listed_sets
+
+FEW_SETS = 3000
+"""Fewer sets of a size than this are listed before a kernel has been loaded."""
+
+MOST_SETS = 200_000
+"""Sets a minorant may leave to be evaluated."""
+
+QUICK = 1e-6
+"""Part of a level that objectives worked out quickly may be off."""
 
 GROWING = 4
 """Times that neighbours of the best models are looked at before anything is listed."""
@@ -105,6 +120,15 @@ class BestList:
         level = self._level(size)
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
+            at_once = self._at_once(place, state.level, result.scope)
+            if at_once is not None:
+                lower = self._level(size)
+                if at_once:
+                    self.listed.add(size)
+                    return
+                if lower < state.level:
+                    state = replace(state, level=lower)
+                    continue
             settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
             near = list_on(place.problem, result, state, self.cap, settings, across.options.get("signals", ()))
             for model in near.models:
@@ -121,6 +145,45 @@ class BestList:
                 across.terminations.append(near.termination)
                 return
             state = replace(state, level=lower)
+
+    def _at_once(self, place: Place, level: float, scope: str) -> bool | None:
+        """List a size by a quadratic minorant of the objective, which a kernel takes apart; None where there is none.
+
+        False where there are more sets than the cap allows, of which the best are noted.
+        """
+        problem, across = place.problem, self.across
+        state = problem.root_state
+        places = place.size - int(np.count_nonzero(state == IN))
+        free = int(np.count_nonzero(state == FREE))
+        if not 0 < places < free or problem.d > LARGEST or math.comb(free, places) <= FEW_SETS:
+            return None
+        statement = statement_of(problem)
+        needed = min(statement.needed(math.nextafter(level, math.inf), each) for each in {"", scope})
+        threads, signals = across.options.get("threads") or available_threads(), across.options.get("signals", ())
+        with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
+            coef = problem.fit(self._best_of(place)).coef
+            below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, without_ridge=True)
+            if below is None or watch.stopped:
+                return None
+            found = listed_sets(below, state, places, watch.flag, MOST_SETS, work=math.inf)
+        if found.sets is None or watch.stopped:
+            return None
+        sets = np.sort(found.sets[np.all(found.sets >= 0, axis=1)], axis=1)
+        quick = problem.objectives(sets)
+        rows = np.flatnonzero(~(quick > (1.0 + QUICK) * level))
+        rows = rows[np.argsort(quick[rows], kind="stable")]
+        for row in rows[: self.cap].tolist():
+            support = tuple(sets[row].tolist())
+            if problem.units.constraint is None or _meets(problem.units, support):
+                value = statement.upper(problem.fit(support))
+                if value <= (1.0 + MARGIN) * level:
+                    across.note(support, value)
+        return len(rows) <= self.cap
+
+    def _best_of(self, place: Place) -> tuple[int, ...]:
+        """The best columns known of a size."""
+        known = [(objective, s) for s, objective in self.across.models.items() if len(s) <= place.size]
+        return min(known)[1]
 
     def _grow(self) -> None:
         """Look for as many good models as were asked for, so that the threshold is a low one from the start."""
