@@ -168,7 +168,8 @@ class BestList:
             found = listed_sets(below, state, places, watch.flag, MOST_SETS, work=math.inf)
         if found.sets is None or watch.stopped:
             return None
-        sets = np.sort(found.sets[np.all(found.sets >= 0, axis=1)], axis=1)
+        whole = found.sets[np.count_nonzero(found.sets >= 0, axis=1) == place.size]  # others stand for smaller ones
+        sets = np.sort(whole, axis=1)[:, whole.shape[1] - place.size :]
         quick = problem.objectives(sets)
         rows = np.flatnonzero(~(quick > (1.0 + QUICK) * level))
         rows = rows[np.argsort(quick[rows], kind="stable")]
