@@ -48,7 +48,10 @@ def _sizes(best: BestModels, width: int | None) -> str:
         }  # fmt: skip
         columns = "not looked for" if size.support is None else listed(size.support, names)
         lines.append(" ".join(f"{entries[name]:>{SIZES[name]}}" for name in kept) + f"  {columns}")
-    lines += ["", f"lower: no model of this size has a smaller {best.criterion.title}; each size is searched as far as it"]
+    lines += [
+        "",
+        f"lower: no model of this size has a smaller {best.criterion.title}; each size is searched as far as it",
+    ]
     lines.append("takes to see that it does not win")
     return "\n".join(lines)
 

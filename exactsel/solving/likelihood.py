@@ -78,7 +78,7 @@ class Likelihood:
         return int(self.intercept) + int(self.gaussian)
 
     def deviance(self, objective: float) -> float:
-        """-2 log-likelihood of a model with this objective; -inf where it fits exactly and the variance is estimated."""
+        """-2 log-likelihood of a model with this objective; -inf for an exact fit where the variance is estimated."""
         if not self.gaussian:
             return 2.0 * objective + self.constant
         if not objective > 0:

@@ -8,8 +8,8 @@ and each summary says so. With I the information of the loss, J the variance of 
     huber       H^-1 J H^-1, I = A'W diag(|r| <= delta) A, J = A'W diag(psi²) A N/(N - p) normal (a sandwich)
 
 over the columns as given and the intercept, which has no ridge; W holds the row weights, and N is their sum. Without a
-ridge these are the textbook's (s² (A'A)^-1, (A'WA)^-1). With one the coefficients are shrunk: the errors are those about
-the mean of the shrunk ones, and the bias is left out, which the summary says too.
+ridge these are the textbook's (s² (A'A)^-1, (A'WA)^-1). With one the coefficients are shrunk: the errors are those
+about the mean of the shrunk ones, and the bias is left out, which the summary says too.
 """
 
 from __future__ import annotations
@@ -238,7 +238,9 @@ def _problem_behind(result: Result, problem: Problem | None) -> Problem:
     if problem.objective.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
     if problem.loss.name not in ("quadratic", "huber", "logistic"):
-        raise UnsupportedError(f"no standard errors are known for {problem.loss.name} loss; use one that comes with exactsel.")
+        raise UnsupportedError(
+            f"no standard errors are known for {problem.loss.name} loss; use one that comes with exactsel."
+        )
     return problem
 
 
@@ -316,11 +318,13 @@ def statsmodels_of(result: Result, problem: Problem | None) -> Any:
     """See :meth:`Summarised.to_statsmodels`."""
     data = _data(result, problem)
     if data.problem.loss.name == "huber":
-        raise UnsupportedError("statsmodels estimates a scale in Huber regression, which is another model; see summary().")
+        raise UnsupportedError(
+            "statsmodels estimates a scale in Huber regression, which is another model; see summary()."
+        )
     if data.problem.lam > 0:
         raise UnsupportedError(
-            f"statsmodels fits without a ridge, but the model has lam = {data.problem.lam:g}; solve with lam = 0, or see "
-            f"summary()."
+            f"statsmodels fits without a ridge, but the model has lam = {data.problem.lam:g}; solve with lam = 0, or "
+            f"see summary()."
         )
     try:
         import pandas

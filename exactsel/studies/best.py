@@ -26,7 +26,7 @@ from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.studies.best_list import BestList
 from exactsel.studies.best_models import BestModels, SizeReport, claim_over_sizes, first_stop
-from exactsel.studies.best_search import AcrossSizes, search_options
+from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.listed import CAP, check_cap
 from exactsel.studies.size_criterion import SizeCriterion
 
@@ -92,7 +92,7 @@ def best_model(
     measure = SizeCriterion.of(asked, criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
-    settings = search_options({**settings, "signals": signals, "time_limit": time_limit})
+    settings = {**settings, "signals": signals, "time_limit": time_limit}
     with interpreted(is_small(asked)):
         across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
         across.run()
@@ -127,8 +127,8 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
     sizes = [k for k in range(len(units.must_have), largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
-            f"no model of at most {largest} columns meets what is demanded, or has a {criterion.title}; raise k_max, or "
-            f"demand less."
+            f"no model of at most {largest} columns meets what is demanded, or has a {criterion.title}; raise k_max, "
+            f"or demand less."
         )
     return sizes
 
@@ -141,8 +141,8 @@ def _asked(problem: Any, y: Any, k_max: Any, options: dict[str, Any]) -> tuple[P
         asked, left = problem_asked(problem, y, None if known else np.shape(problem)[-1], options)
     if asked.family == "grouped":
         raise UnsupportedError(
-            "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes with "
-            "solve_path."
+            "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
+            "with solve_path."
         )
     if not isinstance(asked, Problem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
@@ -185,7 +185,7 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     return BestModels(
         tuple(kept), criterion, reports, lower, threshold, complete,
         claim_over_sizes(best.criterion, lower, settled, criterion, best.objective),
-        "complete" if settled and complete else first_stop(across.terminations), result,
+        "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
         across.scope or listing.scope,
     )  # fmt: skip
 

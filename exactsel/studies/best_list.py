@@ -22,7 +22,7 @@ from exactsel.kernels.node import FREE, IN
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.settings import Settings, settings_of
-from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
+from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place, meets
 from exactsel.studies.listed import list_on
 from exactsel.studies.listing import MARGIN, ListingState
 from exactsel.walks.listing import LARGEST, listed_sets
@@ -89,6 +89,9 @@ class BestList:
                 across.search(size, eps=NO_BOUND)
             if across.over:
                 break
+            if size == 0:  # one set of columns, which is met before anything else
+                self.listed.add(size)
+                continue
             self._list(size)
         for size in across.sizes:
             if self._closed(size):
@@ -175,7 +178,7 @@ class BestList:
         rows = rows[np.argsort(quick[rows], kind="stable")]
         for row in rows[: self.cap].tolist():
             support = tuple(sets[row].tolist())
-            if problem.units.constraint is None or _meets(problem.units, support):
+            if meets(problem.units, support):
                 value = statement.upper(problem.fit(support))
                 if value <= (1.0 + MARGIN) * level:
                     across.note(support, value)
@@ -225,12 +228,7 @@ class BestList:
         drop = [inside - {j} for j in support if j not in units.must_have]
         near = [*drop, *(inside | {j} for j in free), *(less | {j} for less in drop for j in free)]
         sets = [tuple(sorted(each)) for each in near]
-        return [each for each in sets if units.constraint is None or _meets(units, each)]
-
-
-def _meets(units: Any, support: tuple[int, ...]) -> bool:
-    """Whether a set is one a model may have under the constraint."""
-    return units.completed(support, max(len(support), 1)) == support
+        return [each for each in sets if meets(units, each)]
 
 
 def settings_among(options: dict[str, Any]) -> dict[str, Any]:

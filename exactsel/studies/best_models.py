@@ -263,7 +263,7 @@ def claim_over_sizes(value: float, lower: float, settled: bool, criterion: SizeC
     return Claim.WITHIN_EPS if settled else Claim.BOUNDED
 
 
-def first_stop(terminations: list[str]) -> str:
+def first_stop(terminations: list[str], otherwise: str) -> str:
     """The first reason that is not the regular end of a search."""
     usual = (Termination.GAP_CLOSED.value, Termination.TREE_EXHAUSTED.value, "complete", "")
-    return next((each for each in terminations if each not in usual), "complete")
+    return next((each for each in terminations if each not in usual), otherwise)

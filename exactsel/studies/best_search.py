@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from exactsel import clock
-from exactsel.errors import InputError
+from exactsel.problem.regression import Problem
+from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result, Termination
-from exactsel.solving.settings import settings_of
 from exactsel.studies.best_models import RankedModel
 from exactsel.studies.size_criterion import SizeCriterion
 
@@ -47,8 +49,11 @@ and a gap that rounding makes unreachable is no failure."""
 SLIGHTLY_LESS = 1.0 - 2.0**-20
 """Part of the distance to a level that a search is given for a tolerance, so that its bound is above the level."""
 
-OF_EACH = ("node_limit", "memory_limit", "threads", "signals", "callback")
+OF_EACH = ("node_limit", "memory_limit", "threads", "signals")
 """Options that a search which goes on must be told again."""
+
+UNATTAINED = 1e-9
+"""Part of an objective by which a size that is searched to its end may seem better than the best model known."""
 
 ROUNDS = 50
 """Better models a size is searched on from; more than there ever are."""
@@ -58,13 +63,13 @@ ROUNDS = 50
 class Place:
     """One size, and how far its search has come."""
 
-    problem: Any
+    problem: Problem
     result: Result | None = None
 
     @property
     def size(self) -> int:
         """How many columns."""
-        return int(self.problem.k)
+        return self.problem.k
 
     @property
     def upper(self) -> float:
@@ -81,7 +86,7 @@ class Place:
 class AcrossSizes:
     """The search over all sizes, and every model met."""
 
-    problem: Any
+    problem: Problem
     criterion: SizeCriterion
     sizes: list[int]
     options: dict[str, Any]
@@ -116,6 +121,11 @@ class AcrossSizes:
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
 
     @property
+    def at_last(self) -> str:
+        """Why it ended where no search and no list says so."""
+        return Termination.TIME_LIMIT.value if self.time_left == 0.0 else Termination.PRECISION_LIMIT.value
+
+    @property
     def best(self) -> float:
         """The smallest criterion of a model met."""
         return min((self.value(s) for s in self.models), default=math.inf)
@@ -139,6 +149,17 @@ class AcrossSizes:
         if len(columns) in self.sizes:
             self.criterion.check_fit(objective, columns, self.problem.null_objective)
             self.models[columns] = min(objective, self.models.get(columns, math.inf))
+
+    def _note_whole(self, place: Place, result: Result) -> None:
+        """The same model on a set of as many columns as the size has: where columns depend on each other it may need
+        fewer, and a criterion whose price falls with the size prefers the larger set.
+        """
+        units, inside = place.problem.units, set(result.shown)
+        missing = place.size - len(inside)
+        others = [j for j in range(units.d) if j not in inside and j not in units.must_not][:missing]
+        whole = tuple(sorted(inside.union(others)))
+        if missing > 0 and len(whole) == place.size and meets(units, whole):
+            self.note(whole, result.upper)
 
     def lower_of(self, size: int) -> tuple[float, int | None]:
         """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
@@ -179,14 +200,17 @@ class AcrossSizes:
 
     def _finest(self, place: Place) -> float:
         """The tolerance a search has in any case."""
-        return max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(place.upper))
+        finest: float = max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(place.upper))
+        return finest
 
     def settled(self, size: int) -> bool:
         """Whether no model of this size is better than the best known, to the tolerance asked for."""
         if self.lower_of(size)[0] >= self.criterion.level(self.best, size):
             return True
-        result = self.places[size].result
-        return result is not None and result.upper - result.lower <= self._finest(self.places[size])
+        place = self.places[size]
+        if place.result is None or place.upper - place.lower > self._finest(place):
+            return False
+        return self.criterion.level(self.best, size) <= (1.0 + UNATTAINED) * place.upper
 
     def search(self, size: int, eps: float) -> None:
         """Search for the best model of a size down to this tolerance, from where its search stands."""
@@ -200,8 +224,11 @@ class AcrossSizes:
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits))
+        if size == 0 and eps < NO_BOUND and result.gap > self._finest(place):
+            result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
         self.note(result.shown, result.upper)
+        self._note_whole(place, result)
         if not result.reached and result.gap > self._finest(place):
             self.terminations.append(result.termination.value)
 
@@ -211,6 +238,19 @@ class AcrossSizes:
             return result
         lower = statement_of(place.problem).lower(result.kept.state.bound, result.upper, self.scope)
         return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result
+
+    def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
+        """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
+        problem = self.problem
+        made = problem.preparation
+        if not problem.is_quadratic or problem.objective.tall is not None or self.proofs is not None:
+            return result
+        y, weights = (problem.y, None) if made is None else (made.y, made.weights)
+        alone = Problem.prepared(
+            y[:, np.newaxis], y, 0, lam=problem.lam, weights=weights, intercept=made is not None and made.centred
+        )
+        lower: float = solve(alone, **(self.options | limits)).lower
+        return result.claiming(min(lower, result.upper)) if lower > result.lower else result
 
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""
@@ -246,15 +286,11 @@ class AcrossSizes:
         return next((place.result.scope for place in self.places.values() if place.result and place.result.scope), "")
 
 
+def meets(units: Units, support: tuple[int, ...]) -> bool:
+    """Whether a model may have just these columns under the constraint there is."""
+    return units.constraint is None or units.completed(support, max(len(support), 1)) == support
+
+
 def proof_file(folder: str | os.PathLike[str], size: int) -> str:
     """The name of the proof of a size."""
     return str(Path(folder) / f"k{size}.exsel")
-
-
-def search_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, those of one search alone refused."""
-    known = {*settings_of(), "signals", "callback", "failures"}
-    other = next((name for name in options if name not in known), None)
-    if other is not None:
-        raise InputError(f"{other} is given, but that is of one search, and a search over all sizes has many; leave it out.")
-    return dict(options)

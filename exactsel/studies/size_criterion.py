@@ -73,7 +73,9 @@ class SizeCriterion:
             raise InputError(f"the penalty is {price}, but a price must be a number that is not negative.")
         made = cls(name, Likelihood.of(problem), problem.units.columns, gamma, price)
         if name == "hqic" and made.likelihood.rows < 3:
-            raise InputError(f"log log N needs 3 rows, but there are {made.likelihood.rows:g}; choose another criterion.")
+            raise InputError(
+                f"log log N needs 3 rows, but there are {made.likelihood.rows:g}; choose another criterion."
+            )
         return made
 
     @property
@@ -153,10 +155,10 @@ class SizeCriterion:
         limit = self.largest_size()
         if limit is not None and size > limit:
             why = "N - p - 1 must be positive for AICc" if self.name == "aicc" else "more would fit every row exactly"
+            reach = f"up to {limit} columns" if limit >= 0 else "for none"
             raise InputError(
                 f"models of {size} columns are asked for, but with {self.likelihood.rows:g} rows {self.title} is defined "
-                f"{f'up to {limit} columns' if limit >= 0 else 'for none'} ({why}); give a smaller k_max (--k-max), or "
-                f"more rows."
+                f"{reach} ({why}); give a smaller k_max (--k-max), or more rows."
             )
 
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
