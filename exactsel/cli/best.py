@@ -25,7 +25,7 @@ from exactsel.cli.talk import say
     "best",
     cls=Command,
     examples=(
-        "best instances/diabetes.npz --criterion bic --k-max 12 --time-limit 60",
+        "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
         "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --intercept --top 10",
     ),
 )

@@ -157,8 +157,8 @@ class SizeCriterion:
             why = "N - p - 1 must be positive for AICc" if self.name == "aicc" else "more would fit every row exactly"
             reach = f"up to {limit} columns" if limit >= 0 else "for none"
             raise InputError(
-                f"models of {size} columns are asked for, but with {self.likelihood.rows:g} rows {self.title} is defined "
-                f"{reach} ({why}); give a smaller k_max (--k-max), or more rows."
+                f"models of {size} columns are asked for, but with {self.likelihood.rows:g} rows {self.title} is "
+                f"defined {reach} ({why}); give a smaller k_max (--k-max), or more rows."
             )
 
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
