@@ -34,6 +34,8 @@ _HOMES = {
     "Sweep": "exactsel.studies.sweeps",
     "verify": "exactsel.proofs.verify",
     "Model": "exactsel.problem.model",
+    "best_model": "exactsel.studies.best",
+    "BestModels": "exactsel.studies.best_models",
     "near_optimal": "exactsel.studies.near",
     "NearOptimal": "exactsel.studies.listed",
     "Result": "exactsel.solving.result",
@@ -49,6 +51,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BestModels",
     "Certified",
     "Claim",
     "ColumnSubsetProblem",
@@ -71,6 +74,7 @@ __all__ = [
     "Termination",
     "UnsupportedError",
     "__version__",
+    "best_model",
     "certify",
     "gram",
     "heuristics",
@@ -101,6 +105,8 @@ if TYPE_CHECKING:
     from exactsel.solving.settings import Settings
     from exactsel.solving.solver import Search
     from exactsel.studies import heuristics
+    from exactsel.studies.best import best_model
+    from exactsel.studies.best_models import BestModels
     from exactsel.studies.certify import Certified, certify
     from exactsel.studies.listed import NearOptimal
     from exactsel.studies.near import near_optimal

@@ -21,6 +21,11 @@ def writable(value: Any) -> Any:
     return finite(value) if isinstance(value, float) else value
 
 
+def strict_json(value: dict[str, Any], **options: Any) -> str:
+    """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
+    return json.dumps(value, allow_nan=False, **options)
+
+
 class Json:
     """What can be written as one JSON object: a class that has :meth:`as_dict`."""
 
@@ -30,7 +35,7 @@ class Json:
 
     def to_json(self, **options: Any) -> str:
         """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
-        return json.dumps(self.as_dict(), allow_nan=False, **options)
+        return strict_json(self.as_dict(), **options)
 
 
 class Readable(Json):

@@ -180,14 +180,16 @@ def minorant(
     stop: BoolArray | None = None,
     threads: int = 1,
     touches: float = TOUCHES,
+    without_ridge: bool = False,
 ) -> Minorant | None:
     """The quadratic minorant of P on {P <= upper}; None where there is none, or none that is likely to help.
 
     ``best`` (d,) are coefficients of a good model: q touches P on the way to it from the fit on all columns, after
     ``touches`` of it. Where P at the fit is below ``least`` times ``upper`` it is not tried, and nothing comes of it
-    once ``stop`` is up.
+    once ``stop`` is up. With lam = 0 only where it is asked for: columns must then be independent.
     """
-    if not curvature_known(objective.loss) or not objective.lam > 0.0 or not upper > 0.0:
+    ridge = objective.lam > 0.0 or without_ridge
+    if not curvature_known(objective.loss) or not ridge or not upper > 0.0:
         return None
     try:
         quiet = np.errstate(over="ignore", invalid="ignore")

@@ -29,6 +29,7 @@ COMMANDS = {
     "compare": "Run many methods and the exact search, side by side.",
     "path": "Find the best model of every size, each with its certified gap.",
     "sweep": "Run a grid of instances, sizes, methods and seeds into one table.",
+    "best": "Find the best model over all sizes by AIC, BIC and the like.",
     "near": "List all models of k columns close to the best.",
     "info": "Say what a data file holds, and how hard the problem looks.",
     "convert": "Write any data file as an instance file, with k, lam and loss.",

@@ -36,6 +36,10 @@ OF_REGRESSION = (
 """Options that column subset selection has no use for."""
 
 
+ALL_COLUMNS = "all"
+"""The k of a command that looks at all sizes: as many columns as the instance has."""
+
+
 class Seconds(click.FloatRange):
     """A number in a range; unlike click's own type it refuses NaN, which is in none."""
 
@@ -234,6 +238,9 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
 
     with warnings_as_lines(quiet):
         instance = read_file(arguments)
+        k = arguments["k"]
+        if k == ALL_COLUMNS:
+            k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
         if arguments["problem"] == "regression":
             labelled = with_labels(instance, arguments["loss"])
             state: Any = labelled.problem
@@ -241,7 +248,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             if arguments["groups"] is not None or labelled.groups is not None:
                 state, chosen = labelled.grouped_problem, {"groups": _groups(arguments["groups"], labelled)}
             return state(
-                **chosen, **{name: arguments[name] for name in ("k", "loss", "lam", "delta")},
+                **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
                 **{name: _columns(arguments[name], labelled) for name in ("must_have", "must_not")},
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
                 weights=read_weights(arguments["weights"]), **_hierarchy(arguments["hierarchy"], labelled),
@@ -250,7 +257,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         if foreign:
             option = foreign[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
-        return instance.columns_problem(k=arguments["k"])
+        return instance.columns_problem(k=k)
 
 
 def _groups(text: str | None, instance: Instance) -> Any:

@@ -20,6 +20,7 @@ from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
+from exactsel.studies.best import best_model
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 SPARSE = ("csr", "csc", "coo")
@@ -69,6 +70,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     groups = cast("Any", None)
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
+    criterion = cast("str | None", None)
     class_weight = cast("Any", None)
     loss = ""
 
@@ -184,9 +186,17 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        result = solve(self._constrained(problem), **(self._options() | limits))
+        result = self._searched(self._constrained(problem), self._options() | limits)
         self._note(result)
         return problem.as_given(result.coef)
+
+    def _searched(self, problem: Problem, options: dict[str, Any]) -> Result:
+        """The best model of at most k columns, or of any size up to k by a criterion."""
+        if self.criterion is None:
+            return solve(problem, **options)
+        self.best_models_ = best_model(problem, criterion=self.criterion, k_max=problem.k, **options)
+        self.k_, self.criterion_ = self.best_models_.k, self.best_models_.value
+        return self.best_models_.result
 
     def _constrained(self, problem: Problem) -> Problem:
         """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
@@ -214,6 +224,7 @@ class GivenSize(BestSubsetBase):
     groups: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
+    criterion: str | None = None
 
     def _best_model(
         self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any

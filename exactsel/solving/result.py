@@ -15,6 +15,7 @@ from exactsel.problem.preparing import Preparation
 from exactsel.search.tolerance import FINEST, Gap, Tolerance
 from exactsel.solving.all_rows import AllRows, Standing
 from exactsel.solving.quality import Quality
+from exactsel.solving.summary import Summarised
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def termination_of(reason: str | None, claim: Claim) -> Termination:
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Readable, Gap):
+class Result(Summarised, Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and

@@ -1,0 +1,84 @@
+"""``exactsel best``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from exactsel.cli.helping import Command
+from exactsel.cli.options import (
+    ALL_COLUMNS,
+    SIGNALS,
+    catch_signals,
+    exit_code,
+    problem_options,
+    read_problem,
+    search_options,
+    search_settings,
+)
+from exactsel.cli.talk import say
+
+
+@click.command(
+    "best",
+    cls=Command,
+    examples=(
+        "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
+        "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --intercept --top 10",
+    ),
+)
+@problem_options
+@click.option("--k-max", type=int, help="The largest size; all columns by default, whatever k the instance names.")
+@click.option(
+    "--criterion",
+    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "custom"]),
+    default="bic",
+    show_default=True,
+    help="What a model is judged by; custom with --penalty.",
+)
+@click.option("--gamma", type=float, default=1.0, show_default=True, help="Of EBIC; 0 is BIC.")
+@click.option("--penalty", type=float, help="Of a custom criterion: the price of a parameter, 2 in AIC.")
+@search_options
+@click.option("--top", type=int, default=1, show_default=True, help="How many of the best models to list.")
+@click.option("--within", type=float, help="List all models whose criterion is at most this above the best.")
+@click.option(
+    "--cap", type=int, default=1000, show_default=True, help="Models of one size after which a list is cut short."
+)
+@click.option("--proof", type=click.Path(), help="Folder for one proof a size, for exactsel verify.")
+@click.option("--summary", is_flag=True, help="Standard errors and intervals of the best model, too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(
+    k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int, within: float | None, cap: int,
+    proof: str | None, summary: bool, as_json: bool, **arguments: Any,
+) -> int:  # fmt: skip
+    """Find the best model over all sizes by an information criterion, and the models next to it.
+
+    Each size is searched only as far as it takes to see that no model of it wins; what is proven holds over all sizes.
+    With a ridge the likelihood is the penalised one. --time-limit is for all sizes together. Exit code 0 means that the
+    best model is proven best to the tolerance, and that the list is complete.
+    """
+    from exactsel.errors import InputError
+    from exactsel.plain import strict_json
+    from exactsel.report.best import best_table
+    from exactsel.report.terminal import terminal_width
+    from exactsel.studies.best import best_model
+
+    if k_max is not None and arguments["k"] is not None:
+        raise InputError("--k-max and -k both say which sizes; give one of them.")
+    k_max = arguments["k"] if k_max is None else k_max
+    arguments["k"] = ALL_COLUMNS
+    problem = read_problem(arguments)
+    settings = search_settings(arguments)
+    catch_signals()
+    best = best_model(
+        problem, criterion=criterion, k_max=k_max, top=top, within=within, gamma=gamma, penalty=penalty, cap=cap,
+        proof=proof, signals=SIGNALS, **settings,
+    )  # fmt: skip
+    told = best.summary() if summary else None
+    if as_json:
+        say(strict_json(best.as_dict() | ({} if told is None else {"summary": told.as_dict()})))
+    else:
+        say(best_table(best, terminal_width(sys.stdout)) + ("" if told is None else f"\n\n{told}"))
+    return exit_code(best.reached and best.complete, best.termination)

@@ -1,0 +1,84 @@
+"""The best models over all sizes, as tables for stdout."""
+
+from __future__ import annotations
+
+import math
+
+from exactsel.problem.model import label, listed
+from exactsel.report.terminal import fitting
+from exactsel.studies.best_models import FAR, NEAR, BestModels
+
+MODELS = {"rank": 4, "k": 4, "criterion": 16, "delta": 9, "weight": 7}
+SIZES = {"k": 4, "criterion": 16, "lower": 16, "settled": 8, "nodes": 9}
+LESS_IMPORTANT = ("nodes", "settled", "lower", "weight")
+MOST_COLUMNS = 30
+"""Columns whose frequency is shown; --json has all."""
+
+
+def best_table(best: BestModels, width: int | None = None) -> str:
+    """What is proven, the models, what is known of each size, and how often columns occur among the best models.
+
+    In a terminal of some ``width`` columns of the tables that do not fit are left out.
+    """
+    parts = [str(best), _models(best, width), _sizes(best, width)]
+    if len(best.models) > 1:
+        parts.append(_inclusion(best))
+    return "\n\n".join(parts)
+
+
+def _models(best: BestModels, width: int | None) -> str:
+    kept = fitting(MODELS, LESS_IMPORTANT, width and width - 16)
+    titles = {"criterion": best.criterion.title}
+    lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in kept) + "  columns"]
+    for rank, k, value, delta, weight, columns in best.rows():
+        entries = {"rank": rank, "k": k, "criterion": value, "delta": delta, "weight": weight}
+        lines.append(" ".join(f"{entries[name]:>{MODELS[name]}}" for name in kept) + f"  {columns}")
+    return "\n".join(lines)
+
+
+def _sizes(best: BestModels, width: int | None) -> str:
+    names = best.result.problem["feature_names"]
+    kept = fitting(SIZES, LESS_IMPORTANT, width and width - 16)
+    titles = {"criterion": best.criterion.title}
+    lines = [" ".join(f"{titles.get(name, name):>{SIZES[name]}}" for name in kept) + "  best known of this size"]
+    for size in best.sizes:
+        entries = {
+            "k": str(size.size), "criterion": _number(size.criterion), "lower": _number(size.lower),
+            "settled": "yes" if size.settled else "no", "nodes": str(size.nodes),
+        }  # fmt: skip
+        columns = "not looked for" if size.support is None else listed(size.support, names)
+        lines.append(" ".join(f"{entries[name]:>{SIZES[name]}}" for name in kept) + f"  {columns}")
+    lines += [
+        "",
+        f"lower: no model of this size has a smaller {best.criterion.title}; each size is searched as far as it",
+    ]
+    lines.append("takes to see that it does not win")
+    return "\n".join(lines)
+
+
+def _inclusion(best: BestModels) -> str:
+    """For each column the share of the models near the best that hold it."""
+    near, far = best.inclusion(NEAR), best.inclusion(FAR)
+    names = best.result.problem["feature_names"]
+    shown = list(far.counts)[:MOST_COLUMNS]
+    size = max([len(label(j, names)) for j in shown] + [len("column")])
+    lines = [
+        f"in how many of the models within {NEAR:g} ({_how_many(near.models, near.complete)}) and {FAR:g} "
+        f"({_how_many(far.models, far.complete)}) of the best",
+        f"{'column':<{size}} {f'within {NEAR:g}':>10} {f'within {FAR:g}':>10} {'weight':>8}",
+    ]
+    for j in shown:
+        lines.append(
+            f"{label(j, names):<{size}} {near.counts.get(j, 0):>10} {far.counts[j]:>10} {far.weights[j]:>8.3f}"
+        )
+    if len(far.counts) > MOST_COLUMNS:
+        lines.append(f"and {len(far.counts) - MOST_COLUMNS} more columns")
+    return "\n".join(lines)
+
+
+def _how_many(models: int, complete: bool) -> str:
+    return f"{models}, all there are" if complete else f"{models} listed, perhaps more"
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}" if math.isfinite(value) else "-"

@@ -1,0 +1,111 @@
+"""What an objective is as a likelihood: the loss of a model in the units information criteria are made of.
+
+    quadratic   -2 log L = N log(2 pi * 2P/N) + N      errors normal, their variance estimated as 2P/N
+    logistic    -2 log L = 2P                          labels Bernoulli
+    huber       -2 log L = 2P + 2N log Z(delta)        the density exp(-loss(r))/Z, residuals of scale 1
+    others      -2 log L = 2P                          up to a constant
+
+N counts rows as often as their weights say, and P is the objective as it is minimised. With lam = 0 these are the
+likelihoods statisticians know. With lam > 0 P holds the ridge term, which is the logarithm of a normal prior on the
+coefficients: the numbers are then penalised likelihoods, and what is best by them is what a search can prove.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import UnsupportedError
+from exactsel.problem.regression import Problem
+from exactsel.rounding import UNIT
+
+EXACT_FIT = 1e-11
+"""Times the objective of the empty model: an objective that is rounding noise, so that the model fits exactly."""
+
+ROUNDING = 64.0 * UNIT
+"""Times the terms of a sum of logarithms and penalties: more than what rounding does to it."""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """-2 log-likelihood as a function of the objective, which it increases with."""
+
+    loss: str
+    rows: float
+    """N: how many rows, those of weight 2 counted twice; of reduced data the rows behind them."""
+    least_rows: int
+    """Rows with weight, however large: as many coefficients fit them exactly."""
+    intercept: bool
+    ridge: bool
+    """Whether lam > 0."""
+    constant: float = 0.0
+    """Added for losses whose density has a constant."""
+
+    @classmethod
+    def of(cls, problem: Any) -> Likelihood:
+        """The likelihood of a problem's rows.
+
+        Raises
+        ------
+        UnsupportedError
+            For column subset selection, which has no target.
+        """
+        if not isinstance(problem, Problem):
+            raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
+        made, tall = problem.preparation, problem.objective.tall
+        rows, least = float(problem.n), problem.n
+        if tall is not None:
+            rows, least = float(tall.weight), int(tall.rows)
+        elif made is not None and made.weights is not None:
+            rows, least = float(made.weights.sum()), int(np.count_nonzero(made.weights))
+        intercept = (made is not None and bool(made.centred)) or (tall is not None and tall.intercept)
+        constant = 0.0
+        if problem.loss.name == "huber":
+            constant = 2.0 * rows * math.log(_huber_integral(problem.loss_parameters["delta"]))
+        return cls(problem.loss.name, rows, least, intercept, problem.lam > 0, constant)
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the variance of the errors is estimated, as for quadratic loss."""
+        return self.loss == "quadratic"
+
+    @property
+    def beside_columns(self) -> int:
+        """Parameters beside one coefficient a column: the intercept, and the variance where that is estimated."""
+        return int(self.intercept) + int(self.gaussian)
+
+    def deviance(self, objective: float) -> float:
+        """-2 log-likelihood of a model with this objective; -inf for an exact fit where the variance is estimated."""
+        if not self.gaussian:
+            return 2.0 * objective + self.constant
+        if not objective > 0:
+            return -math.inf
+        return self.rows * (math.log(4.0 * math.pi * objective / self.rows) + 1.0)
+
+    def objective(self, deviance: float) -> float:
+        """The objective with this -2 log-likelihood, rounded up: every larger one has a larger deviance."""
+        if not self.gaussian:
+            return 0.5 * (deviance - self.constant) + self._room(deviance)
+        shifted = deviance / self.rows - 1.0
+        if shifted > 600.0:
+            return math.inf
+        room = 1.0 + ROUNDING * (4.0 + abs(shifted))
+        return room * self.rows * math.exp(shifted) / (4.0 * math.pi)
+
+    def _room(self, deviance: float) -> float:
+        return ROUNDING * (abs(deviance) + abs(self.constant))
+
+    def rounding(self, deviance: float) -> float:
+        """More than what rounding does to a -2 log-likelihood of this size."""
+        if not math.isfinite(deviance):
+            return 0.0
+        return ROUNDING * (abs(deviance) + (4.0 * self.rows if self.gaussian else abs(self.constant)))
+
+
+def _huber_integral(delta: float) -> float:
+    """The integral of exp(-loss(r)) over all r: a normal middle, exponential tails."""
+    middle = math.sqrt(2.0 * math.pi) * math.erf(delta / math.sqrt(2.0))
+    return middle + 2.0 / delta * math.exp(-0.5 * delta**2)

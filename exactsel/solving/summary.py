@@ -1,0 +1,343 @@
+"""The summary people know of a fitted model: deviances, R², standard errors and intervals, as if it had been given.
+
+Standard errors are those of the model on its columns; that these were chosen on the same data is not accounted for,
+and each summary says so. With I the information of the loss, J the variance of its slopes and H = I + the ridge,
+
+    quadratic   s² H^-1 I H^-1, I = A'WA, s² = residual sum of squares / (N - p)        t with N - p degrees
+    logistic    H^-1 I H^-1, I = A'W diag(p(1-p)) A at the model                          normal
+    huber       H^-1 J H^-1, I = A'W diag(|r| <= delta) A, J = A'W diag(psi²) A N/(N - p) normal (a sandwich)
+
+over the columns as given and the intercept, which has no ridge; W holds the row weights, and N is their sum. Without a
+ridge these are the textbook's (s² (A'A)^-1, (A'WA)^-1). With one the coefficients are shrunk: the errors are those
+about the mean of the shrunk ones, and the bias is left out, which the summary says too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.plain import Readable, finite
+from exactsel.problem.regression import Problem
+from exactsel.solving.likelihood import Likelihood
+from exactsel.types import FloatArray
+
+if TYPE_CHECKING:
+    from exactsel.solving.result import Result
+
+SELECTED = (
+    "Standard errors, p-values and intervals do not account for the selection: the columns were chosen on the same "
+    "data, so the errors are too small and the intervals too short."
+)
+SHRUNK = "The ridge (lam = {lam:g}) shrinks the coefficients; standard errors leave the bias this brings out."
+DEPENDENT = "The chosen columns depend on each other, so their standard errors are not defined."
+FEW = "There are no more rows than parameters, so that nothing is left to tell the size of errors from."
+INTERCEPT = "(intercept)"
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One parameter."""
+
+    name: str
+    column: int | None
+    """None for the intercept."""
+    coef: float
+    error: float
+    """Its standard error; nan where it is not defined, and then so is what follows from it."""
+    statistic: float
+    """coef / error."""
+    p_value: float
+    """Of a two-sided test against 0."""
+    low: float
+    high: float
+    """The interval."""
+
+
+@dataclass(frozen=True, repr=False)
+class ModelSummary(Readable):
+    """A chosen model in the words of statistics. Numbers that are not defined are nan."""
+
+    loss: str
+    rows: float
+    """N, rows as often as their weights say."""
+    df_model: int
+    """Columns in the model."""
+    df_residual: float
+    """N less the parameters of the mean."""
+    null_deviance: float
+    """Quadratic loss: the sum of squares about the mean (without an intercept, about 0); others: twice the loss."""
+    deviance: float
+    """The same about the model."""
+    dispersion: float
+    """s² for quadratic loss, 1 for others."""
+    log_likelihood: float
+    """Of :mod:`exactsel.solving.likelihood`, without the ridge term."""
+    aic: float
+    bic: float
+    r2: float
+    r2_adjusted: float
+    mcfadden: float
+    """1 - deviance / null deviance, of logistic loss."""
+    level: float
+    """Of the intervals."""
+    test: str
+    """``t`` or ``z``."""
+    parameters: tuple[SummaryRow, ...]
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; null where a number is not defined."""
+        skipped = ("parameters", "warnings")
+        plain = {k: finite(v) if isinstance(v, float) else v for k, v in vars(self).items() if k not in skipped}
+        rows = [{k: finite(v) if isinstance(v, float) else v for k, v in vars(row).items()} for row in self.parameters]
+        return {**plain, "parameters": rows, "warnings": list(self.warnings)}
+
+    def to_frame(self) -> Any:
+        """The parameters as a pandas DataFrame, by name."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError("a DataFrame needs pandas; run: pip install pandas, or use as_dict().") from None
+        frame = pandas.DataFrame([vars(row) for row in self.parameters]).set_index("name")
+        return frame.drop(columns="column")
+
+    def __str__(self) -> str:
+        facts = [
+            ("rows", f"{self.rows:g}"), ("columns", str(self.df_model)),
+            ("residual degrees of freedom", f"{self.df_residual:g}"),
+            ("null deviance", f"{self.null_deviance:.8g}"), ("residual deviance", f"{self.deviance:.8g}"),
+            ("dispersion", f"{self.dispersion:.6g}"), ("log-likelihood", f"{self.log_likelihood:.8g}"),
+            ("AIC", f"{self.aic:.8g}"), ("BIC", f"{self.bic:.8g}"), ("R²", f"{self.r2:.4g}"),
+            ("adjusted R²", f"{self.r2_adjusted:.4g}"), ("McFadden's R²", f"{self.mcfadden:.4g}"),
+        ]  # fmt: skip
+        lines = [f"{name:<28} {value}" for name, value in facts if value != "nan"]
+        width = max([len(row.name) for row in self.parameters] + [9])
+        head = f"{100 * self.level:g} % interval"
+        lines += ["", f"{'parameter':<{width}} {'coef':>13} {'std error':>11} {self.test:>9} {'p':>9}  {head:>27}"]
+        for row in self.parameters:
+            lines.append(
+                f"{row.name:<{width}} {row.coef:>13.6g} {row.error:>11.4g} {row.statistic:>9.3f} {row.p_value:>9.3g}  "
+                f"{row.low:>13.6g} {row.high:>13.6g}"
+            )
+        return "\n".join([*lines, "", *(f"Note: {warning}" for warning in self.warnings)])
+
+
+class Summarised:
+    """What a result says in the words of statistics."""
+
+    def summary(self, problem: Problem | None = None, *, level: float = 0.95) -> ModelSummary:
+        """Deviances, R², standard errors and intervals of the model (:mod:`exactsel.solving.summary`).
+
+        Parameters
+        ----------
+        problem : Problem, optional
+            What was solved; needed where the result comes from elsewhere and has no search to go on with.
+        level : float
+            Of the intervals.
+
+        Raises
+        ------
+        InputError
+            For a level that is none, and where the data are not at hand.
+        UnsupportedError
+            For column subset selection, reduced rows, and losses that are no likelihood.
+        """
+        return summary_of(self, problem, level)  # type: ignore[arg-type]
+
+    def to_statsmodels(self, problem: Problem | None = None) -> Any:
+        """The model fitted once more by statsmodels, without a ridge, on the chosen columns: its results object.
+
+        Standard errors and tests of it do not account for the selection either.
+
+        Raises
+        ------
+        UnsupportedError
+            Where statsmodels is not installed, for Huber loss, and where there is a ridge.
+        """
+        return statsmodels_of(self, problem)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """A model's rows and parameters, for the data as given; the intercept, if there is one, first."""
+
+    problem: Problem
+    columns: FloatArray
+    """(n, parameters)"""
+    y: FloatArray
+    weights: FloatArray
+    coef: FloatArray
+    ridge: FloatArray
+    """(parameters,)"""
+    chosen: tuple[int, ...]
+    names: tuple[str, ...]
+    intercept: bool
+
+
+def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSummary:
+    """See :meth:`Summarised.summary`."""
+    from scipy.special import ndtr, ndtri, stdtr, stdtrit  # statistics are a quarter of a second of imports
+
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level}, but it must be between 0 and 1; give 0.95, say.")
+    data = _data(result, problem)
+    loss, rows, p = data.problem.loss.name, float(data.weights.sum()), data.coef.size
+    fitted, left = data.columns @ data.coef, rows - p
+    null, deviance = _null_deviance(data), _deviance(data, fitted)
+    dispersion = 1.0 if loss != "quadratic" else deviance / left if left > 0 else math.nan
+    errors = _errors(data, fitted, dispersion, left)
+    if loss == "quadratic":
+        tail, width = stdtr(max(left, 1.0), -np.abs(data.coef) / errors), stdtrit(max(left, 1.0), 0.5 + 0.5 * level)
+    else:
+        tail, width = ndtr(-np.abs(data.coef) / errors), ndtri(0.5 + 0.5 * level)
+    parameters = tuple(
+        SummaryRow(
+            name, None if column < 0 else column, float(x), float(error), float(x / error), float(2.0 * below),
+            float(x - width * error), float(x + width * error),
+        )
+        for name, column, x, error, below in zip(
+            data.names, (*[-1] * data.intercept, *data.chosen), data.coef, errors, tail, strict=True
+        )
+    )  # fmt: skip
+    likelihood = Likelihood.of(data.problem)
+    minus = likelihood.deviance(0.5 * deviance)
+    counted = len(data.chosen) + likelihood.beside_columns
+    quality, binary = result.quality, loss == "logistic"
+    share = math.nan if quality is None or binary else quality.explained
+    adjusted = math.nan if quality is None or binary else quality.adjusted
+    return ModelSummary(
+        loss, rows, len(data.chosen), left, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
+        minus + counted * math.log(rows), share, adjusted, 1.0 - deviance / null if binary and null > 0 else math.nan,
+        level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, left),
+    )  # fmt: skip
+
+
+def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
+    shrunk = [SHRUNK.format(lam=data.problem.lam)] if data.problem.lam > 0 and data.chosen else []
+    few = [FEW] if left <= 0 else [DEPENDENT] if np.any(np.isnan(errors)) else []
+    return (SELECTED, *shrunk, *few)
+
+
+def _problem_behind(result: Result, problem: Problem | None) -> Problem:
+    """What was solved, if it can be summed up."""
+    if problem is None and result.kept is not None:
+        problem = result.kept.problem  # type: ignore[assignment]
+    if problem is None:
+        raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
+    if not isinstance(problem, Problem) or result.model is None:
+        raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
+    if problem.units.columns != result.coef.size:
+        raise InputError(
+            f"the problem has {problem.units.columns} columns, but the result is of {result.coef.size}; give its own."
+        )
+    if problem.objective.tall is not None:
+        raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
+    if problem.loss.name not in ("quadratic", "huber", "logistic"):
+        raise UnsupportedError(
+            f"no standard errors are known for {problem.loss.name} loss; use one that comes with exactsel."
+        )
+    return problem
+
+
+def _data(result: Result, given: Problem | None) -> _Data:
+    problem = _problem_behind(result, given)
+    made, model, chosen = problem.preparation, result.model, result.shown
+    assert model is not None
+    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
+    weights = np.ones(y.size) if made is None or made.weights is None else made.weights
+    first = model.intercept is not None
+    scale = np.ones(problem.units.columns) if made is None else made.scale
+    known = result.column_names
+    names = tuple(known[j] if known else f"x{j}" for j in chosen)
+    inside = list(chosen)
+    return _Data(
+        problem, np.column_stack([np.ones((y.size, int(first))), AT[inside].T]), y, weights,
+        np.array([*([model.intercept] if first else []), *model.coef[inside]], dtype=np.float64),
+        np.array([*([0.0] if first else []), *(problem.lam * scale[inside] ** 2)]),
+        chosen, (*([INTERCEPT] if first else []), *names), first,
+    )  # fmt: skip
+
+
+def _deviance(data: _Data, fitted: FloatArray) -> float:
+    """Twice the loss of predictions; the residual sum of squares for quadratic loss."""
+    z, y = fitted, data.y
+    if data.problem.loss.name == "logistic":
+        return float(2.0 * data.weights @ np.logaddexp(0.0, -y * z))
+    size = np.abs(y - z)
+    if data.problem.loss.name == "huber":
+        delta = data.problem.loss_parameters["delta"]
+        return float(2.0 * data.weights @ np.where(size <= delta, 0.5 * size**2, delta * size - 0.5 * delta**2))
+    return float(data.weights @ size**2)
+
+
+def _null_deviance(data: _Data) -> float:
+    """Of the intercept alone, or of nothing where there is none."""
+    if not data.intercept:
+        return _deviance(data, np.zeros(data.y.size))
+    name, middle = data.problem.loss.name, float(np.average(data.y, weights=data.weights))
+    if name == "logistic":
+        middle = math.log1p(middle) - math.log1p(-middle)
+    elif name == "huber":
+        return 2.0 * data.problem.fit(()).value
+    return _deviance(data, np.full(data.y.size, middle))
+
+
+def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> FloatArray:
+    """The standard errors (parameters,); nan where they are not defined."""
+    name, residual, w = data.problem.loss.name, data.y - fitted, data.weights
+    undefined = np.full(data.coef.size, math.nan)
+    if left <= 0 or not data.coef.size:
+        return undefined
+    if name == "logistic":
+        curvature, slopes = w / (2.0 + 2.0 * np.cosh(np.minimum(np.abs(fitted), 700.0))), None
+    elif name == "huber":
+        delta = data.problem.loss_parameters["delta"]
+        curvature = w * (np.abs(residual) <= delta)
+        slopes = w * np.clip(residual, -delta, delta) ** 2 * data.weights.sum() / left
+    else:
+        curvature, slopes = w, None
+    sizes = np.sqrt(np.maximum(np.einsum("ij,ij->j", data.columns, data.columns), np.finfo(float).tiny))
+    unit = data.columns / sizes
+    information = unit.T @ (curvature[:, None] * unit)
+    hessian = information + np.diag(data.ridge / sizes**2)
+    if np.linalg.matrix_rank(hessian, hermitian=True) < data.coef.size:
+        return undefined
+    meat = information if slopes is None else unit.T @ (slopes[:, None] * unit)
+    inverse = np.linalg.inv(hessian)
+    variances = np.diag(inverse @ meat @ inverse) * dispersion
+    errors: FloatArray = np.sqrt(np.maximum(variances, 0.0)) / sizes
+    return np.where(errors > 0, errors, math.nan)
+
+
+def statsmodels_of(result: Result, problem: Problem | None) -> Any:
+    """See :meth:`Summarised.to_statsmodels`."""
+    data = _data(result, problem)
+    if data.problem.loss.name == "huber":
+        raise UnsupportedError(
+            "statsmodels estimates a scale in Huber regression, which is another model; see summary()."
+        )
+    if data.problem.lam > 0:
+        raise UnsupportedError(
+            f"statsmodels fits without a ridge, but the model has lam = {data.problem.lam:g}; solve with lam = 0, or "
+            f"see summary()."
+        )
+    try:
+        import pandas
+        from statsmodels import api
+    except ImportError:
+        raise UnsupportedError("this needs statsmodels; run: pip install statsmodels, or see summary().") from None
+    exog = pandas.DataFrame(data.columns, columns=list(data.names))
+    weighted = not np.all(data.weights == 1.0)
+    if data.problem.loss.name == "quadratic" and not weighted:
+        return api.OLS(data.y, exog).fit()
+    binary = data.problem.loss.name == "logistic"
+    if binary and not weighted:
+        return api.Logit((data.y > 0).astype(float), exog).fit(disp=0)
+    family = api.families.Binomial() if binary else api.families.Gaussian()
+    y = (data.y > 0).astype(float) if binary else data.y
+    return api.GLM(y, exog, family=family, freq_weights=data.weights).fit()

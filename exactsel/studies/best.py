@@ -1,0 +1,223 @@
+"""The best model over all sizes by an information criterion, and the models next to it, with proof."""
+
+from __future__ import annotations
+
+import operator
+import os
+import signal
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactsel import clock
+from exactsel._jit import interpreted
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.model import Model
+from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
+from exactsel.solving.asked import problem_asked
+from exactsel.solving.entry import solve
+from exactsel.solving.quality import quality_of
+from exactsel.solving.result import Result
+from exactsel.solving.small import is_small
+from exactsel.studies.best_list import BestList
+from exactsel.studies.best_models import BestModels, SizeReport, claim_over_sizes, first_stop
+from exactsel.studies.best_search import AcrossSizes
+from exactsel.studies.listed import CAP, check_cap
+from exactsel.studies.size_criterion import SizeCriterion
+
+
+def best_model(
+    problem: Problem | Any, y: Any = None, *, criterion: str = "bic", k_max: int | None = None, top: int = 1,
+    within: float | None = None, gamma: float = 1.0, penalty: float | Callable[[int], float] | None = None,
+    cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
+    signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+) -> BestModels:  # fmt: skip
+    """Find the best model over all sizes by a criterion, prove it, and list the models next to it.
+
+    ``best_model(X, y, criterion="bic", intercept=True)``. What the criteria are is written in
+    :mod:`exactsel.studies.size_criterion`, what the likelihood is in :mod:`exactsel.solving.likelihood`; with lam > 0
+    it is the penalised one, P with the ridge term, which is what is minimised for each set of columns.
+
+    Parameters
+    ----------
+    problem : Problem; or array, sparse matrix or data frame (n, d)
+        Data come with ``y``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`. The k of a problem
+        is not looked at.
+    y : array (n,), optional
+        Target of the data.
+    criterion : str
+        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, or ``custom`` with ``penalty``.
+    k_max : int, optional
+        The largest size; by default all columns, or as many as the criterion has a meaning for.
+    top : int
+        How many models to list; together with ``within`` the list is the longer one of the two.
+    within : float, optional
+        List all models whose criterion is at most this above the best.
+    gamma : float
+        Of EBIC; 0 is BIC.
+    penalty : float or callable
+        Of a custom criterion: the price of a parameter (2 is AIC's, log N is BIC's), or a function of the number of
+        columns, whose value is added to -2 log L.
+    cap : int
+        Models of one size after which a list is cut short, and says so.
+    proof : path, optional
+        Folder for one proof a size (``k5.exsel``) of the objective's lower bound, for :func:`exactsel.verify`.
+    time_limit : float, optional
+        Seconds, for all sizes and the list together.
+    signals : sequence of int
+        Signals that end it with what there is (main thread only).
+    **options
+        As for :func:`exactsel.solve`; ``eps`` and ``rel_eps`` are of the objective of the best size, ``node_limit``
+        holds for each size.
+
+    Returns
+    -------
+    BestModels
+        With a lower bound over all sizes that holds however the search ended.
+
+    Raises
+    ------
+    InputError
+        For what cannot be served, and for a model that fits the target exactly where the variance is estimated.
+    UnsupportedError
+        For column subset selection, and where columns are chosen in groups.
+    """
+    began = clock.now()
+    asked, settings = _asked(problem, y, k_max, options)
+    measure = SizeCriterion.of(asked, criterion, gamma, penalty)
+    sizes = sizes_of(asked, measure, k_max)
+    _check(top, within, cap)
+    settings = {**settings, "signals": signals, "time_limit": time_limit}
+    with interpreted(is_small(asked)):
+        across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
+        across.run()
+        listing = BestList(across, top, within, cap)
+        if top > 1 or within is not None:
+            listing.run()
+        return replace(_best_models(across, listing), time=clock.now() - began)
+
+
+def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
+    """The sizes to look at, ascending.
+
+    Raises
+    ------
+    InputError
+        For a largest size that is none, that leaves no room for what must be in, or that the criterion does not reach.
+    """
+    units = problem.units
+    free, limit = units.d - len(units.must_not), criterion.largest_size()
+    if k_max is None:
+        criterion.check_size(len(units.must_have))
+        largest = free if limit is None else min(free, limit)
+    else:
+        try:
+            largest = operator.index(k_max)
+        except TypeError:
+            raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
+        if largest < 0:
+            raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
+        largest = min(largest, free)
+        criterion.check_size(largest)
+    sizes = [k for k in range(len(units.must_have), largest + 1) if units.completed((), k) is not None]
+    if not sizes:
+        raise InputError(
+            f"no model of at most {largest} columns meets what is demanded, or has a {criterion.title}; raise k_max, "
+            f"or demand less."
+        )
+    return sizes
+
+
+def _asked(problem: Any, y: Any, k_max: Any, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+    """The problem, whatever its k, and the options for the search."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
+        known = hasattr(problem, "units") or y is None
+        asked, left = problem_asked(problem, y, None if known else np.shape(problem)[-1], options)
+    if asked.family == "grouped":
+        raise UnsupportedError(
+            "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
+            "with solve_path."
+        )
+    if not isinstance(asked, Problem):
+        raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
+    return asked, left
+
+
+def _check(top: int, within: float | None, cap: int) -> None:
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
+        raise InputError(f"top is {top!r}, but at least one model must be asked for; give a whole number (--top).")
+    if within is not None and not (np.isfinite(within) and within >= 0):
+        raise InputError(f"within is {within}, but it must be a number that is not negative (--within).")
+    check_cap(cap)
+
+
+def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
+    """The folder for proofs, made where it is not there."""
+    if proof is None:
+        return None
+    folder = Path(proof)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} for proofs cannot be made ({error.strerror}); choose another.") from None
+    return folder
+
+
+def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
+    """What has been found, and what is proven of it."""
+    criterion, ranked = across.criterion, across.ranked()
+    best, asked_list = ranked[0], listing.top > 1 or listing.within is not None
+    result = _result(across, best.support)
+    threshold = listing.threshold if asked_list else best.criterion
+    kept = [model for model in ranked if model.criterion <= threshold]
+    if listing.within is None or len(kept) < listing.top:
+        kept = ranked[: listing.top]
+    reports = tuple(_report(across, listing, size, asked_list) for size in across.sizes)
+    lower = min(best.criterion, *(report.lower for report in reports))
+    settled = all(report.settled for report in reports)
+    complete = listing.complete if asked_list else settled
+    return BestModels(
+        tuple(kept), criterion, reports, lower, threshold, complete,
+        claim_over_sizes(best.criterion, lower, settled, criterion, best.objective),
+        "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
+        across.scope or listing.scope,
+    )  # fmt: skip
+
+
+def _report(across: AcrossSizes, listing: BestList, size: int, asked_list: bool) -> SizeReport:
+    place, (_, by) = across.places[size], across.lower_of(size)
+    known = min(
+        ((across.value(support), support) for support in across.models if len(support) == size),
+        default=(float("inf"), None),
+    )
+    lower = min(across.criterion_below(size), known[0])
+    source = across.places.get(size if by is None else by)
+    return SizeReport(
+        size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
+        asked_list and size in listing.listed,
+        None if source is None or source.result is None else source.result.proof,
+    )  # fmt: skip
+
+
+def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
+    """The search for the best model's size, with the model on these columns."""
+    place = across.places[len(support)]
+    result = place.result
+    if result is None:
+        options = {**across.options, "node_limit": 0, "heuristics": ()}
+        result = solve(place.problem, start=support or None, **options)
+    if result.shown == support:
+        return result
+    fit = place.problem.fit(support)
+    model = Model.of(place.problem, fit.coef)
+    shown = replace(
+        result, upper=statement_of(place.problem).upper(fit), support=fit.support, coef=fit.coef, model=model,
+        quality=quality_of(place.problem, model), source="list",
+    )  # fmt: skip
+    return shown.claiming(min(result.lower, shown.upper))

@@ -1,0 +1,269 @@
+"""The best models over all sizes, and what follows from a list of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactsel.plain import Readable, finite, html_table
+from exactsel.problem.model import demands_text, listed
+from exactsel.solving.result import Claim, Result, Termination
+from exactsel.studies.size_criterion import SizeCriterion
+
+NEAR, FAR = 2.0, 10.0
+"""How far above the best a criterion may be for a model to have support, or any (Burnham and Anderson 2002)."""
+
+OPTIMAL_SHARE = 1e-9
+"""Of an objective: a difference that is called none."""
+
+
+@dataclass(frozen=True)
+class RankedModel:
+    """A set of columns and the criterion of the best model on it."""
+
+    support: tuple[int, ...]
+    criterion: float
+    deviance: float
+    """-2 log-likelihood (:mod:`exactsel.solving.likelihood`)."""
+    objective: float
+    """No smaller than that of the best model on these columns."""
+
+    @property
+    def size(self) -> int:
+        """How many columns."""
+        return len(self.support)
+
+
+@dataclass(frozen=True)
+class SizeReport:
+    """What is known of the models of one size."""
+
+    size: int
+    criterion: float
+    """The best known of this size; inf where none was looked for."""
+    lower: float
+    """No model of this size has a smaller criterion."""
+    support: tuple[int, ...] | None
+    """Of the best known model."""
+    nodes: int
+    """Regions of the search for this size; 0 where the bound of a larger one closes it."""
+    closed_by: int | None
+    """The size whose search this lower bound comes from; None where there is none yet."""
+    settled: bool
+    """Whether a model of this size that is better than the best of all is ruled out, to the tolerance."""
+    listed: bool
+    """Whether every model of this size within the list's threshold is known."""
+    proof: str | None = None
+    """The proof of the objective's lower bound, where one was written."""
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """How often columns occur among the models within ``within`` of the best."""
+
+    within: float
+    models: int
+    complete: bool
+    """Whether these are all such models; otherwise only those listed are counted."""
+    counts: dict[int, int]
+    """Models with each column that occurs, most frequent first."""
+    weights: dict[int, float]
+    """The sum of their weights among these models."""
+
+
+@dataclass(frozen=True, repr=False)
+class BestModels(Readable):
+    """The best models over all sizes by a criterion, best first.
+
+    ``gap`` is on the scale of the criterion: no model of any size looked at has a criterion below ``lower``. Where
+    ``complete``, no model that is not listed has a criterion below ``threshold`` (to what rounding does to one).
+    """
+
+    models: tuple[RankedModel, ...]
+    criterion: SizeCriterion
+    sizes: tuple[SizeReport, ...]
+    """One for each size looked at, ascending."""
+    lower: float
+    threshold: float
+    """The criterion up to which the list goes; that of the best model where only that was asked for."""
+    complete: bool
+    claim: Claim
+    """What is proven of the best model, among all sizes."""
+    termination: str
+    """``complete``, ``time_limit``, ``node_limit``, ``interrupted``, ``cap`` and so on: the first that came."""
+    result: Result = field(repr=False)
+    """The search for the best model's size: the model with its coefficients."""
+    scope: str = ""
+    """A restriction of what is proven, in words."""
+    time: float = 0.0
+    """Seconds."""
+
+    @property
+    def best(self) -> RankedModel:
+        """The best model."""
+        return self.models[0]
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """Its columns, counted from 0."""
+        return self.best.support
+
+    @property
+    def k(self) -> int:
+        """How many these are."""
+        return self.best.size
+
+    @property
+    def value(self) -> float:
+        """Its criterion."""
+        return self.best.criterion
+
+    @property
+    def gap(self) -> float:
+        """value - lower."""
+        return self.value - self.lower
+
+    @property
+    def reached(self) -> bool:
+        """Whether the best model is proven best over all sizes, to the tolerance asked for."""
+        return self.claim.reached
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        """How far each model's criterion is above the best."""
+        return tuple(model.criterion - self.value for model in self.models)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """exp(-delta/2) of each model, as a part of all listed ones (Akaike weights; of BIC, approximate posterior
+        probabilities among these models).
+        """
+        raw = [math.exp(-0.5 * delta) for delta in self.deltas]
+        total = sum(raw)
+        return tuple(each / total for each in raw)
+
+    def inclusion(self, within: float) -> Inclusion:
+        """How often each column occurs among the models within this of the best."""
+        kept = [(m, w) for m, delta, w in zip(self.models, self.deltas, self.weights, strict=True) if delta <= within]
+        counts: dict[int, int] = {}
+        shares: dict[int, float] = {}
+        total = sum(weight for _, weight in kept)
+        for model, weight in kept:
+            for j in model.support:
+                counts[j] = counts.get(j, 0) + 1
+                shares[j] = shares.get(j, 0.0) + weight / total
+        order = sorted(counts, key=lambda j: (-counts[j], -shares[j], j))
+        whole = self.complete and self.threshold >= self.value + within
+        return Inclusion(within, len(kept), whole, {j: counts[j] for j in order}, {j: shares[j] for j in order})
+
+    def summary(self) -> Any:
+        """The summary of the best model, see :meth:`exactsel.Result.summary`."""
+        return self.result.summary()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: the JSON object of the command line."""
+        names = self.result.problem["feature_names"]
+        criterion = self.criterion
+        return {
+            "criterion": criterion.name, "gamma": criterion.gamma if criterion.name == "ebic" else None,
+            "penalty": criterion.price if isinstance(criterion.price, float | int) else None,
+            "rows": criterion.likelihood.rows, "parameters_beside_columns": criterion.likelihood.beside_columns,
+            "value": finite(self.value), "lower": finite(self.lower), "gap": finite(self.gap), "k": self.k,
+            "support": list(self.support), "claim": self.claim.value, "termination": self.termination,
+            "scope": self.scope, "complete": self.complete, "threshold": finite(self.threshold),
+            "models": [
+                {
+                    "support": list(model.support), "feature_names": names and [names[j] for j in model.support],
+                    "criterion": finite(model.criterion), "delta": finite(delta), "weight": weight,
+                    "deviance": finite(model.deviance), "objective": finite(model.objective),
+                }
+                for model, delta, weight in zip(self.models, self.deltas, self.weights, strict=True)
+            ],
+            "sizes": [
+                {
+                    "k": size.size, "criterion": finite(size.criterion), "lower": finite(size.lower),
+                    "support": None if size.support is None else list(size.support), "nodes": size.nodes,
+                    "closed_by": size.closed_by, "settled": size.settled, "listed": size.listed, "proof": size.proof,
+                }
+                for size in self.sizes
+            ],
+            "inclusion": [
+                {
+                    "within": inside.within, "models": inside.models, "complete": inside.complete,
+                    "columns": [
+                        {
+                            "column": j, "name": names and names[j], "models": count, "weight": inside.weights[j],
+                        }
+                        for j, count in inside.counts.items()
+                    ],
+                }
+                for inside in map(self.inclusion, (NEAR, FAR))
+            ],
+            "optimum": self.result.as_dict(), "time": self.time,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        names, title = self.result.problem["feature_names"], self.criterion.title
+        lines = [
+            f"best model   {title} {self.value:.10g} with {self.k} columns: {listed(self.support, names)}",
+            f"claim        {self.claim.value}: {self.said}",
+            f"lower        {self.lower:.10g}   gap {self.gap:.3g}, over all sizes from {self.sizes[0].size} to "
+            f"{self.sizes[-1].size}",
+        ]
+        demands = demands_text(self.result.problem)
+        lines += [f"demands      {demands}"] if demands else []
+        lines += [f"scope        {self.scope}"] if self.scope else []
+        if len(self.models) > 1 or not self.complete:
+            lines.append(f"list         {self.listing}")
+        return "\n".join(lines)
+
+    @property
+    def said(self) -> str:
+        """What the claim says, in words."""
+        title = self.criterion.title
+        if not self.reached:
+            return f"no model of any size has {_article(title)} {title} below {self.lower:.10g}; the search ended early"
+        how = "" if self.claim is Claim.OPTIMAL else f" by more than {self.gap:.3g}"
+        return f"no model of any size has a smaller {title}{how}"
+
+    @property
+    def listing(self) -> str:
+        """What is said of the list, in words."""
+        title = self.criterion.title
+        if not self.complete:
+            return f"INCOMPLETE ({self.termination}): {len(self.models)} models found so far"
+        return f"{len(self.models)} models; no other has {_article(title)} {title} below {self.threshold:.10g}"
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The models as texts: rank, columns, criterion, delta, weight, names."""
+        names = self.result.problem["feature_names"]
+        for rank, (model, delta, weight) in enumerate(zip(self.models, self.deltas, self.weights, strict=True), 1):
+            yield (
+                str(rank), str(model.size), f"{model.criterion:.10g}", f"{delta:.4g}", f"{weight:.3f}",
+                listed(model.support, names),
+            )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), ("", "k", self.criterion.title, "delta", "weight", "columns"))
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEHaeh" else "a"
+
+
+def claim_over_sizes(value: float, lower: float, settled: bool, criterion: SizeCriterion, objective: float) -> Claim:
+    """The strongest claim that bounds over all sizes support; anything unusual supports none."""
+    gap = value - lower
+    if not (math.isfinite(value) and math.isfinite(lower) and gap >= 0):
+        return Claim.HEURISTIC_ONLY
+    if gap <= criterion.resolution(objective, OPTIMAL_SHARE) + 1e-12 * (abs(value) + criterion.likelihood.rows):
+        return Claim.OPTIMAL
+    return Claim.WITHIN_EPS if settled else Claim.BOUNDED
+
+
+def first_stop(terminations: list[str], otherwise: str) -> str:
+    """The first reason that is not the regular end of a search."""
+    usual = (Termination.GAP_CLOSED.value, Termination.TREE_EXHAUSTED.value, "complete", "")
+    return next((each for each in terminations if each not in usual), otherwise)

@@ -1,0 +1,296 @@
+"""One search over all sizes: each is searched only below the objective at which it could still win.
+
+    known    <- a good model of each size, from heuristics
+    all      <- a lower bound for models of any size, from the fit on all columns
+    best     <- the smallest criterion of a known model
+    for each size, the most promising first:
+        level <- the objective at which this size comes to the best criterion known
+        if a bound of this size or of a larger one is at the level: nothing to do
+        else search this size until its bound is at the level; a better model lowers ``best``, and all levels
+
+Models of at most k columns hold those of fewer, so a bound for a size is one for every smaller size. The sizes share
+the data, the Gram matrix and the curvature, and each begins from the model of the one before. The search for a size
+stops at its level by the absolute tolerance, which is the distance from the model known to the level.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactsel import clock
+from exactsel.problem.regression import Problem
+from exactsel.problem.units import Units
+from exactsel.proofs.statement import statement_of
+from exactsel.solving.entry import solve
+from exactsel.solving.result import Result, Termination
+from exactsel.studies.best_models import RankedModel
+from exactsel.studies.size_criterion import SizeCriterion
+
+NO_BOUND = 1e300
+"""A tolerance at which a search ends with its starting models."""
+
+PATIENCE = 5
+"""Sizes in a row without a better criterion after which no more good models are looked for beforehand."""
+
+MOST_COLUMNS = 5000
+"""With more columns than this nobody asks for the fit on all of them."""
+
+FINER = 1e-3
+"""Part of the relative tolerance asked for that searches aim at: what is left of it is N times as large in a criterion,
+and a gap that rounding makes unreachable is no failure."""
+
+SLIGHTLY_LESS = 1.0 - 2.0**-20
+"""Part of the distance to a level that a search is given for a tolerance, so that its bound is above the level."""
+
+OF_EACH = ("node_limit", "memory_limit", "threads", "signals")
+"""Options that a search which goes on must be told again."""
+
+UNATTAINED = 1e-9
+"""Part of an objective by which a size that is searched to its end may seem better than the best model known."""
+
+ROUNDS = 50
+"""Better models a size is searched on from; more than there ever are."""
+
+
+@dataclass
+class Place:
+    """One size, and how far its search has come."""
+
+    problem: Problem
+    result: Result | None = None
+
+    @property
+    def size(self) -> int:
+        """How many columns."""
+        return self.problem.k
+
+    @property
+    def upper(self) -> float:
+        """The best objective known of this size."""
+        return math.inf if self.result is None else self.result.upper
+
+    @property
+    def lower(self) -> float:
+        """No model of at most this size has a smaller objective."""
+        return -math.inf if self.result is None else self.result.lower
+
+
+@dataclass
+class AcrossSizes:
+    """The search over all sizes, and every model met."""
+
+    problem: Problem
+    criterion: SizeCriterion
+    sizes: list[int]
+    options: dict[str, Any]
+    """As :func:`exactsel.solve` takes them; the time limit is for all sizes together."""
+    proofs: Path | None = None
+    """Folder for one proof a size."""
+    places: dict[int, Place] = field(default_factory=dict)
+    models: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """Objective of every model met, by its columns."""
+    terminations: list[str] = field(default_factory=list)
+    _began: float = field(default_factory=clock.now)
+
+    def __post_init__(self) -> None:
+        self.time_limit = self.options.pop("time_limit", None)
+        self.tolerance = {"eps": self.options.pop("eps", 0.0), "rel_eps": self.options.pop("rel_eps", 1e-6)}
+        problem = self.problem
+        for size in self.sizes:
+            problem = problem.replace(k=size)
+            self.places[size] = Place(problem)
+        d = problem.units.d
+        if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or self.problem.lam > 0):
+            self.places[d] = Place(problem.replace(k=d))
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds of the time limit; None where there is none."""
+        return None if self.time_limit is None else max(0.0, self.time_limit - (clock.now() - self._began))
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time left, or somebody has said so."""
+        return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
+
+    @property
+    def at_last(self) -> str:
+        """Why it ended where no search and no list says so."""
+        return Termination.TIME_LIMIT.value if self.time_left == 0.0 else Termination.PRECISION_LIMIT.value
+
+    @property
+    def best(self) -> float:
+        """The smallest criterion of a model met."""
+        return min((self.value(s) for s in self.models), default=math.inf)
+
+    def value(self, support: tuple[int, ...]) -> float:
+        """The criterion of a model met."""
+        return self.criterion.value(self.models[support], len(support))
+
+    def ranked(self) -> list[RankedModel]:
+        """All models met whose size counts, best first."""
+        likelihood, models = self.criterion.likelihood, []
+        for support, objective in self.models.items():
+            if len(support) in self.sizes:
+                deviance = likelihood.deviance(objective)
+                models.append(RankedModel(support, self.value(support), deviance, objective))
+        return sorted(models, key=lambda model: (model.criterion, model.size, model.support))
+
+    def note(self, support: Iterable[int], objective: float) -> None:
+        """A model that was met."""
+        columns = tuple(sorted(int(j) for j in support))
+        if len(columns) in self.sizes:
+            self.criterion.check_fit(objective, columns, self.problem.null_objective)
+            self.models[columns] = min(objective, self.models.get(columns, math.inf))
+
+    def _note_whole(self, place: Place, result: Result) -> None:
+        """The same model on a set of as many columns as the size has: where columns depend on each other it may need
+        fewer, and a criterion whose price falls with the size prefers the larger set.
+        """
+        units, inside = place.problem.units, set(result.shown)
+        missing = place.size - len(inside)
+        others = [j for j in range(units.d) if j not in inside and j not in units.must_not][:missing]
+        whole = tuple(sorted(inside.union(others)))
+        if missing > 0 and len(whole) == place.size and meets(units, whole):
+            self.note(whole, result.upper)
+
+    def lower_of(self, size: int) -> tuple[float, int | None]:
+        """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
+        bounds = [(place.lower, -k) for k, place in self.places.items() if k >= size and place.result is not None]
+        lower, k = max(bounds, default=(-math.inf, 0))
+        return lower, None if lower == -math.inf else -k
+
+    def criterion_below(self, size: int) -> float:
+        """No model of this size has a smaller criterion."""
+        return self.criterion.below(self.lower_of(size)[0], size)
+
+    def run(self) -> None:
+        """Settle all sizes, or as many as the limits leave time for."""
+        self._begin()
+        self._fit_all()
+        self._look()
+        order = sorted(self.sizes, key=lambda k: (self.criterion.value(self.places[k].upper, k), k))
+        for size in [*order, *order]:  # again where a restriction was met that says more of the others
+            if not self.settled(size):
+                self.settle(size)
+
+    def settle(self, size: int) -> None:
+        """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
+        place = self.places[size]
+        for _ in range(ROUNDS):
+            level = self.criterion.level(self.best, size)
+            if self.over or self.lower_of(size)[0] >= level:
+                return
+            if place.result is None:
+                self.search(size, eps=NO_BOUND)
+                continue
+            wins = place.upper <= level
+            distance = 0.0 if wins else place.upper - level
+            before = place.upper
+            self.search(size, eps=max(self.tolerance["eps"], SLIGHTLY_LESS * distance))
+            if self.over or not place.result.reached or place.upper == before:
+                return
+
+    def _finest(self, place: Place) -> float:
+        """The tolerance a search has in any case."""
+        finest: float = max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(place.upper))
+        return finest
+
+    def settled(self, size: int) -> bool:
+        """Whether no model of this size is better than the best known, to the tolerance asked for."""
+        if self.lower_of(size)[0] >= self.criterion.level(self.best, size):
+            return True
+        place = self.places[size]
+        if place.result is None or place.upper - place.lower > self._finest(place):
+            return False
+        return self.criterion.level(self.best, size) <= (1.0 + UNATTAINED) * place.upper
+
+    def search(self, size: int, eps: float) -> None:
+        """Search for the best model of a size down to this tolerance, from where its search stands."""
+        if self.over:
+            return
+        place = self.places[size]
+        limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self.time_left}
+        if self.proofs is None and place.result is not None and place.result.kept is not None:
+            told = {name: self.options[name] for name in OF_EACH if name in self.options}
+            result = place.result.resume(**limits, **told)
+        else:
+            proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
+            result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits))
+        if size == 0 and eps < NO_BOUND and result.gap > self._finest(place):
+            result = self._of_no_column(result, limits)
+        place.result = result = self._in_scope(place, result)
+        self.note(result.shown, result.upper)
+        self._note_whole(place, result)
+        if not result.reached and result.gap > self._finest(place):
+            self.terminations.append(result.termination.value)
+
+    def _in_scope(self, place: Place, result: Result) -> Result:
+        """The result, said of the models in the scope of other searches where without one nothing can be said."""
+        if result.gap <= self._finest(place) or result.scope or not self.scope or result.kept is None:
+            return result
+        lower = statement_of(place.problem).lower(result.kept.state.bound, result.upper, self.scope)
+        return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result
+
+    def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
+        """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
+        problem = self.problem
+        made = problem.preparation
+        if not problem.is_quadratic or problem.objective.tall is not None or self.proofs is not None:
+            return result
+        y, weights = (problem.y, None) if made is None else (made.y, made.weights)
+        alone = Problem.prepared(
+            y[:, np.newaxis], y, 0, lam=problem.lam, weights=weights, intercept=made is not None and made.centred
+        )
+        lower: float = solve(alone, **(self.options | limits)).lower
+        return result.claiming(min(lower, result.upper)) if lower > result.lower else result
+
+    def _start(self, size: int) -> tuple[int, ...] | None:
+        """The best support known of at most this size."""
+        known = [(objective, support) for support, objective in self.models.items() if len(support) <= size]
+        return min(known)[1] or None if known else None
+
+    def _begin(self) -> None:
+        """The model on what must be in, which is there however little time is left."""
+        units = self.problem.units
+        support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
+        self.note(support, statement_of(self.problem).upper(self.problem.fit(support)))
+
+    def _fit_all(self) -> None:
+        """A bound for models of any size, where there is one to be had at once."""
+        size = max(self.places)
+        problem = self.places[size].problem
+        if size >= problem.d - len(problem.units.must_not):
+            self.search(size, eps=self.tolerance["eps"])
+
+    def _look(self) -> None:
+        """Look for a good model of each size, until it is plain that larger ones are not better."""
+        since, best = 0, math.inf
+        for size in self.sizes:
+            if self.places[size].result is None:
+                if since >= PATIENCE or self.criterion_below(size) >= self.best:
+                    continue
+                self.search(size, eps=NO_BOUND)
+            since, best = (0, self.best) if self.best < best else (since + 1, best)
+
+    @property
+    def scope(self) -> str:
+        """A restriction, in words, of what the searches have proven."""
+        return next((place.result.scope for place in self.places.values() if place.result and place.result.scope), "")
+
+
+def meets(units: Units, support: tuple[int, ...]) -> bool:
+    """Whether a model may have just these columns under the constraint there is."""
+    return units.constraint is None or units.completed(support, max(len(support), 1)) == support
+
+
+def proof_file(folder: str | os.PathLike[str], size: int) -> str:
+    """The name of the proof of a size."""
+    return str(Path(folder) / f"k{size}.exsel")

@@ -1,0 +1,223 @@
+"""The best models over all sizes, against every set of columns."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from exactsel import ColumnSubsetProblem, Problem, best_model, verify
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.studies import best_list
+
+CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
+LEFT_ALONE = {"signals": (), "threads": 1}
+
+
+def awkward(seed, loss, lam, n=14, d=5):
+    """A small instance, with columns that are equal, opposite or constant in some of them."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, d))
+    if seed % 3 == 0:
+        A[:, -1] = A[:, 0]
+    if seed % 4 == 1:
+        A = np.sign(A)
+    if seed % 5 == 2:
+        A[:, 1] = 1.0
+    y = A[:, :2] @ rng.normal(size=2) + rng.normal(size=n) * (0.2 + seed % 3)
+    if loss == "logistic":
+        y = np.where(y > 0, 1.0, -1.0)
+        y[:2] = (-1.0, 1.0)
+    options = {"delta": 1.3} if loss == "huber" else {}
+    return Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(seed % 2), **options)
+
+
+def deviance(problem, objective):
+    """-2 log L by the definition, row by row of the density's logarithm."""
+    n = problem.n
+    if problem.loss.name == "quadratic":
+        variance = 2.0 * objective / n
+        return n * math.log(2.0 * math.pi * variance) + 2.0 * objective / variance
+    if problem.loss.name == "logistic":
+        return 2.0 * objective
+    delta = problem.loss_parameters["delta"]
+    middle = quad(lambda r: math.exp(-0.5 * r**2), -delta, delta, epsabs=1e-14)[0]
+    tail = quad(lambda r: math.exp(-delta * r + 0.5 * delta**2), delta, math.inf, epsabs=1e-14)[0]
+    return 2.0 * objective + 2.0 * n * math.log(middle + 2.0 * tail)
+
+
+def criterion(name, problem, objective, size):
+    n, d = problem.n, problem.d
+    p = size + (problem.preparation is not None) + (problem.loss.name == "quadratic")
+    fit = deviance(problem, objective)
+    return {
+        "aic": lambda: fit + 2 * p, "aicc": lambda: fit + 2 * p * n / (n - p - 1), "bic": lambda: fit + p * math.log(n),
+        "ebic": lambda: fit + p * math.log(n) + 2 * math.log(math.comb(d, size)),
+        "hqic": lambda: fit + 2 * p * math.log(math.log(n)), "custom": lambda: fit + 1.5 * p,
+    }[name]()  # fmt: skip
+
+
+def every(name, problem, k_max=None):
+    """The criterion of every set of columns."""
+    sets = [s for k in range((problem.d if k_max is None else k_max) + 1) for s in combinations(range(problem.d), k)]
+    return {s: criterion(name, problem, problem.fit(s).value, len(s)) for s in sets}
+
+
+def check(problem, name, top, values, **options):
+    """Hold what is said against all sets."""
+    own = {"penalty": 1.5} if name == "custom" else {}
+    found = best_model(problem, criterion=name, top=top, **own, **LEFT_ALONE, **options)
+    ordered, tiny = sorted(values.values()), 1e-6
+    assert found.reached
+    assert found.complete
+    assert found.lower <= ordered[0] + 1e-9
+    assert found.value == pytest.approx(ordered[0], abs=tiny)
+    assert found.gap <= tiny
+    for size in found.sizes:
+        assert size.lower <= min(value for s, value in values.items() if len(s) == size.size) + 1e-9
+        assert size.settled
+    assert len(found.models) == min(top, len(values))
+    for model, value in zip(found.models, ordered, strict=False):
+        assert model.criterion == pytest.approx(value, abs=tiny)
+        assert values[model.support] == pytest.approx(model.criterion, abs=tiny)
+    assert len({model.support for model in found.models}) == len(found.models)
+    assert sum(found.weights) == pytest.approx(1.0)
+    return found
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize(("loss", "lam"), [("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)])
+def test_the_best_models_are_those_of_trying_every_set(loss, lam, name):
+    for seed in range(3):
+        problem = awkward(seed + 10 * CRITERIA.index(name), loss, lam)
+        check(problem, name, (1, 4, 40)[seed], every(name, problem))
+
+
+@pytest.mark.smoke
+def test_one_criterion_against_every_set():
+    problem = awkward(1, "quadratic", 0.0)
+    found = check(problem, "bic", 5, every("bic", problem))
+    assert found.result.reached
+    assert found.result.shown == found.support
+
+
+def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
+    monkeypatch.setattr(best_list, "FEW_SETS", 0)
+    for seed, (loss, lam) in enumerate([("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)]):
+        problem = awkward(seed + 5, loss, lam, d=6)
+        check(problem, "aic", (3, 20, 64)[seed % 3], every("aic", problem))
+
+
+def test_a_price_that_falls_with_the_size_is_served():
+    problem = awkward(1179, "quadratic", 0.0, n=13, d=4)  # its last column is its first: the largest set is cheapest
+    found = check(problem, "ebic", 1, every("ebic", problem))
+    assert found.k == 4
+
+
+def test_columns_that_must_or_must_not_be_in():
+    problem = awkward(7, "quadratic", 0.0).replace(must_have=[3], must_not=[0])
+    values = {s: v for s, v in every("bic", problem).items() if 3 in s and 0 not in s}
+    found = check(problem, "bic", 6, values)
+    assert found.sizes[0].size == 1
+    assert found.sizes[-1].size == 4
+
+
+def test_a_hierarchy_is_kept():
+    plain = awkward(4, "quadratic", 0.1)
+    problem = Problem(plain.A, plain.y, 5, lam=0.1, hierarchy={4: [0, 1]})
+    values = {s: v for s, v in every("aic", problem).items() if 4 not in s or {0, 1} <= {*s}}
+    check(problem, "aic", 30, values)
+
+
+def test_rows_count_as_often_as_their_weights_say():
+    rng = np.random.default_rng(3)
+    A, weights = rng.normal(size=(9, 4)), np.array([1, 2, 3, 1, 1, 2, 1, 1, 4.0])
+    y = A[:, 0] + rng.normal(size=9)
+    twice = np.repeat(np.arange(9), weights.astype(int))
+    for name in ("aicc", "bic"):
+        weighted = best_model(A, y, criterion=name, weights=weights, intercept=True, **LEFT_ALONE)
+        repeated = best_model(A[twice], y[twice], criterion=name, intercept=True, k_max=4, **LEFT_ALONE)
+        assert weighted.support == repeated.support
+        assert weighted.value == pytest.approx(repeated.value, abs=1e-6)
+
+
+def test_more_columns_than_rows():
+    problem = awkward(8, "quadratic", 0.0, n=6, d=8)
+    found = check(problem, "bic", 3, every("bic", problem, k_max=3), k_max=3)
+    assert found.sizes[-1].size == 3
+    assert best_model(problem, criterion="bic", k_max=2, **LEFT_ALONE).sizes[-1].size == 2
+    ridged = awkward(8, "quadratic", 0.1, n=6, d=8)
+    check(ridged, "aic", 3, every("aic", ridged))
+
+
+def test_everything_within_some_distance():
+    problem = awkward(10, "quadratic", 0.0)
+    values = every("aic", problem)
+    best = min(values.values())
+    found = best_model(problem, criterion="aic", within=2.0, **LEFT_ALONE)
+    assert found.complete
+    assert {m.support for m in found.models} == {s for s, value in values.items() if value <= best + 2.0}
+    inside = found.inclusion(2.0)
+    assert inside.complete
+    assert not found.inclusion(10.0).complete or len(found.models) == sum(v <= best + 10 for v in values.values())
+    assert inside.counts == {j: sum(j in m.support for m in found.models) for j in inside.counts}
+    assert found.weights[0] == pytest.approx(
+        1.0 / sum(math.exp(-0.5 * (m.criterion - found.value)) for m in found.models)
+    )
+
+
+@pytest.mark.parametrize("limit", [{"time_limit": 0.0}, {"node_limit": 0}])
+def test_a_search_without_time_claims_no_more_than_it_knows(limit):
+    problem = awkward(12, "logistic", 0.01, n=40, d=8)
+    values = every("bic", problem)
+    found = best_model(problem, criterion="bic", top=3, signals=(), threads=1, **limit)
+    assert found.lower <= min(values.values()) + 1e-9
+    assert found.value >= min(values.values()) - 1e-9
+    if not found.reached:
+        assert found.termination in ("time_limit", "node_limit")
+
+
+def test_every_size_has_its_proof(tmp_path):
+    problem = awkward(2, "quadratic", 0.1)
+    found = best_model(problem, criterion="bic", proof=tmp_path, **LEFT_ALONE)
+    assert found.reached
+    for size in found.sizes:
+        checked = verify(problem.replace(k=size.closed_by), size.proof)
+        assert checked.verified
+        assert size.lower <= found.criterion.value(checked.lower, size.size) + 1e-9
+
+
+def test_a_function_of_the_size_is_a_price():
+    problem = awkward(13, "quadratic", 0.1)
+    found = best_model(problem, criterion="custom", penalty=lambda size: 0.0 if size == 2 else 50.0, **LEFT_ALONE)
+    assert found.k == 2
+    assert found.reached
+
+
+def refused(problem, **options):
+    with pytest.raises(InputError) as caught:
+        best_model(problem, **LEFT_ALONE, **options)
+    return str(caught.value)
+
+
+@pytest.mark.smoke
+def test_what_cannot_be_served_is_refused_in_one_sentence():
+    problem = awkward(1, "quadratic", 0.0)
+    assert "did you mean 'bic'" in refused(problem, criterion="bicc")
+    assert "penalty" in refused(problem, criterion="custom")
+    assert "penalty" in refused(problem, criterion="aic", penalty=2.0)
+    assert "AICc is defined up to 10 columns" in refused(awkward(1, "quadratic", 0.1, d=13), criterion="aicc", k_max=11)
+    assert "fit every row exactly" in refused(awkward(1, "quadratic", 0.0, n=6, d=8), k_max=7)
+    assert "top is 0" in refused(problem, top=0)
+    assert "k_max is -1" in refused(problem, k_max=-1)
+    assert "within is -1" in refused(problem, within=-1.0)
+    assert "no option of a search" in refused(problem, start=[0])
+    exact = Problem(np.eye(6)[:, :4], np.eye(6)[:, 1], 3)
+    assert "columns 1 fits the target exactly" in refused(exact)
+    with pytest.raises(UnsupportedError):
+        best_model(ColumnSubsetProblem(problem.A, 2))
+    with pytest.raises(UnsupportedError):
+        best_model(Problem(problem.A, problem.y, 2, groups={"a": [0, 1]}))
