@@ -14,6 +14,7 @@ The lower one is for all models, of which only those of an objective below some 
 * (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
 * with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
   sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero;
+* with lam = 0 and Huber or logistic loss, what dual vectors say of coefficients (radii.py);
 * where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
 """
 
@@ -56,6 +57,8 @@ class Transfer:
     prepared: Prepared
     instance: Instance
     """The prepared problem."""
+    size: float = math.inf
+    """What is known of the length of x' (radii.py), for all models that cost less than the empty one."""
 
     @cached_property
     def _most(self) -> int:
@@ -152,6 +155,8 @@ class Transfer:
         grown = upper * (1.0 + 2.2 * made.scale_error)
         if lam > 0:
             yield 1.001 * math.sqrt(2.0 * grown / lam)
+        if self.size < math.inf:
+            yield self.size
         if self.instance.loss == "quadratic" and self._smallest > 0:
             spread = 0.999 * math.sqrt(self._smallest) - error - rest
             if spread > 0:
