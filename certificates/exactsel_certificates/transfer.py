@@ -57,8 +57,8 @@ class Transfer:
     prepared: Prepared
     instance: Instance
     """The prepared problem."""
-    size: float = math.inf
-    """What is known of the length of x' (radii.py), for all models that cost less than the empty one."""
+    limits: FloatArray | None = None
+    """(d,) how large coefficients x' can be (radii.py), for all models that cost less than the empty one."""
 
     @cached_property
     def _most(self) -> int:
@@ -143,6 +143,9 @@ class Transfer:
         """eta1 and eta2 by each way of limiting the models."""
         made = self.prepared
         error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
+        if self.limits is not None:
+            shares = np.sort(self.limits * made.column_error)[::-1][: self._most]
+            yield 1.001 * float(np.sum(shares)) + made.target_error, made.target_rest
         for size in self._sizes(upper, error, rest):
             yield size * error + made.target_error, size * rest + made.target_rest
         if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge
@@ -155,8 +158,6 @@ class Transfer:
         grown = upper * (1.0 + 2.2 * made.scale_error)
         if lam > 0:
             yield 1.001 * math.sqrt(2.0 * grown / lam)
-        if self.size < math.inf:
-            yield self.size
         if self.instance.loss == "quadratic" and self._smallest > 0:
             spread = 0.999 * math.sqrt(self._smallest) - error - rest
             if spread > 0:

@@ -18,11 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError
-from exactsel.problem.objective import Objective
+from exactsel.kernels.rows import loss_gradient
+from exactsel.problem.objective import MOST_ROWS, Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.rows import Rows, Unusable, fit_all
 from exactsel.problem.separation import refuse_separated
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.prepared import Prepared
@@ -61,8 +64,7 @@ def without_ridge(objective: Objective) -> Objective:
         Where they are (nearly) dependent, so that nothing limits the coefficients.
     """
     even: FloatArray = np.where(objective.norms > 0.0, np.ldexp(1.0, np.frexp(objective.norms)[1]), 1.0)
-    made = _evened(objective, even)
-    alike = replace(objective, AT=made.made.AT, preparation=made, shared={})
+    alike = _evened(objective, even)
     if alike.at_zero == 0.0:
         # No model is better than the empty one.
         nothing = Radii(0.0, np.zeros(alike.d))
@@ -75,8 +77,13 @@ def without_ridge(objective: Objective) -> Objective:
             f"lam is 0, but the columns are (nearly) linearly dependent, which leaves coefficients of any size with "
             f"{objective.loss.name} loss; leave out columns that others make up for, or give a positive lam (--lam)."
         )
+    # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
+    further: FloatArray = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
+    even, point, limits = even * further, point * further, Radii(limits.level, limits.size * further)
+    alike = _evened(objective, even)
     square = max(float(limits.size @ limits.size), 1e-300)
-    exponent = math.floor(math.log2(2.0 * SHARE * alike.at_zero / square))
+    off = _rounded(alike, point)
+    exponent = math.floor(math.log2(max(2.0 * SHARE * alike.at_zero / square, off / math.sqrt(square))))
     lam = math.ldexp(1.0, min(exponent, 100))
     if lam < SMALLEST:
         raise UnsupportedError(
@@ -87,7 +94,16 @@ def without_ridge(objective: Objective) -> Objective:
     return replace(alike, lam=lam, shared={}, vanishing=Vanishing(objective, even, point, limits, taken))
 
 
-def _evened(objective: Objective, even: FloatArray) -> Preparation:
+def _rounded(objective: Objective, point: FloatArray) -> float:
+    """What bounds allow for rounding in A'b, about: a ridge mu makes that, squared, over 2 mu of it."""
+    slopes = np.empty(objective.n)
+    with interpreted(objective.n <= MOST_ROWS):
+        loss_gradient(objective.row_loss, point @ objective.AT, objective.y, slopes)
+    return 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes) * np.linalg.norm(objective.norms))
+
+
+def _evened(objective: Objective, even: FloatArray) -> Objective:
+    """The objective of columns divided by powers of two."""
     made = objective.preparation
     AT: FloatArray = np.ascontiguousarray(objective.AT / even[:, None])
     AT.flags.writeable = False
@@ -96,12 +112,13 @@ def _evened(objective: Objective, even: FloatArray) -> Preparation:
         data = Prepared(
             AT, objective.y, None, False, np.zeros((2, len(AT))), (0.0, 0.0), even, nothing, nothing, 0.0, 0.0, 0.0
         )
-        return Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
+        prepared = Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
+        return replace(objective, AT=AT, preparation=prepared, shared={})
     was = made.made
     data = replace(
         was, AT=AT, scale=was.scale * even, column_error=was.column_error / even, column_rest=was.column_rest / even
     )
-    return replace(made, made=data)
+    return replace(objective, AT=AT, preparation=replace(made, made=data), shared={})
 
 
 def _fit(objective: Objective) -> FloatArray | None:
