@@ -81,9 +81,9 @@ def minorant(
     """The minorant that touches P at the first of some models (B, d); None where it is not shown to hold.
 
     Intervals go from ``below`` less to ``above`` more than the predictions of the first one (n,). The others help to
-    show it. ``level`` is L. For Huber and logistic loss, and lam > 0.
+    show it. ``level`` is L. For Huber and logistic loss.
     """
-    if instance.loss == "quadratic" or not instance.lam > 0.0:
+    if instance.loss == "quadratic":
         return None
     with np.errstate(all="ignore"):
         points = [_touching(instance, x) for x in models]

@@ -22,7 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.points import Points
 from exactsel_certificates.rigorous import RigorousBounds, gamma, model_objective
 
 ABOVE = 1.001
@@ -70,6 +72,20 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
                 size[used] = found
                 return Radii(level, size)
     return None
+
+
+def free(instance: Instance) -> bool:
+    """Whether bounds need limits on the coefficients: without a ridge, for these two losses."""
+    return instance.lam == 0 and instance.loss != "quadratic"
+
+
+def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
+    """:func:`radii` around the point that a proof names for it; None where it names none."""
+    points = Points(proof)
+    named = proof.limit_point.astype(np.int64)
+    if not (free(instance) and named.size == 1 and 0 <= named[0] < len(points)):
+        return None
+    return radii(instance, points.models(named)[0])
 
 
 def _room(instance: Instance, g: FloatArray) -> tuple[FloatArray, FloatArray]:
