@@ -195,7 +195,9 @@ class Problem:
     def __repr__(self) -> str:
         units, objective = self.units, self.objective
         size = f"{self.d} groups of {units.columns} columns" if units.grouped else f"d={self.d}"
-        return f"{type(self).__name__}({objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={objective.asked_lam:g})"
+        return (
+            f"{type(self).__name__}({objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={objective.asked_lam:g})"
+        )
 
     def _repr_html_(self) -> str:
         size = f"{self.d} groups of {self.units.columns} columns" if self.units.grouped else f"{self.d} columns"

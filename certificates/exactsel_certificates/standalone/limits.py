@@ -6,6 +6,7 @@ objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little el
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction as F
 
 from .algebra import as_float, near
@@ -41,16 +42,18 @@ def around(r: Regression, g: list[F], used: list[int], level: F) -> list[F] | No
     if turned is None:
         return None
     a, E = [], []
-    for place, moves in enumerate(turned):
+    gap = max(as_float(level - pulls(r, g, used)[0]), 1e-6 * as_float(level))
+    for place, (moves, bend) in enumerate(turned):
         moves = [h * m for h, m in zip(room, moves, strict=True)]
         if any(m and not left[i] for i, m in enumerate(moves)):
             return None
         furthest = max((abs(m) / left[i] for i, m in enumerate(moves) if m), default=0.0)
         if not 0.0 < furthest < 1e200:
             return None
+        length = min(CAREFUL / furthest, math.sqrt(2.0 * gap / bend) if bend > 0.0 else math.inf)
         limits, rests = [], []
         for sign in (1, -1):
-            moved = [v + near(F(sign * CAREFUL / furthest * m)) if m else v for v, m in zip(g, moves, strict=True)]
+            moved = [v + near(F(sign * length * m)) if m else v for v, m in zip(g, moves, strict=True)]
             value, v = pulls(r, moved, used)
             pull = sign * v[place]
             if pull <= 0:
@@ -72,8 +75,10 @@ def pulls(r: Regression, g: list[F], used: list[int]) -> tuple[F, list[F]]:
     return value, [products[j] for j in used]
 
 
-def directions(r: Regression, used: list[int], weights: list[float]) -> list[list[float]] | None:
-    """A H^-1 e_j for each used column, H = A' diag(weights) A with the intercept; None where there is no inverse."""
+def directions(r: Regression, used: list[int], weights: list[float]) -> list[tuple[list[float], float]] | None:
+    """For each used column A H^-1 e_j and its entry j, H = A' diag(weights) A with the intercept and columns as long as
+    one; None where there is no inverse.
+    """
     sides = [[as_float(v) for v in r.columns[j]] for j in used] + ([[1.0] * len(r.y)] if r.level else [])
     scale = [max(map(abs, side)) for side in sides]
     sides = [[v / s for v in side] for side, s in zip(sides, scale, strict=True)]
@@ -91,8 +96,9 @@ def directions(r: Regression, used: list[int], weights: list[float]) -> list[lis
                 factor = rows[i][j]
                 rows[i] = [v - factor * u for v, u in zip(rows[i], rows[j], strict=True)]
     inverse = [row[m:] for row in rows]
+    data = [list(row) for row in zip(*sides, strict=True)]
     return [
-        [sum(inverse[k][j] * side[i] for k, side in enumerate(sides)) for i in range(len(r.y))] for j in range(len(used))
+        ([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in range(len(used))
     ]
 
 

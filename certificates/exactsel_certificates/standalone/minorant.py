@@ -78,7 +78,8 @@ def touching(r: Regression, z: Sequence[F], low: Sequence[F], high: Sequence[F])
     weighted = [[p * v for p, v in zip(bends, column, strict=True)] for column in sides]
     H = [[dot(left, right) for right in sides] for left in weighted]
     for j, ridge in enumerate(r.ridge):
-        H[j][j] += ridge
+        # Without a ridge only models count that have no coefficients of columns of zeros.
+        H[j][j] += ridge if ridge or any(r.columns[j]) else 1
     return Quadratic(H, [dot(linear, column) for column in sides], value)
 
 
