@@ -22,7 +22,7 @@ from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import Rule, inadmissible
-from exactsel_certificates.radii import shown_radii
+from exactsel_certificates.points import shown_radii
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.regions import eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above

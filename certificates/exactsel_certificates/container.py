@@ -369,16 +369,14 @@ def _check_arrays(proof: Proof) -> None:
     sizes = proof.split_size.astype(np.float64)  # which are exact as long as their squares can be the file's
     if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
         raise MalformedError("the splits are not positive scales and one entry for each two columns.")
-    few = 1 <= len(proof.minorant_point) <= MOST_TOUCHED
-    if proof.version == MINORANT_VERSION and not (few and len(proof.minorant_width) == 2 * proof.n):
+    touched = len(proof.minorant_point)
+    needed = 2 * proof.n if touched else 0
+    few = touched <= MOST_TOUCHED and (touched > 0 or proof.version != MINORANT_VERSION)
+    if not few or len(proof.minorant_width) != needed:
         raise MalformedError(f"a minorant is one to {MOST_TOUCHED} points and two widths for each row.")
-    counting = proof.version in MORE_ARRAYS
-    if proof.version == FREE_VERSION:
-        counting = len(proof.minorant_point) > 0
-        if counting and not (few and len(proof.minorant_width) == 2 * proof.n):
-            raise MalformedError(f"a minorant is one to {MOST_TOUCHED} points and two widths for each row.")
-        if len(proof.minorant_width) and not counting or len(proof.limit_point) != 1:
-            raise MalformedError("limits are around one point, and widths come with points of a minorant.")
+    if proof.version == FREE_VERSION and len(proof.limit_point) != 1:
+        raise MalformedError("the limits on coefficients are not around one point.")
+    counting = touched > 0 if proof.version == FREE_VERSION else proof.version in MORE_ARRAYS
     if counts(proof.tree) != counting:
         what = "holds no word only it knows" if counting else "holds words of version 4"
         raise MalformedError(f"the file is of version {proof.version}, but its tree {what}.")

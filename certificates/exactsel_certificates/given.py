@@ -73,7 +73,7 @@ class GivenInstance(Instance):
         """Take into account how large coefficients of prepared columns can be; lam = 0, Huber and logistic loss.
 
         What is known is about models of a prepared objective up to the level. It is used for those that cost less than
-        the empty model. Along the way from that one to such a model costs stay below the empty model's, while a prepared
+        the empty model. On the way from that one to such a model costs stay below the empty model's, while a prepared
         objective above the level would have to pass it, where the sizes hold and tell the true cost to be more.
         """
         transfer, empty = (

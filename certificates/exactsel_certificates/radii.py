@@ -21,10 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.points import Points
 from exactsel_certificates.rigorous import RigorousBounds, gamma, model_objective
 
 ABOVE = 1.001
@@ -54,7 +53,7 @@ class Radii(NamedTuple):
 
 
 def radii(instance: Instance, x: FloatArray) -> Radii | None:
-    """What limits models of the instance, by dual vectors around the slopes at a model x (d,); None if nothing is found.
+    """What limits models of the instance, by dual vectors around the slopes at a model x (d,); None where nothing does.
 
     x should be near the fit on all columns. For Huber and logistic loss.
     """
@@ -74,20 +73,6 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
     return None
 
 
-def free(instance: Instance) -> bool:
-    """Whether bounds need limits on the coefficients: without a ridge, for these two losses."""
-    return instance.lam == 0 and instance.loss != "quadratic"
-
-
-def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
-    """:func:`radii` around the point that a proof names for it; None where it names none."""
-    points = Points(proof)
-    named = proof.limit_point.astype(np.int64)
-    if not (free(instance) and named.size == 1 and 0 <= named[0] < len(points)):
-        return None
-    return radii(instance, points.models(named)[0])
-
-
 def _room(instance: Instance, g: FloatArray) -> tuple[FloatArray, FloatArray]:
     """h (n,), and how far each slope may move up or down."""
     if instance.loss == "huber":
@@ -97,7 +82,7 @@ def _room(instance: Instance, g: FloatArray) -> tuple[FloatArray, FloatArray]:
     return p * (1.0 - p), np.minimum(p, 1.0 - p)
 
 
-def _around(plain: RigorousBounds, g: FloatArray, used: np.ndarray, level: float) -> FloatArray | None:
+def _around(plain: RigorousBounds, g: FloatArray, used: NDArray[np.intp], level: float) -> FloatArray | None:
     """The sizes of the used columns' coefficients (m,), or None."""
     instance, norms = plain.instance, plain.norms[used]
     h, left = _room(instance, g)
@@ -145,7 +130,7 @@ def _limited(a: FloatArray, E: FloatArray, norms: FloatArray) -> FloatArray | No
         needed = (a + E @ R) * (1.0 + gamma(len(a) + 8))
         if not (np.all(np.isfinite(needed)) and np.all(needed > 0)):
             return None
-        if np.all(R > needed):
+        if np.all(needed < R):
             return np.asarray(R / norms * (1.0 + 1e-12))
         R = WIDER * needed
     return None

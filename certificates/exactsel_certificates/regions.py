@@ -20,9 +20,8 @@ from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
-from exactsel_certificates.points import Points, left_first
+from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
-from exactsel_certificates.radii import shown_radii
 from exactsel_certificates.rigorous import (
     TINY,
     RigorousBounds,

@@ -103,7 +103,7 @@ class RigorousBounds:
         self.ridge = np.full(self.d, instance.lam)
         self.unit = U
         self.sizes: FloatArray | None = None
-        """(d,) with lam = 0, for Huber and logistic loss, how large coefficients can be (radii.py), where that is known:
+        """(d,) with lam = 0, Huber and logistic loss, how large coefficients can be (radii.py), where that is known:
         bounds then speak of these models only."""
 
     def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
@@ -150,8 +150,8 @@ class RigorousBounds:
     def at_duals(self, B: FloatArray) -> Evaluated:
         """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0, or sizes are known.
 
-        With weights or an intercept B holds the slopes of the rows, from which the dual vector is made. Where sizes take
-        the ridge's place a term is what v_j x_j can take of the bound, twice.
+        With weights or an intercept B holds the slopes of the rows, from which the dual vector is made. Where sizes
+        take the ridge's place a term is what v_j x_j can take of the bound, twice.
         """
         with np.errstate(all="ignore"):
             base, V, error = self.correlations(B)

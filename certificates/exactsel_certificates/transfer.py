@@ -144,8 +144,8 @@ class Transfer:
         made = self.prepared
         error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
         if self.limits is not None:
-            shares = np.sort(self.limits * made.column_error)[::-1][: self._most]
-            yield 1.001 * float(np.sum(shares)) + made.target_error, made.target_rest
+            largest = np.sort(self.limits * made.column_error)[::-1][: self._most]
+            yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
         for size in self._sizes(upper, error, rest):
             yield size * error + made.target_error, size * rest + made.target_rest
         if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge

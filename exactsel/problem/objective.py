@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,9 +37,7 @@ from exactsel.problem.storing import raw_data
 from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
-
-if TYPE_CHECKING:
-    from exactsel.problem.vanishing import Vanishing
+from exactsel_certificates.radii import Radii
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -50,11 +48,26 @@ MOST_ROWS = 100_000
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 
-FREE = (Huber, Logistic)
+FREE = (Quadratic, Huber, Logistic)
 """Losses that need no ridge where their problem has a solution without one."""
 
 _DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
 """Cached properties that depend on the data alone."""
+
+
+class Vanishing(NamedTuple):
+    """What is known where the ridge that is searched with stands for none."""
+
+    before: Objective
+    """The objective without a ridge, its columns as they were."""
+    even: FloatArray
+    """(d,) what its columns were divided by: powers of two."""
+    point: FloatArray
+    """(d,) about the fit on all columns, around which the limits were found."""
+    limits: Radii
+    """How large coefficients of models are that cost no more than the empty one."""
+    taken: float
+    """What the ridge adds to the objective of such a model, at most."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +113,7 @@ class Objective:
         made = make_loss(loss, delta, y)
         made.check_target(y)
         AT.flags.writeable = y.flags.writeable = False
-        return cls(AT, y, made, checked_lam(lam, made.name, isinstance(made, Quadratic), type(made) in FREE))
+        return cls(AT, y, made, checked_lam(lam, made.name, isinstance(made, Quadratic), isinstance(made, FREE)))
 
     def prepared(self, made: Preparation) -> Objective:
         """The same objective, known to be on data prepared in this way."""

@@ -102,8 +102,7 @@ class Problem:
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        demands = {"must_have": must_have, "must_not": must_not, "groups": groups}
-        units = _units_of(len(AT), names, **demands, hierarchy=hierarchy, hierarchy_kind=hierarchy_kind)
+        units = _units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind)
         self._settle(objective, units, units.limited(k))
 
     @classmethod

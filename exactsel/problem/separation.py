@@ -17,7 +17,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.losses.logistic import Logistic
 from exactsel.problem.objective import Objective
-from exactsel.types import BoolArray, FloatArray, IntArray
+from exactsel.types import BoolArray, IntArray
 
 STRICT = 1e-6
 """A row counts as on the right side where its prediction is at least this part of what it may be."""
@@ -50,15 +50,9 @@ def separation(objective: Objective, columns: Sequence[int] | IntArray) -> Separ
     used = found.columns
     if used.size <= TO_BE_DROPPED:
         for j in used.tolist():
-            fewer = _direction(objective, used[used != j]) if j in found.columns and found.columns.size > 1 else None
+            fewer = _direction(objective, used[used != j]) if j in used else None
             if fewer is not None:
-                found = used_only(fewer)
-                used = found.columns
-    return found
-
-
-def used_only(found: Separation) -> Separation:
-    """The same; a place to stand for what a smaller program has found."""
+                found, used = fewer, fewer.columns
     return found
 
 
@@ -70,8 +64,7 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     largest = np.max(np.abs(rows), axis=1, initial=0.0)
     kept = columns[largest > 0]
     rows = rows[largest > 0] / largest[largest > 0, None]
-    intercept = _has_intercept(objective)
-    if intercept:
+    if objective.intercept:
         rows = np.vstack([rows, objective.y])
     if not len(rows):
         return None
@@ -88,10 +81,6 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     strict = w @ rows > STRICT
     inside = np.abs(w[: kept.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
     return Separation(kept[inside], strict) if np.any(strict) else None
-
-
-def _has_intercept(objective: Objective) -> bool:
-    return objective.intercept
 
 
 def refuse_separated(objective: Objective) -> None:
@@ -115,8 +104,8 @@ def sentence(found: Separation, n: int) -> str:
         how = f"separate{'s' if one else ''} the two classes completely"
     else:
         how = (
-            f"separate{'s' if one else ''} the two classes quasi-completely ({np.count_nonzero(found.strict)} of {n} rows "
-            f"can be told for certain)"
+            f"separate{'s' if one else ''} the two classes quasi-completely ({np.count_nonzero(found.strict)} of {n} "
+            f"rows can be told for certain)"
         )
     return (
         f"lam is 0, but {what} {how}, so that the larger the coefficients the better, and no model is best; give a "

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
-from exactsel.problem.objective import MOST_ROWS, Objective
+from exactsel.problem.objective import MOST_ROWS, Objective, Vanishing
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.rows import Rows, Unusable, fit_all
 from exactsel.problem.separation import refuse_separated
@@ -36,21 +35,6 @@ SHARE = 2e-11
 
 SMALLEST = 1e-50
 """A ridge below this is none to compute with."""
-
-
-class Vanishing(NamedTuple):
-    """What is known where the ridge that is searched with stands for none."""
-
-    before: Objective
-    """The objective without a ridge, its columns as they were."""
-    even: FloatArray
-    """(d,) what its columns were divided by: powers of two."""
-    point: FloatArray
-    """(d,) about the fit on all columns, around which the limits were found."""
-    limits: Radii
-    """How large coefficients of models are that cost no more than the empty one."""
-    taken: float
-    """What the ridge adds to the objective of such a model, at most."""
 
 
 def without_ridge(objective: Objective) -> Objective:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ SOME, MANY = range(40), range(40, 1500)
 
 
 def slow_fit(A: FloatArray, y: FloatArray, loss: str, delta: float, intercept: bool, w: FloatArray) -> float:
-    """The least objective on all columns, by Newton steps on a quadratic above the loss: slow, and always descending."""
+    """The least objective on all columns, by steps that always descend: slow."""
     X = np.hstack([A, np.ones((len(A), 1))]) if intercept else A
     size = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
     X, x = X / size, np.zeros(X.shape[1])
@@ -98,10 +99,9 @@ def made(given: dict[str, Any]) -> Problem | None:
     delta = given["delta"] if given["loss"] == "huber" else None
     try:
         return Problem.prepared(given["A"], given["y"], given["k"], lam=0.0, delta=delta, **rest)
-    except InputError as error:
-        assert given["loss"] == "logistic" and "separate" in str(error)
-    except UnsupportedError as error:
-        assert "dependent" in str(error)
+    except (InputError, UnsupportedError) as error:
+        if not re.search("separate the|separates the|dependent", str(error)):
+            raise
     return None
 
 

@@ -173,7 +173,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
 
 
 def limits(p: dict[str, Any], r: Regression) -> bool:
-    """Whether this is about Huber or logistic loss without a ridge; then what is known of coefficients is taken down."""
+    """Whether this is about Huber or logistic loss without a ridge; what limits coefficients is then taken down."""
     free = bool(r.loss != "quadratic" and r.lam == 0)
     named = [*p["limit_point"]]
     if free and named and 0 <= named[0] < len(p["points"]) - 1:

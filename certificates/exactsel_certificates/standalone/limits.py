@@ -20,7 +20,7 @@ STEPS = 6
 
 
 def sizes(r: Regression, x: dict[int, F]) -> list[F]:
-    """R (d,): a model that costs no more than the empty one has |x_j| <= R_j; 0 for zeros. Empty if nothing is found."""
+    """R (d,): a model that costs no more than the empty one has |x_j| <= R_j (0: a column of zeros); [] if unknown."""
     level = r.objective({})
     g = slopes(r.loss, r.delta, r.predict(x), r.y)
     used = [j for j, column in enumerate(r.columns) if any(column)]
