@@ -22,6 +22,7 @@ from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import Rule, inadmissible
+from exactsel_certificates.points import shown_radii
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.regions import eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
@@ -196,18 +197,25 @@ def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Pro
     """The problem whose regions are bounded, and the proof with what they must reach for the claim to hold."""
     if not isinstance(instance, GivenInstance):
         return proof, instance
+    found = shown_radii(instance.plain, _of_used_rows(proof, instance))
+    if found is not None:
+        instance.limit(found)
     needed = instance.transfer.needed(proof.lower, upper, proof.scope != "")
     proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
+    return _of_used_rows(proof, instance), instance.plain
+
+
+def _of_used_rows(proof: Proof, instance: GivenInstance) -> Proof:
+    """The proof with dual vectors and widths for the rows alone that count."""
     n = instance.plain.A.shape[0]
     if n < proof.n and instance.weights is not None:
-        # Dual vectors and widths have an entry for every row, but only those that count are left.
         used = instance.weights > 0
         kept, widths = (
             proof.dual_value.reshape(-1, proof.n)[:, used],
             proof.minorant_width.reshape(-1, proof.n)[:, used],
         )
         proof = replace(proof, n=n, dual_value=kept.ravel(), minorant_width=widths.ravel())
-    return proof, instance.plain
+    return proof
 
 
 def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:

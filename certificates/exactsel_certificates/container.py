@@ -31,7 +31,10 @@ COUNTING_VERSION = 4
 MINORANT_VERSION = 5
 """Of files whose tree holds a word COUNTED or MINORANT, and that have a minorant for them; all data as given."""
 
-VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION, MINORANT_VERSION)
+FREE_VERSION = 6
+"""Of files about Huber or logistic loss with lam = 0, with or without a minorant; all data as given."""
+
+VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION, MINORANT_VERSION, FREE_VERSION)
 
 MOST_HEADER_BYTES = 65536
 
@@ -67,13 +70,16 @@ SPLIT_ARRAYS: dict[str, tuple[str, ...]] = {
 MINORANT_ARRAYS: dict[str, tuple[str, ...]] = {"minorant_point": ("<i4",), "minorant_width": ("<f4",)}
 """What files of version 5 hold besides, after the first ones."""
 
+FREE_ARRAYS: dict[str, tuple[str, ...]] = {**MINORANT_ARRAYS, "limit_point": ("<i4",)}
+"""What files of version 6 hold besides, after the first ones; those of the minorant may be empty."""
+
 VALUES = ("curvature", "model_value", "point_value", "dual_value")
 
 MOST_TOUCHED = 8
 """Points a minorant may come with."""
 
-MORE_ARRAYS = {COUNTING_VERSION: SPLIT_ARRAYS, MINORANT_VERSION: MINORANT_ARRAYS}
-"""What files of some versions hold besides."""
+MORE_ARRAYS = {FREE_VERSION: FREE_ARRAYS, COUNTING_VERSION: SPLIT_ARRAYS, MINORANT_VERSION: MINORANT_ARRAYS}
+"""What files of some versions hold besides, those first that hold all of another's."""
 
 FLAGS = ("weights", "intercept", "scale")
 """What the problem has besides: true, or null where it has not."""
@@ -142,6 +148,8 @@ class Proof:
     """The point a minorant touches at, and others that show it; none where there is no minorant."""
     minorant_width: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     """(2n,) how far intervals go below the predictions at the first of these, and above."""
+    limit_point: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    """(1,) the point around which dual vectors limit the coefficients of models, in files of version 6."""
 
 
 def arrays_of(version: Any) -> dict[str, tuple[str, ...]]:
@@ -159,7 +167,7 @@ def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int
 
     With those of :data:`MORE_ARRAYS` among the arrays it is a file of the version that has them.
     """
-    listed = [[name, *arrays[name]] for name in {**ARRAYS, **SPLIT_ARRAYS, **MINORANT_ARRAYS} if name in arrays]
+    listed = [[name, *arrays[name]] for name in {**ARRAYS, **SPLIT_ARRAYS, **FREE_ARRAYS} if name in arrays]
     last = {name: entries.get(name) for name in LAST_ENTRIES}
     first = {name: value for name, value in entries.items() if name not in (*last, "hierarchy")}
     version = PREPARED_VERSION if any(entries.get(name) for name in FLAGS) else VERSION
@@ -361,11 +369,16 @@ def _check_arrays(proof: Proof) -> None:
     sizes = proof.split_size.astype(np.float64)  # which are exact as long as their squares can be the file's
     if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
         raise MalformedError("the splits are not positive scales and one entry for each two columns.")
-    few = 1 <= len(proof.minorant_point) <= MOST_TOUCHED
-    if proof.version == MINORANT_VERSION and not (few and len(proof.minorant_width) == 2 * proof.n):
+    touched = len(proof.minorant_point)
+    needed = 2 * proof.n if touched else 0
+    few = touched <= MOST_TOUCHED and (touched > 0 or proof.version != MINORANT_VERSION)
+    if not few or len(proof.minorant_width) != needed:
         raise MalformedError(f"a minorant is one to {MOST_TOUCHED} points and two widths for each row.")
-    if counts(proof.tree) != (proof.version in MORE_ARRAYS):
-        what = "holds no word only it knows" if proof.version in MORE_ARRAYS else "holds words of version 4"
+    if proof.version == FREE_VERSION and len(proof.limit_point) != 1:
+        raise MalformedError("the limits on coefficients are not around one point.")
+    counting = touched > 0 if proof.version == FREE_VERSION else proof.version in MORE_ARRAYS
+    if counts(proof.tree) != counting:
+        what = "holds no word only it knows" if counting else "holds words of version 4"
         raise MalformedError(f"the file is of version {proof.version}, but its tree {what}.")
 
 

@@ -62,8 +62,7 @@ def _regression(instance: Instance) -> Instance:
     if instance.loss == "logistic":
         _need(bool(np.all(np.abs(y) == 1.0)), "y holds other values than -1 and 1, which logistic loss needs.")
     lam = _number("lam", instance.lam)
-    free = instance.loss == "quadratic" and lam == 0.0
-    _need(free or SMALLEST <= lam <= LARGEST, f"lam is {lam!r}, {_between} expected{_or_zero(instance.loss)}.")
+    _need(lam == 0.0 or SMALLEST <= lam <= LARGEST, f"lam is {lam!r}, {_between} expected, or 0.")
     # Only Huber loss has a threshold; what another problem carries must not reach a formula.
     delta = math.inf
     if instance.loss == "huber":
@@ -79,10 +78,6 @@ def _regression(instance: Instance) -> Instance:
 
 
 _between = f"but a finite number between {SMALLEST:g} and {LARGEST:g} was"
-
-
-def _or_zero(loss: str) -> str:
-    return ", or 0" if loss == "quadratic" else ""
 
 
 def _need(condition: bool, what: str) -> None:

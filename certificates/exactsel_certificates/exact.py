@@ -56,8 +56,9 @@ def scaled(numbers: Any) -> Scaled:
 class ExactBounds:
     """Bound to one instance."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, sizes: FloatArray | None = None) -> None:
+        """``sizes`` (d,) take the ridge's place where there is none, see radii.py."""
+        self.instance, self._sizes = instance, sizes
         self.A = scaled(instance.A)
         self.y = scaled(instance.y)
         self.lam = Fraction(instance.lam)
@@ -76,14 +77,18 @@ class ExactBounds:
         return (constant - square - rest - self._counted(S, C, terms)) / 2
 
     def at_dual(self, S: Sequence[int], C: Sequence[int], vector: Scaled) -> Fraction:
-        """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0.
+        """Formula (2) at a dual vector (n,) in the domain of the conjugate; lam > 0, or sizes are known.
 
         With weights or an intercept ``vector`` holds the slopes of the rows, as in rigorous.py.
         """
         if self.instance.adjusted:
             return self._at_slopes(S, C, vector)
-        terms = {j: self._inner(j, vector) ** 2 / self.lam for j in self.instance.columns_of([*S, *C])}
+        terms = {j: self._term(j, self._inner(j, vector)) for j in self.instance.columns_of([*S, *C])}
         return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
+
+    def _term(self, j: int, v: Fraction) -> Fraction:
+        """What column j takes off a bound, twice, where its product with the dual vector is v."""
+        return v * v / self.lam if self._sizes is None else 2 * Fraction(float(self._sizes[j])) * abs(v)
 
     def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:
         w = scaled(np.ones(self.y.values.size) if self.instance.weights is None else self.instance.weights)
@@ -101,7 +106,7 @@ class ExactBounds:
             for j in inner:
                 product = self.A.values[side, j] @ weighted[side]
                 inner[j] += part * fraction_of(product, self.A.exponent + slopes.exponent + w.exponent)
-        return value - self._counted(S, C, {j: v * v / self.lam for j, v in inner.items()}) / 2
+        return value - self._counted(S, C, {j: self._term(j, v) for j, v in inner.items()}) / 2
 
     def _minus_conjugate_of(self, slopes: Scaled, side: Any, w: Scaled) -> Fraction:
         """The weighted sum of -l* over some rows, rounded downwards for logistic loss."""

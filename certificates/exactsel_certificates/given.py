@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,7 @@ from exactsel_certificates.exact import ExactBounds, Scaled, float_above, logist
 from exactsel_certificates.formula import FloatArray, Instance, objective
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
+from exactsel_certificates.radii import Radii
 from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.transfer import Transfer
 
@@ -66,6 +68,20 @@ class GivenInstance(Instance):
     def transfer(self) -> Transfer:
         """What the preparation can do to bounds."""
         return Transfer(self.prepared, self.plain)
+
+    def limit(self, found: Radii) -> None:
+        """Take into account how large coefficients of prepared columns can be; lam = 0, Huber and logistic loss.
+
+        What is known is about models of a prepared objective up to the level. It is used for those that cost less than
+        the empty model. On the way from that one to such a model costs stay below the empty model's, while a prepared
+        objective above the level would have to pass it, where the sizes hold and tell the true cost to be more.
+        """
+        transfer, empty = (
+            Transfer(self.prepared, self.plain, found.size),
+            objective_above(self, np.zeros(len(found.size))),
+        )
+        if transfer.exact or transfer.lower(found.level, math.inf, False) >= empty:
+            self.__dict__["transfer"] = transfer
 
     def exact_objective(self, x: Sequence[float]) -> Fraction:
         """The objective of coefficients (d,) for the data as given: exact for quadratic loss, else no smaller.

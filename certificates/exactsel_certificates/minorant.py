@@ -81,9 +81,9 @@ def minorant(
     """The minorant that touches P at the first of some models (B, d); None where it is not shown to hold.
 
     Intervals go from ``below`` less to ``above`` more than the predictions of the first one (n,). The others help to
-    show it. ``level`` is L. For Huber and logistic loss, and lam > 0.
+    show it. ``level`` is L. For Huber and logistic loss.
     """
-    if instance.loss == "quadratic" or not instance.lam > 0.0:
+    if instance.loss == "quadratic":
         return None
     with np.errstate(all="ignore"):
         points = [_touching(instance, x) for x in models]
@@ -155,7 +155,11 @@ def _function(instance: Instance, at: _Touching, box: _Box) -> Minorant | None:
 def _sizes(instance: Instance, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """r, the lengths of the columns and their ridge (m,)."""
     A = np.asarray(instance.A)
-    squares, lengths, ridge = np.full(A.shape[1], instance.lam), np.zeros(A.shape[1]), np.full(A.shape[1], instance.lam)
+    ridge = np.full(A.shape[1], instance.lam)
+    if instance.lam == 0.0:
+        # Coefficients of columns of zeros change nothing, so of models only those count that have none there.
+        ridge[~np.any(A, axis=0)] = 1.0
+    squares, lengths = ridge.copy(), np.zeros(A.shape[1])
     for rows in _blocks(len(p)):
         part = A[rows] * A[rows]
         squares += p[rows] @ part

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import LEAVE_OUT, Proof
-from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.radii import Radii, radii
 from exactsel_certificates.semidefinite import Split
 
 
@@ -54,3 +55,12 @@ def left_first(proof: Proof) -> NDArray[np.int64]:
     words = proof.tree[proof.tree & 7 <= LEAVE_OUT] >> 3
     columns, first = np.unique(words[(words >= 0) & (words < proof.d)], return_index=True)
     return np.asarray(columns[np.argsort(first)], dtype=np.int64)
+
+
+def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
+    """Limits on coefficients around the point a proof names for them; None where it names none, or there is a ridge."""
+    points, named = Points(proof), proof.limit_point.astype(np.int64)
+    free = instance.lam == 0 and instance.loss != "quadratic"
+    if not (free and named.size == 1 and 0 <= named[0] < len(points)):
+        return None
+    return radii(instance, points.models(named)[0])

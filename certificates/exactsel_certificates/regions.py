@@ -7,6 +7,7 @@ proven.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +20,7 @@ from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
-from exactsel_certificates.points import Points, left_first
+from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import (
     TINY,
@@ -60,6 +61,10 @@ class RegressionRegions:
         self.bounded = proof.scope != ""
         self.points = Points(proof)
         self.plain = RigorousBounds(instance)
+        limits = shown_radii(instance, proof)
+        self._most = math.inf if limits is None else limits.level
+        if limits is not None:
+            self.plain.sizes = limits.size
         self.quadratic = instance.loss == "quadratic"
         self.fits = Fits(instance, self.plain)
         self.curvature = curvature
@@ -105,7 +110,8 @@ class RegressionRegions:
             if rows.size:
                 given = ~leaves.witness[rows] if method == self._at_splits else numbers[rows]
                 result[rows] = np.maximum(method(leaves.states[rows], given), 0.0)
-        return result
+        # Limits on the coefficients are about models up to a level, and so are bounds that rest on them.
+        return np.minimum(result, self._most)
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
         """Regions of which every model is looked at: those margins are too thin for in exact arithmetic."""
@@ -176,7 +182,7 @@ class RegressionRegions:
         self, B: FloatArray, which: Rows, states: States, precise: Callable[[ExactBounds, int], Scaled]
     ) -> FloatArray:
         """Formula (2) at the dual vectors B[which], of which ``precise`` gives better ones."""
-        if self.instance.lam == 0:
+        if self.instance.lam == 0 and self.plain.sizes is None:
             return np.full(len(states), -np.inf)
         result = self.plain.bounds(self.plain.at_duals(B), which, states)
         return self._exactly(result, states, lambda exact, S, C, row: exact.at_dual(S, C, precise(exact, row)))
@@ -363,7 +369,7 @@ class RegressionRegions:
 
     def _exact_bounds(self) -> ExactBounds:
         if self._exact is None:
-            self._exact = ExactBounds(self.instance)
+            self._exact = ExactBounds(self.instance, self.plain.sizes)
         return self._exact
 
     def _exactly(

@@ -101,6 +101,10 @@ class RigorousBounds:
         self.norms = lengths(np.ascontiguousarray(self.A.T))
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
+        self.unit = U
+        self.sizes: FloatArray | None = None
+        """(d,) with lam = 0, Huber and logistic loss, how large coefficients can be (radii.py), where that is known:
+        bounds then speak of these models only."""
 
     def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
         """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
@@ -144,17 +148,26 @@ class RigorousBounds:
         return B
 
     def at_duals(self, B: FloatArray) -> Evaluated:
-        """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0.
+        """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0, or sizes are known.
 
-        With weights or an intercept B holds the slopes of the rows, from which the dual vector is made.
+        With weights or an intercept B holds the slopes of the rows, from which the dual vector is made. Where sizes
+        take the ridge's place a term is what v_j x_j can take of the bound, twice.
         """
+        with np.errstate(all="ignore"):
+            base, V, error = self.correlations(B)
+            if self.sizes is None:
+                terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
+            else:
+                terms = 2.0 * self.sizes * (np.abs(V) + error) * ROUNDED
+            return Evaluated(base, self._per_unit(terms))
+
+    def correlations(self, B: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """At dual vectors B (P, n), as above: -L*(b) (P,), rounded downwards, A'b (P, d), and what that is off by."""
         if self.instance.adjusted:
             return self._at_slopes(B)
-        with np.errstate(all="ignore"):
-            V = B @ self.A
-            error = self.norms * (gamma(self.n + 2) * lengths(B) + TINY)[:, None] + self.n * TINY
-            terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
-            return Evaluated(self._minus_conjugate(B), self._per_unit(terms))
+        V = B @ self.A
+        error = self.norms * (gamma(self.n + 2) * lengths(B) + TINY)[:, None] + self.n * TINY
+        return self._minus_conjugate(B), V, error
 
     def _per_unit(self, terms: FloatArray) -> FloatArray:
         """The terms (P, d) of columns as those of groups (P, units), rounded upwards; unchanged without groups."""
@@ -165,28 +178,26 @@ class RigorousBounds:
         order = [j for group in groups for j in group]
         return np.asarray(np.add.reduceat(terms[:, order], starts, axis=1) * (1.0 + gamma(self.d)))
 
-    def _at_slopes(self, G: FloatArray) -> Evaluated:
-        """Formula (2) with weights and intercept (see levels.py), at slopes G (P, n) in the domain of l*.
+    def _at_slopes(self, G: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """:meth:`correlations` with weights and intercept (see levels.py), at slopes G (P, n) in the domain of l*.
 
         The dual vector is exact by definition; its entries in doubles, B here, and the parts of the two sides are off
         by what 2n + 8 roundings can do, also where the sums do not tell which side is the larger.
         """
         w = np.ones(self.n) if self.instance.weights is None else self.instance.weights
-        with np.errstate(all="ignore"):
-            B, rising = w * G, G > 0
-            plus = minus = np.ones((len(G), 1))
-            if self.instance.intercept:
-                sums = np.sum(B, axis=1, where=rising), -np.sum(B, axis=1, where=~rising)
-                plus, minus = (parts[:, None] for parts in side_parts(*sums))
-            shares = np.where(rising, plus, minus)
-            B = B * shares
-            V = B @ self.A
-            error = self.norms * (gamma(3 * self.n + 32) * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
-            terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
-            rows, sizes = self._conjugate_rows(G)
-            value = np.sum(shares * w * rows, axis=1)
-            value = value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1) - TINY * np.sum(w)
-            return Evaluated(value, self._per_unit(terms))
+        B, rising = w * G, G > 0
+        plus = minus = np.ones((len(G), 1))
+        if self.instance.intercept:
+            sums = np.sum(B, axis=1, where=rising), -np.sum(B, axis=1, where=~rising)
+            plus, minus = (parts[:, None] for parts in side_parts(*sums))
+        shares = np.where(rising, plus, minus)
+        B = B * shares
+        V = B @ self.A
+        error = self.norms * (gamma(3 * self.n + 32) * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
+        rows, sizes = self._conjugate_rows(G)
+        value = np.sum(shares * w * rows, axis=1)
+        value = value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1) - TINY * np.sum(w)
+        return value, V, error
 
     def _conjugate_rows(self, G: FloatArray) -> tuple[FloatArray, FloatArray]:
         """-l* of each row, and sizes of which a row's value is off by no more than 32 roundings."""

@@ -14,6 +14,7 @@ The lower one is for all models, of which only those of an objective below some 
 * (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
 * with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
   sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero;
+* with lam = 0 and Huber or logistic loss, what dual vectors say of coefficients (radii.py);
 * where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
 """
 
@@ -56,6 +57,8 @@ class Transfer:
     prepared: Prepared
     instance: Instance
     """The prepared problem."""
+    limits: FloatArray | None = None
+    """(d,) how large coefficients x' can be (radii.py), for all models that cost less than the empty one."""
 
     @cached_property
     def _most(self) -> int:
@@ -140,6 +143,9 @@ class Transfer:
         """eta1 and eta2 by each way of limiting the models."""
         made = self.prepared
         error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
+        if self.limits is not None:
+            largest = np.sort(self.limits * made.column_error)[::-1][: self._most]
+            yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
         for size in self._sizes(upper, error, rest):
             yield size * error + made.target_error, size * rest + made.target_rest
         if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge

@@ -144,16 +144,17 @@ def checked_k(k: Any, d: int) -> int:
     return int(k)
 
 
-def checked_lam(lam: Any, loss: str | None = None) -> float:
-    """The ridge weight, finite and not negative; where a ``loss`` that needs it positive is named not 0, which is the
-    default elsewhere.
+def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) -> float:
+    """The ridge weight, finite and not negative; ``zero`` says whether that is the default, ``free`` whether 0 is
+    allowed with the ``loss``.
     """
-    if lam is None and loss is None:
+    if lam is None and zero:
         return 0.0
     if lam is None:
+        without = ", or lam=0 for none" if free else ""
         raise InputError(
-            f"lam, the ridge weight, is missing, and {loss} loss needs a positive one; give lam=1 (--lam 1) to begin "
-            f"with, scikit-learn's C = 1, where columns have about the size 1 (scale=True, --scale, sees to that)."
+            f"lam, the ridge weight, is missing, and {loss} loss needs one; give lam=1 (--lam 1) to begin with, "
+            f"scikit-learn's C = 1, where columns have about the size 1 (scale=True, --scale, sees to that){without}."
         )
     value = _real(lam)
     if value is None:
@@ -164,8 +165,11 @@ def checked_lam(lam: Any, loss: str | None = None) -> float:
         raise InputError(f"lam is {value:g}, too small to compute with; give 0 or at least {SMALLEST_SIZE:g}.")
     if value > LARGEST_ENTRY:
         raise InputError(f"lam is {value:g}, too large to compute with; give at most {LARGEST_ENTRY:g}.")
-    if value == 0 and loss is not None:
-        raise InputError(f"lam is 0, which only quadratic loss allows; give a positive lam (--lam) for {loss} loss.")
+    if value == 0 and not free:
+        raise InputError(
+            f"lam is 0, which only quadratic, huber and logistic loss allow; give a positive lam (--lam) for {loss} "
+            f"loss."
+        )
     return value
 
 

@@ -54,7 +54,7 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     solution for lam = 0). Where rounding makes the tolerance unreachable the best point found is returned and
     ``gradient_norm`` says so.
     """
-    tolerance = 0.1 * GRADIENT_TOLERANCE * objective.gradient_scale
+    tolerance = min(0.1 * GRADIENT_TOLERANCE * objective.gradient_scale, objective.close_enough)
     compact, z = np.zeros(columns.size), np.zeros(objective.n)
     # All arguments are given: a call that leaves some at their defaults takes numba's slow way, milliseconds long.
     newton_refit(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from exactsel.kernels.rows import loss_gradient, loss_value
 from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
+from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.identity import data_hash, prepared_hash
@@ -36,6 +37,7 @@ from exactsel.problem.storing import raw_data
 from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel_certificates.radii import Radii
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -46,8 +48,26 @@ MOST_ROWS = 100_000
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 
+FREE = (Quadratic, Huber, Logistic)
+"""Losses that need no ridge where their problem has a solution without one."""
+
 _DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
 """Cached properties that depend on the data alone."""
+
+
+class Vanishing(NamedTuple):
+    """What is known where the ridge that is searched with stands for none."""
+
+    before: Objective
+    """The objective without a ridge, its columns as they were."""
+    even: FloatArray
+    """(d,) what its columns were divided by: powers of two."""
+    point: FloatArray
+    """(d,) about the fit on all columns, around which the limits were found."""
+    limits: Radii
+    """How large coefficients of models are that cost no more than the empty one."""
+    taken: float
+    """What the ridge adds to the objective of such a model, at most."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +80,7 @@ class Objective:
     """The target (n,); read-only."""
     loss: Loss
     lam: float
-    """Ridge weight."""
+    """Ridge weight; where :attr:`vanishing` says so a very small one that stands for none."""
     preparation: Preparation | None = None
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     weights: FloatArray | None = None
@@ -69,6 +89,8 @@ class Objective:
     """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
     tall: Tall | None = None
     """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.tall`."""
+    vanishing: Vanishing | None = None
+    """What is known where lam stands for none, see :mod:`exactsel.problem.vanishing`."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -91,7 +113,7 @@ class Objective:
         made = make_loss(loss, delta, y)
         made.check_target(y)
         AT.flags.writeable = y.flags.writeable = False
-        return cls(AT, y, made, checked_lam(lam, None if isinstance(made, Quadratic) else made.name))
+        return cls(AT, y, made, checked_lam(lam, made.name, isinstance(made, Quadratic), isinstance(made, FREE)))
 
     def prepared(self, made: Preparation) -> Objective:
         """The same objective, known to be on data prepared in this way."""
@@ -103,6 +125,9 @@ class Objective:
         """The objective with some of loss, lam, delta changed; what was worked out from the data alone is kept."""
         if not changes:
             return self
+        if self.vanishing is not None:
+            # A ridge would be one on columns as they were.
+            return self.vanishing.before.replace(**changes)
         arguments = {"loss": self.loss, "lam": self.lam, "delta": None, **changes}
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
@@ -130,6 +155,16 @@ class Objective:
     def n(self) -> int:
         """Number of rows."""
         return self.y.size
+
+    @property
+    def asked_lam(self) -> float:
+        """The ridge weight of the problem as it was given."""
+        return self.lam if self.vanishing is None else 0.0
+
+    @property
+    def close_enough(self) -> float:
+        """Length of a gradient that costs a bound nothing to speak of; inf where no ridge is that small."""
+        return np.inf if self.vanishing is None else float(np.sqrt(2e-12 * self.lam * self.at_zero))
 
     @property
     def is_quadratic(self) -> bool:
@@ -162,7 +197,7 @@ class Objective:
         inside = "Ax + c" if made is not None and made.centred else "Ax"
         over = "a sum over rows" if made is None or made.weights is None else "a weighted sum over rows"
         ridge = "||Sx||^2, S the columns' sizes" if made is not None and made.scaled else "||x||^2"
-        return f"L({inside}) + (lam/2){ridge}, L {over}, {self.loss_text}, lam={self.lam:g}"
+        return f"L({inside}) + (lam/2){ridge}, L {over}, {self.loss_text}, lam={self.asked_lam:g}"
 
     @property
     def loss_parameters(self) -> dict[str, float]:
@@ -180,7 +215,7 @@ class Objective:
         header = {
             "loss": self.loss.name,
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
-            "n": self.n, "d": self.d, "lam": float(self.lam).hex(), **entries,
+            "n": self.n, "d": self.d, "lam": float(self.asked_lam).hex(), **entries,
         }  # fmt: skip
         made = self.preparation
         return data_hash(header, self.AT, self.y) if made is None else prepared_hash(header, made)

@@ -30,6 +30,7 @@ from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.tall import Tall
 from exactsel.problem.units import Units
+from exactsel.problem.vanishing import without_ridge
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
@@ -55,7 +56,9 @@ class Problem:
     loss : str or Loss
         ``"quadratic"``, ``"huber"``, ``"logistic"``, the name of a plug-in, or a loss object.
     lam : float
-        Ridge weight, >= 0; 0 is allowed for quadratic loss only, and its default.
+        Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss where the fit
+        on all columns exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is
+        searched with).
     delta : float, optional
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
@@ -99,11 +102,8 @@ class Problem:
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        if groups is None:
-            units = Units.of(len(AT), names, must_have, must_not)
-        else:
-            units = GroupedUnits.of_columns(Units.of(len(AT), names, (), ()), groups, must_have, must_not)
-        self._settle(objective, under_hierarchy(units, hierarchy, hierarchy_kind), units.limited(k))
+        units = _units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind)
+        self._settle(objective, units, units.limited(k))
 
     @classmethod
     def of(cls, objective: Objective, units: Units, k: int) -> Problem:
@@ -146,8 +146,11 @@ class Problem:
         if loss == "huber" and known is not None and options.get("delta") is None:
             options["delta"] = default_delta(target, known)
         made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name)
-        problem = cls(made.made.AT.T, made.made.y, k, loss=loss, **options)
-        return cls.of(problem.objective.prepared(made), problem.units, problem.k)
+        lam, delta, names = (options.pop(name, None) for name in ("lam", "delta", "feature_names"))
+        size = checked_k(k, len(made.made.AT))
+        objective = Objective.of(made.made.AT.copy(), made.made.y.copy(), loss=loss, lam=lam, delta=delta)
+        units = _units_of(len(AT), names, **options)
+        return cls.of(objective.prepared(made), units, units.limited(size))
 
     def standing_for(self, tall: Tall) -> Problem:
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.tall`)."""
@@ -161,6 +164,8 @@ class Problem:
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""
         units.check(k)
+        if objective.lam == 0.0 and not objective.is_quadratic:
+            objective = without_ridge(objective)
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.units = units
@@ -189,7 +194,9 @@ class Problem:
     def __repr__(self) -> str:
         units, objective = self.units, self.objective
         size = f"{self.d} groups of {units.columns} columns" if units.grouped else f"d={self.d}"
-        return f"{type(self).__name__}({objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.lam:g})"
+        return (
+            f"{type(self).__name__}({objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={objective.asked_lam:g})"
+        )
 
     def _repr_html_(self) -> str:
         size = f"{self.d} groups of {self.units.columns} columns" if self.units.grouped else f"{self.d} columns"
@@ -316,7 +323,7 @@ class Problem:
         made = self.preparation
         return {
             "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.loss.name,
-            "loss_parameters": self.loss_parameters, "lam": self.lam, "problem_hash": self.hash,
+            "loss_parameters": self.loss_parameters, "lam": self.objective.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weights is not None, **self.units.describe(),
@@ -355,3 +362,16 @@ class Problem:
         demanded = {name: changes.pop(name) for name in _OF_UNITS if name in changes}
         objective, units = self.objective.replace(**changes), self.units.replace(**demanded)
         return self.of(objective, units, units.limited(k))
+
+
+def _units_of(
+    columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
+    must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
+    hierarchy_kind: str = "strong",
+) -> Units:  # fmt: skip
+    """What is chosen among some columns, as the arguments of :class:`Problem` have it."""
+    if groups is None:
+        units = Units.of(columns, names, must_have, must_not)
+    else:
+        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
+    return under_hierarchy(units, hierarchy, hierarchy_kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ class Evaluator:
         self.instance: Instance | ColumnInstance = instance
         if isinstance(instance, GivenInstance):
             instance.take(problem.objective.preparation.made)  # type: ignore[union-attr]
-            self.instance = instance.plain
+            self.instance = replace(instance.plain, lam=problem.objective.lam)  # type: ignore[union-attr]
         # Dual vectors have an entry for every row, but Huber and logistic loss are left with those that count.
         fewer = weights is not None and self.instance.A.shape[0] < len(weights)
         self._used_rows = slice(None) if weights is None or not fewer else weights > 0

@@ -34,7 +34,7 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
         )
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {
-        "k": problem.k, "loss": objective.loss.name, "lam": objective.lam,
+        "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,
         "delta": objective.loss_parameters.get("delta", np.inf),
         "must_have": units.must_have, "must_not": units.must_not, "groups": units.groups,
     }  # fmt: skip

@@ -42,8 +42,12 @@ class _Regression:
 
     def __init__(self, objective: Any, instance: Instance) -> None:
         self._objective, self._instance = objective, instance
+        self._taken = 0.0
         if isinstance(instance, GivenInstance):
             instance.take(objective.preparation.made)
+        if isinstance(instance, GivenInstance) and objective.vanishing is not None:
+            instance.limit(objective.vanishing.limits)
+            self._taken = objective.vanishing.taken
 
     def upper(self, fit: Fit) -> float:
         coef = fit.coef
@@ -53,14 +57,16 @@ class _Regression:
         return objective_above(self._instance, coef)
 
     def lower(self, bound: float, upper: float, scope: str) -> float:
+        if self._taken:
+            bound = max(0.0, math.nextafter(bound - self._taken, 0.0))
         if isinstance(self._instance, GivenInstance):
             return self._instance.transfer.lower(bound, upper, scope != "")
         return min(bound, upper)
 
     def needed(self, value: float, scope: str) -> float:
         if isinstance(self._instance, GivenInstance):
-            return self._instance.transfer.needed(value, value, scope != "")
-        return value
+            value = self._instance.transfer.needed(value, value, scope != "")
+        return math.nextafter(value + self._taken, math.inf) if self._taken else value
 
 
 class _Selection:

@@ -38,8 +38,9 @@ POINT_BYTES = 400
 class Witnesses:
     """Stores points in spools; ``columns`` is how many columns the data have."""
 
-    def __init__(self, spools: Spools, columns: int) -> None:
-        self._spools = spools
+    def __init__(self, spools: Spools, columns: int, even: FloatArray | None = None) -> None:
+        """``even`` (columns,) are powers of two that columns were divided by and a reader's are not."""
+        self._spools, self._even = spools, even
         self.index_type = "u1" if columns <= 2**8 else "<u2" if columns <= 2**16 else "<i4"
         self.curvature: FloatArray | None = None
         """The D of formula (3) that points are for, if any."""
@@ -86,6 +87,8 @@ class Witnesses:
 
     def store_all(self, columns: NDArray[Any], values: FloatArray, sizes: NDArray[Any]) -> int:
         """Store sparse points, one after the other; the number of the first."""
+        if self._even is not None:
+            values = values / self._even[columns]
         self._spools.write("point_index", columns.astype(self.index_type).tobytes())
         self._spools.write("point_value", values.astype("<f8", copy=False).tobytes())
         self._spools.write("point_size", sizes.astype("<i4").tobytes())

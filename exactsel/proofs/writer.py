@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel.bounds.witness import ListedPoints
+from exactsel.bounds.witness import ListedPoints, ModelPoint
 from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
@@ -98,7 +98,9 @@ class ProofWriter:
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
-        self._witnesses = Witnesses(self._spools, self._d)
+        self._vanishing = None if problem.objective is None else problem.objective.vanishing
+        even = None if self._vanishing is None else self._vanishing.even
+        self._witnesses = Witnesses(self._spools, self._d, even)
         self._goes_on = False
         self._counts = False
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
@@ -151,6 +153,9 @@ class ProofWriter:
         if not isinstance(self._instance, Instance):
             margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
         if isinstance(self._instance, GivenInstance):
+            if self._vanishing is not None:
+                self._instance.take(self.problem.objective.preparation.made)  # type: ignore[union-attr]
+                self._instance.limit(self._vanishing.limits)
             needed = self._instance.transfer.needed(lower, upper, scope != "")
             margin += PREPARING_MARGIN * max(0.0, needed - lower) if math.isfinite(needed) else 0.0
         return max(0.0, lower - margin)
@@ -206,6 +211,11 @@ class ProofWriter:
     def _write(self, words: int, entries: dict[str, Any], coef: FloatArray) -> None:
         used = self._listed(coef)
         witnesses = self._witnesses
+        limit = np.zeros(0, dtype=np.int32)
+        if self._vanishing is not None:
+            fitted = ModelPoint.from_dense(self._vanishing.point)
+            first = witnesses.store_all(fitted.index, fitted.value, np.array([len(fitted.index)]))
+            limit = np.array([first], dtype=np.int32)
         curvature = np.zeros(0) if witnesses.curvature is None else witnesses.curvature
         stored = witnesses.stored("point_index")
         arrays = {
@@ -215,7 +225,12 @@ class ProofWriter:
             "point_index": (witnesses.index_type, stored),
         }  # fmt: skip
         point, widths = self._minorant
-        if self._counts and len(point):
+        if self._vanishing is not None:
+            if not self._counts:
+                point, widths = point[:0], widths[:0]
+            arrays |= {"minorant_point": ("<i4", len(point)), "minorant_width": ("<f4", len(widths))}
+            arrays |= {"limit_point": ("<i4", 1)}
+        elif self._counts and len(point):
             arrays |= {"minorant_point": ("<i4", len(point)), "minorant_width": ("<f4", len(widths))}
         elif self._counts:
             arrays |= {
@@ -228,6 +243,7 @@ class ProofWriter:
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
             "model_index": used.astype("<i4"),
             "minorant_point": point.astype("<i4"), "minorant_width": widths.astype("<f4"),
+            "limit_point": limit.astype("<i4"),
         }  # fmt: skip
         with replacing(self.path, "the proof ") as out:
             out.write(fmt.header_bytes(entries, arrays))

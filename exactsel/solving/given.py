@@ -37,10 +37,10 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     weights: FloatArray | None = None if made is None else made.weights
     delta = float(objective.loss_parameters.get("delta", 1.0))
     centred, scaled = (False, False) if made is None else (made.centred, made.scaled)
-    entries |= {"loss": objective.loss.name, "lam": objective.lam, "delta": delta}
+    entries |= {"loss": objective.loss.name, "lam": objective.asked_lam, "delta": delta}
     entries |= {"intercept": bool(centred), "scale": bool(scaled)}
     given = Instance(
-        np.asarray(A), np.asarray(y), k=problem.k, lam=objective.lam, loss=objective.loss.name,
+        np.asarray(A), np.asarray(y), k=problem.k, lam=objective.asked_lam, loss=objective.loss.name,
         delta=delta if objective.loss.name == "huber" else None, weights=weights, intercept=bool(centred),
         groups=None if entries["groups"] is None else tuple(entries["groups"]),
     )  # fmt: skip

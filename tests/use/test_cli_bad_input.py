@@ -20,8 +20,8 @@ BAD_OPTIONS = [
     (["--lam", "nan"], "lam is nan, but the ridge weight must be a finite number that is not negative."),
     (["--lam", "inf"], "lam is inf, but the ridge weight must be a finite number that is not negative."),
     (
-        ["--lam", "0", "--loss", "huber"],
-        "lam is 0, which only quadratic loss allows; give a positive lam (--lam)",
+        ["--loss", "huber", "--lam", "1e-70"],
+        "lam is 1e-70, too small to compute with; give 0 or at least 1e-60.",
     ),
     (["--delta", "1"], "delta is given, but quadratic loss has no such parameter; use --loss huber or drop delta."),
     (["--loss", "huber", "--delta", "0"], "delta is 0.0, but the Huber threshold must be a positive number"),

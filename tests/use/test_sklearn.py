@@ -237,8 +237,8 @@ class TestRefused:
             BestSubsetRegressor(loss="absolute").fit(X, y)
         with pytest.raises(InputError, match="fit_intercept is 'maybe', but it must be True, False or 'auto'"):
             BestSubsetRegressor(fit_intercept="maybe").fit(X, y)
-        with pytest.raises(InputError, match="lam is 0, which only quadratic loss allows"):
-            HuberBestSubsetRegressor(lam=0.0).fit(X, y)
+        with pytest.raises(InputError, match="lam is -1, but the ridge weight must be"):
+            HuberBestSubsetRegressor(lam=-1.0).fit(X, y)
         with pytest.raises(InputError, match=r"k is 2\.5, but the number of columns must be a whole number"):
             BestSubsetRegressor(2.5).fit(X, y)
         with pytest.raises(InputError, match="Only binary classification is supported"):

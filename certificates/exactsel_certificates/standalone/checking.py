@@ -18,6 +18,7 @@ from .counting import Semidefinite, TooMany, least_squares
 from .domain import Outside, Problem, problem_of
 from .file import BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import KINDS
+from .limits import sizes
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
 from .polishing import improved
@@ -139,6 +140,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     curvatures = [D] if D and problem.loss == "quadratic" and semidefinite(r.left(D)) else []
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
     claim, upper = F(p["lower"]), r.objective(model)
+    limited = limits(p, r)
     low = upper
     known: dict[int, list[Bound]] = {}
     polished, level = 0, None
@@ -161,13 +163,22 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
         if max(bounds) < claim and nearly:
             near = near or [NearColumns(r, claim, D, farthest) for farthest in DISTANCES]
             bounds += [claim] if any(without.closes(S, C, w, p) for without in near) else []
-        short = max(bounds) < claim and not dual and 0 <= number < len(p["points"]) - 1
+        short = max(bounds) < claim and not dual and not limited and 0 <= number < len(p["points"]) - 1
         # What is improved is a point, not the lack of one: the empty model says nothing of where to look.
         if short and polished < POLISHED and any(point(p, number).values()):
             polished += 1
             bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))
-    return low, upper
+    return min(low, r.objective({})), upper
+
+
+def limits(p: dict[str, Any], r: Regression) -> bool:
+    """Whether this is about Huber or logistic loss without a ridge; what limits coefficients is then taken down."""
+    free = bool(r.loss != "quadratic" and r.lam == 0)
+    named = [*p["limit_point"]]
+    if free and named and 0 <= named[0] < len(p["points"]) - 1:
+        r.sizes = sizes(r, r.given(point(p, named[0])))
+    return free
 
 
 def below(p: dict[str, Any], r: Regression, claim: F) -> Semidefinite:

@@ -76,7 +76,7 @@ def problem_of(
     if {*have} & {*banned}:
         raise Outside("a column or group is forced in and out at once, but only one of the two was expected.")
     return Problem(
-        rows, target, limit, loss, _ridge(lam, loss), _threshold(delta) if loss == "huber" else 1.0, have, banned,
+        rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units,
         _related(hierarchy, kind, len(units) or d),
     )  # fmt: skip
@@ -144,11 +144,10 @@ def _table(A: Any) -> list[list[float]]:
     return rows
 
 
-def _ridge(lam: Any, loss: str) -> float:
+def _ridge(lam: Any) -> float:
     number = _number(lam)
-    if number is None or not (number >= SMALLEST or (number == 0 and loss == "quadratic")):
-        zero = "0 or " if loss == "quadratic" else ""
-        _refuse("lam", lam, f"{zero}a number from {SMALLEST:g} to {LARGEST:g}")
+    if number is None or not (number >= SMALLEST or number == 0):
+        _refuse("lam", lam, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 

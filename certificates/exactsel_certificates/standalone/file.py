@@ -21,6 +21,7 @@ ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"],
 MINORANT = ["minorant_point", "minorant_width"]
 SPLITS_ALLOWED = [["<i4"], ["<i4", "<u2", "u1"], ["<f8"], ["<f2"]]
 MINORANT_ALLOWED = [["<i4"], ["<f4"]]
+LIMITS = ["limit_point"]
 FLAGS = ("weights", "intercept", "scale")
 
 BY_COUNTING = -(1 << 40)
@@ -55,8 +56,9 @@ def read(data: bytes) -> dict[str, Any]:
     related = proof.get("hierarchy")
     need(related is None or (isinstance(related, str) and related in KINDS), "hierarchy")
     version = proof["version"]
-    need(version in ((3, 4, 5) if related else (1, 2, 4, 5) if any(flags) else (1, 4, 5)), "version")
-    more = {4: (SPLITS, SPLITS_ALLOWED), 5: (MINORANT, MINORANT_ALLOWED)}.get(version, ([], []))
+    need(version in ((3, 4, 5, 6) if related else (1, 2, 4, 5, 6) if any(flags) else (1, 4, 5, 6)), "version")
+    free = (MINORANT + LIMITS, [*MINORANT_ALLOWED, ["<i4"]])
+    more = {4: (SPLITS, SPLITS_ALLOWED), 5: (MINORANT, MINORANT_ALLOWED), 6: free}.get(version, ([], []))
     names, kinds = NAMES + more[0], ALLOWED + more[1]
     many = proof.get("groups")
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
@@ -73,12 +75,15 @@ def read(data: bytes) -> dict[str, Any]:
         proof[name], position = numbers_of(TYPES[kind], data[position:end]), end
     need(position == len(data), "length of the file")
     check_arrays(proof)
-    need(any(word & 7 > 5 for word in proof["tree"]) == (version > 3), "version")
-    proof |= {name: [] for name in SPLITS + MINORANT if name not in names}
+    proof |= {name: [] for name in SPLITS + MINORANT + LIMITS if name not in names}
+    counted = len(proof["minorant_point"]) > 0 if version == 6 else version > 3
+    need(any(word & 7 > 5 for word in proof["tree"]) == counted, "version")
     check_splits(proof)
     widths = proof["minorant_width"]
-    need(version != 5 or 1 <= len(proof["minorant_point"]) <= 8, "minorant points")
-    need(version != 5 or (len(widths) == 2 * proof["n"] and all(map(math.isfinite, widths))), "minorant widths")
+    touched = len(proof["minorant_point"])
+    need(version != 5 or 1 <= touched <= 8, "minorant points")
+    need(version != 6 or (touched <= 8 and len(proof["limit_point"]) == 1), "point of the limits")
+    need(version < 5 or (len(widths) == 2 * proof["n"] * (touched > 0) and all(map(math.isfinite, widths))), "widths")
     return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
 
 

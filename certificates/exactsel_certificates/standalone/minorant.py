@@ -44,7 +44,7 @@ def below_minorant(
     z = r.predict(points[0])
     low = [v - F(down) for v, (down, _) in zip(z, widths, strict=True)]
     high = [v + F(up) for v, (_, up) in zip(z, widths, strict=True)]
-    if r.loss == "quadratic" or r.lam <= 0:
+    if r.loss == "quadratic":
         return None
     held = max(level, r.objective(points[0]))
     # The point itself must not lie on a face, where every q needs it inside.
@@ -78,7 +78,8 @@ def touching(r: Regression, z: Sequence[F], low: Sequence[F], high: Sequence[F])
     weighted = [[p * v for p, v in zip(bends, column, strict=True)] for column in sides]
     H = [[dot(left, right) for right in sides] for left in weighted]
     for j, ridge in enumerate(r.ridge):
-        H[j][j] += ridge
+        # Without a ridge only models count that have no coefficients of columns of zeros.
+        H[j][j] += ridge if ridge or any(r.columns[j]) else 1
     return Quadratic(H, [dot(linear, column) for column in sides], value)
 
 

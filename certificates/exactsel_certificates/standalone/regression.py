@@ -52,6 +52,8 @@ class Regression:
         self.squares = [self.G[j][j] / self.weight if scale and self.G[j][j] else F(1) for j in range(d)]
         self.inverses = [inverse_root(s) for s in self.squares]
         self.ridge = [self.lam * s for s in self.squares]
+        self.sizes: list[F] = []
+        """How large coefficients of the data as given can be, where there is no ridge and that is known (limits.py)."""
 
     def weigh(self, column: list[F]) -> list[F]:
         """Numbers times the weights of their rows."""
@@ -97,6 +99,11 @@ class Regression:
 
     def sloped(self, g: list[F]) -> Bound:
         """Formula (2) at slopes of the rows, in the domain of the conjugate."""
+        value, products = self.spoken(g)
+        return value, [self.term(j, v) for j, v in enumerate(products)]
+
+    def spoken(self, g: list[F]) -> tuple[F, list[F]]:
+        """-L* at slopes of the rows, rounded downwards, and the products of the columns with the dual vector."""
         counts = self.weights
         if self.level and self.loss == "quadratic":
             mean = dot(self.weights, g) / self.weight
@@ -108,12 +115,15 @@ class Regression:
         else:
             values = [-v * v / 2 - v * t for v, t in zip(g, self.y, strict=True)]
         beta = [s * v for s, v in zip(counts, g, strict=True)]
-        terms = [dot(column, beta) ** 2 / r for column, r in zip(self.columns, self.ridge, strict=True)]
-        return dot(counts, values), terms
+        return dot(counts, values), [dot(column, beta) for column in self.columns]
+
+    def term(self, j: int, v: F) -> F:
+        """What a column takes off a bound, twice, where v is its product with the dual vector."""
+        return v * v / self.ridge[j] if self.lam else 2 * self.sizes[j] * abs(v)
 
     def at_dual(self, beta: Sequence[float]) -> list[Bound]:
         """The bound a dual vector proves."""
-        if self.lam == 0:
+        if self.lam == 0 and not self.sizes:
             return []
         g = [F(beta[i]) for i in self.rows]
         if self.loss == "quadratic":
@@ -131,6 +141,8 @@ class Regression:
         x = self.given(prepared)
         if self.loss == "quadratic":
             return [self.curved(x, D) for D in curvatures]
+        if self.lam == 0 and not self.sizes:
+            return []
         return [self.sloped(slopes(self.loss, self.delta, self.predict(x), self.y))]
 
     def at_fit(self, S: set[int], C: set[int], curvatures: Sequence[Sequence[F]], bounded: bool) -> F:

@@ -1,0 +1,123 @@
+"""Huber and logistic loss without a ridge: searched with one so small that what it does to any model is known.
+
+With lam = 0 the bounds that are made for a ridge have nothing to divide by. But where the fit on all columns exists,
+every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so for any mu > 0
+
+    P(x)  >=  P(x) + (mu/2) ||x||^2  -  (mu/2) sum_j R_j^2
+
+for all models that count. The problem is searched with the ridge mu, chosen so that the last term is a small part of
+P(0), and that term is taken off what is said of it. A ridge goes by the units of the columns; without one they are
+free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from exactsel._jit import interpreted
+from exactsel.errors import UnsupportedError
+from exactsel.kernels.rows import loss_gradient
+from exactsel.problem.objective import MOST_ROWS, Objective, Vanishing
+from exactsel.problem.preparing import Preparation
+from exactsel.problem.rows import Rows, Unusable, fit_all
+from exactsel.problem.separation import refuse_separated
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.prepared import Prepared
+from exactsel_certificates.radii import Radii, radii
+
+SHARE = 2e-11
+"""Part of P(0) that the small ridge may take off a bound."""
+
+SMALLEST = 1e-50
+"""A ridge below this is none to compute with."""
+
+
+def without_ridge(objective: Objective) -> Objective:
+    """The objective to search with in place of one of Huber or logistic loss with lam = 0.
+
+    Raises
+    ------
+    InputError
+        Where the columns separate the classes, so that there is no best model on all of them.
+    UnsupportedError
+        Where they are (nearly) dependent, so that nothing limits the coefficients.
+    """
+    even: FloatArray = np.where(objective.norms > 0.0, np.ldexp(1.0, np.frexp(objective.norms)[1]), 1.0)
+    alike = _evened(objective, even)
+    if alike.at_zero == 0.0:
+        # No model is better than the empty one.
+        nothing = Radii(0.0, np.zeros(alike.d))
+        return replace(alike, lam=1.0, vanishing=Vanishing(objective, even, np.zeros(alike.d), nothing, 0.0))
+    point = _fit(alike)
+    limits = None if point is None else radii(_instance(alike), point)
+    if point is None or limits is None:
+        refuse_separated(objective)
+        raise UnsupportedError(
+            f"lam is 0, but the columns are (nearly) linearly dependent, which leaves coefficients of any size with "
+            f"{objective.loss.name} loss; leave out columns that others make up for, or give a positive lam (--lam)."
+        )
+    # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
+    further: FloatArray = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
+    even, point, limits = even * further, point * further, Radii(limits.level, limits.size * further)
+    alike = _evened(objective, even)
+    square = max(float(limits.size @ limits.size), 1e-300)
+    off = _rounded(alike, point)
+    exponent = math.floor(math.log2(max(2.0 * SHARE * alike.at_zero / square, off / math.sqrt(square))))
+    lam = math.ldexp(1.0, min(exponent, 100))
+    if lam < SMALLEST:
+        raise UnsupportedError(
+            f"lam is 0, but the columns hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most "
+            f"that can be shown); leave out columns that are nearly dependent, or give a positive lam (--lam)."
+        )
+    taken = 0.5 * lam * square * (1.0 + 1e-9)
+    return replace(alike, lam=lam, shared={}, vanishing=Vanishing(objective, even, point, limits, taken))
+
+
+def _rounded(objective: Objective, point: FloatArray) -> float:
+    """What bounds allow for rounding in A'b, about: a ridge mu makes that, squared, over 2 mu of it."""
+    slopes = np.empty(objective.n)
+    with interpreted(objective.n <= MOST_ROWS):
+        loss_gradient(objective.row_loss, point @ objective.AT, objective.y, slopes)
+    return 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes) * np.linalg.norm(objective.norms))
+
+
+def _evened(objective: Objective, even: FloatArray) -> Objective:
+    """The objective of columns divided by powers of two."""
+    made = objective.preparation
+    AT: FloatArray = np.ascontiguousarray(objective.AT / even[:, None])
+    AT.flags.writeable = False
+    if made is None:
+        nothing = np.zeros(len(AT))
+        data = Prepared(
+            AT, objective.y, None, False, np.zeros((2, len(AT))), (0.0, 0.0), even, nothing, nothing, 0.0, 0.0, 0.0
+        )
+        prepared = Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
+        return replace(objective, AT=AT, preparation=prepared, shared={})
+    was = made.made
+    data = replace(
+        was, AT=AT, scale=was.scale * even, column_error=was.column_error / even, column_rest=was.column_rest / even
+    )
+    return replace(objective, AT=AT, preparation=replace(made, made=data), shared={})
+
+
+def _fit(objective: Objective) -> FloatArray | None:
+    """About the fit on all columns (d,); None where there seems to be none."""
+    try:
+        with np.errstate(all="ignore"), Rows(objective) as rows:
+            x, _ = fit_all(rows, rows.model(np.zeros(objective.d), objective))
+            point = (x * rows.scale)[: objective.d]
+    except (Unusable, np.linalg.LinAlgError):
+        return None
+    return np.asarray(point) if np.all(np.isfinite(point)) else None
+
+
+def _instance(objective: Objective) -> Instance:
+    return Instance(
+        objective.A, objective.y, objective.d, objective.loss.name, 0.0,
+        objective.loss_parameters.get("delta", math.inf), weights=objective.weights, intercept=objective.intercept,
+    )  # fmt: skip

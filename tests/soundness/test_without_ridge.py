@@ -1,0 +1,246 @@
+"""Huber and logistic loss with lam = 0: searches against brute force, proofs by both checkers, separated classes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exactsel import Problem, solve
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.vanishing import without_ridge
+from exactsel.proofs.instance import instance_of
+from exactsel.types import FloatArray
+from exactsel_certificates.checking import verify
+from exactsel_certificates.container import FREE_VERSION, read_proof
+from exactsel_certificates.formula import Instance, objective
+from exactsel_certificates.radii import radii
+from exactsel_certificates.standalone.checking import check
+
+SOME, MANY = range(40), range(40, 1500)
+
+
+def slow_fit(A: FloatArray, y: FloatArray, loss: str, delta: float, intercept: bool, w: FloatArray) -> float:
+    """The least objective on all columns, by steps that always descend: slow."""
+    X = np.hstack([A, np.ones((len(A), 1))]) if intercept else A
+    size = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+    X, x = X / size, np.zeros(X.shape[1])
+
+    def value(x: FloatArray) -> float:
+        if loss == "logistic":
+            return float(w @ np.logaddexp(0.0, -y * (X @ x)))
+        r = np.abs(X @ x - y)
+        return float(w @ np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
+
+    for _ in range(4000):
+        z = X @ x
+        if loss == "logistic":
+            p = 1.0 / (1.0 + np.exp(np.clip(y * z, -500, 500)))
+            slopes, bends = -y * p, p * (1.0 - p)
+        else:
+            slopes = np.clip(z - y, -delta, delta)
+            bends = delta / np.maximum(np.abs(z - y), delta)
+        gradient = X.T @ (w * slopes)
+        step = np.linalg.lstsq((X.T * (w * bends)) @ X, gradient, rcond=1e-13)[0] if X.size else x
+        part, now = 1.0, value(x)
+        while value(x - part * step) > now and part > 1e-8:
+            part *= 0.5
+        x = x - part * step
+        if not value(x) < now * (1.0 - 1e-15):
+            break
+    return value(x)
+
+
+def brute_force(given: dict[str, Any]) -> float:
+    """The least objective of all supports of at most k columns."""
+    A, y, k = given["A"], given["y"], given["k"]
+    w = np.ones(len(y)) if given["weights"] is None else given["weights"]
+    rest = given["loss"], given["delta"], given["intercept"], w
+    sets = itertools.combinations(range(A.shape[1]), min(k, A.shape[1]))
+    return min(slow_fit(A[:, list(chosen)], y, *rest) for chosen in sets)
+
+
+def random_case(seed: int) -> dict[str, Any]:
+    """A small awkward problem without a ridge, some with ties, columns of zeros, far from zero or of other units."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(8, 40)), int(rng.integers(1, 6))
+    loss = ("huber", "logistic")[seed % 2]
+    kind = rng.integers(4)
+    A = rng.integers(-2, 3, size=(n, d)).astype(float) if kind == 0 else rng.normal(size=(n, d))
+    if kind == 1:
+        A = A * 10.0 ** rng.integers(-4, 5, size=d)
+    if kind == 2:
+        A[:, rng.integers(d)] = 0.0
+    if kind == 3:
+        A = A + 100.0 * rng.integers(2, size=d)
+    y = rng.normal(size=n) + A @ rng.normal(size=d) / max(float(np.linalg.norm(A)), 1e-9)
+    if loss == "logistic":
+        y = np.where(y + rng.normal(size=n) > np.median(y), 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+    else:
+        y[rng.integers(n)] += 20.0 * rng.integers(2)
+    weights = rng.uniform(0.2, 3.0, size=n) if rng.random() < 0.3 else None
+    if weights is not None and rng.random() < 0.5:
+        weights[rng.integers(2, n)] = 0.0
+    return {
+        "A": A, "y": y, "k": int(rng.integers(0, d + 1)), "loss": loss, "weights": weights,
+        "intercept": bool(rng.integers(2)), "scale": bool(rng.integers(4) == 0),
+        "delta": float(rng.uniform(0.3, 2.0)) if loss == "huber" else np.inf,
+    }  # fmt: skip
+
+
+def made(given: dict[str, Any]) -> Problem | None:
+    """The problem; None where it has no solution, or one nothing can be said of."""
+    rest = {name: given[name] for name in ("loss", "weights", "intercept", "scale")}
+    delta = given["delta"] if given["loss"] == "huber" else None
+    try:
+        return Problem.prepared(given["A"], given["y"], given["k"], lam=0.0, delta=delta, **rest)
+    except (InputError, UnsupportedError) as error:
+        if not re.search("separate the|separates the|dependent", str(error)):
+            raise
+    return None
+
+
+def look_at(seed: int, tmp_path: Path) -> bool:
+    """Whether there was a solution; then all that is said of it is true."""
+    given = random_case(seed)
+    problem = made(given)
+    if problem is None:
+        return False
+    result, file = solve(problem, proof=tmp_path / "proof.exsel", threads=1), tmp_path / "proof.exsel"
+    best = brute_force(given)
+    assert result.lower <= best * (1.0 + 1e-12) + 1e-300
+    assert result.upper >= best * (1.0 - 1e-9)
+    assert result.upper - result.lower <= 2e-6 * max(best, 0.01 * problem.null_objective)
+    verdict = verify(read_proof(file), instance_of(problem))
+    assert verdict.verified, verdict.reason
+    assert verdict.lower <= best * (1.0 + 1e-12) + 1e-300
+    if given["A"].size <= 80:
+        weights = None if given["weights"] is None else given["weights"].tolist()
+        said = check(
+            file.read_bytes(), given["A"].tolist(), given["y"].tolist(), problem.k, given["loss"], 0.0,
+            given["delta"] if given["loss"] == "huber" else 1.0, weights=weights, level=given["intercept"],
+            scale=given["scale"],
+        )  # fmt: skip
+        assert said == ""
+    return True
+
+
+@pytest.mark.parametrize("seed", SOME)
+def test_searches_and_proofs_agree_with_brute_force(seed: int, tmp_path: Path) -> None:
+    look_at(seed, tmp_path)
+
+
+@pytest.mark.long
+def test_many_searches_agree_with_brute_force(tmp_path: Path) -> None:
+    solved = [look_at(seed, tmp_path) for seed in MANY]
+    assert np.mean(solved) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_model_that_counts_has_larger_coefficients(seed: int) -> None:
+    given = random_case(2 * seed + seed % 2)
+    A, y, rng = given["A"], given["y"], np.random.default_rng(seed)
+    instance = Instance(
+        A, y, A.shape[1], given["loss"], 0.0, given["delta"], weights=None, intercept=given["intercept"]
+    )
+    found = radii(instance, np.zeros(A.shape[1]))
+    if found is None:
+        return
+    for _ in range(200):
+        x = rng.normal(size=A.shape[1]) * found.size
+        # As far out as a model costs no more than the level.
+        low, high = 0.0, 1e3
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if objective(instance, middle * x) <= found.level else (low, middle)
+        reached = np.abs(low * x)
+        assert np.all(reached[found.size > 0] <= found.size[found.size > 0] * (1.0 + 1e-9))
+
+
+def separated_cases() -> list[tuple[FloatArray, FloatArray, bool, str]]:
+    """Twenty tables whose columns separate the classes, with how."""
+    cases = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(12, 60)), int(rng.integers(1, 7))
+        A, intercept, complete = rng.normal(size=(n, d)), bool(seed % 3), seed % 2 == 0
+        y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+        j = int(rng.integers(d))
+        if complete and d > 1 and seed % 4 == 0:
+            # Two columns together.
+            i = (j + 1) % d
+            A[:, i] = y * rng.uniform(0.5, 1.0, size=n) - A[:, j]
+        elif complete:
+            A[:, j] = y * rng.uniform(0.5, 2.0, size=n) * 10.0 ** rng.integers(-3, 4)
+        else:
+            # Some rows of one class alone have anything there; the others are as they come.
+            A[:, j] = 0.0
+            A[np.flatnonzero(y > 0)[: n // 6], j] = 1.0
+            A = np.vstack([A, np.hstack([-A[:, :j], A[:, [j]] * 0.0, -A[:, j + 1 :]])])
+            y = np.concatenate([y, y])
+        cases.append((A, y, intercept, "completely" if complete else "quasi-completely"))
+    return cases
+
+
+@pytest.mark.parametrize(("A", "y", "intercept", "how"), separated_cases())
+def test_separated_classes_are_answered_by_a_sentence(A: FloatArray, y: FloatArray, intercept: bool, how: str) -> None:
+    with pytest.raises(InputError, match=r"separates? the two classes") as raised:
+        Problem.prepared(A, y, 1, loss="logistic", lam=0.0, intercept=intercept)
+    said = str(raised.value)
+    assert f" {how}" in said or how == "quasi-completely"
+    assert "give a positive lam" in said
+
+
+def test_the_columns_that_separate_are_named() -> None:
+    rng = np.random.default_rng(5)
+    A, y = rng.normal(size=(40, 5)), np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    A[:, 3] = 0.0
+    A[[0, 2, 4], 3] = 1.0
+    with pytest.raises(InputError, match=r"column 3 separates the two classes quasi-completely \(3 of 40 rows"):
+        Problem(A, y, 2, loss="logistic", lam=0.0)
+
+
+def test_dependent_columns_need_a_ridge() -> None:
+    rng = np.random.default_rng(6)
+    A, y = rng.normal(size=(40, 4)), rng.normal(size=40)
+    A[:, 2] = A[:, 0] - A[:, 1]
+    with pytest.raises(UnsupportedError, match="linearly dependent"):
+        Problem(A, y, 2, loss="huber", lam=0.0)
+
+
+def test_a_ridge_put_in_later_is_one_on_the_columns_as_they_are() -> None:
+    rng = np.random.default_rng(7)
+    A = rng.normal(size=(50, 4)) * [1.0, 100.0, 0.01, 1.0]
+    y = np.where(A[:, 0] + rng.normal(size=50) > 0, 1.0, -1.0)
+    problem = Problem(A, y, 2, loss="logistic", lam=0.0)
+    assert problem.describe()["lam"] == 0.0
+    ridged, same = problem.replace(lam=0.5), Problem(A, y, 2, loss="logistic", lam=0.5)
+    assert ridged.hash == same.hash
+    assert solve(ridged).support == solve(same).support
+    assert problem.replace(k=3).hash == Problem(A, y, 3, loss="logistic", lam=0.0).hash
+
+
+def test_what_is_taken_off_covers_the_ridge() -> None:
+    rng = np.random.default_rng(8)
+    A, y = rng.normal(size=(60, 5)), rng.normal(size=60)
+    objective_before = Problem(A, y, 2, loss="huber", lam=1.0, delta=1.0).objective
+    free = without_ridge(objective_before.replace(lam=0.0))
+    assert free.vanishing is not None
+    sizes = free.vanishing.limits.size
+    assert free.vanishing.taken >= 0.5 * free.lam * float(sizes @ sizes)
+    assert free.vanishing.taken <= 1e-8 * free.at_zero
+
+
+def test_the_file_is_of_the_version_that_has_limits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    A, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    problem = Problem(A, y, 2, loss="huber", lam=0.0)
+    solve(problem, proof=tmp_path / "proof.exsel")
+    proof = read_proof(tmp_path / "proof.exsel")
+    assert proof.version == FREE_VERSION
+    assert len(proof.limit_point) == 1
