@@ -7,7 +7,7 @@ most machines and as many on the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -141,18 +141,21 @@ def objective(instance: Instance, x: Any) -> float:
 
 def predictions(instance: Instance, x: Any) -> Long:
     """Ax (n,), and the best intercept where there is one."""
-    coef = long_doubles(x)
-    z = long_doubles(np.concatenate([long_doubles(part) @ coef for part in row_blocks(instance.A)]))
+    used = np.flatnonzero(x)
+    coef = long_doubles(x)[used]
+    z = long_doubles(np.concatenate([long_doubles(part) @ coef for part in row_blocks(instance.A, used)]))
     if not instance.intercept:
         return z
     row = np.asarray(z, dtype=np.float64)[None]
     return long_doubles(z + find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
 
 
-def row_blocks(A: Any) -> list[Any]:
-    """A by blocks of rows: what is made of one of them is small beside the data."""
+def row_blocks(A: Any, columns: Any = None) -> Iterator[Any]:
+    """A, or some columns of it, by blocks of rows: what is made of one of them is small beside the data."""
     rows = np.asarray(A)
-    return [rows[first : first + BLOCK] for first in range(0, max(1, len(rows)), BLOCK)]
+    for first in range(0, max(1, len(rows)), BLOCK):
+        block = rows[first : first + BLOCK]
+        yield block if columns is None else block[:, columns]
 
 
 def summed_loss(instance: Instance, z: Long) -> Any:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, side_parts
+from exactsel_certificates.mapped import column_blocks, is_kept
 from exactsel_certificates.walk import FREE, IN, OUT
 
 U = 2.0**-53
@@ -95,10 +96,11 @@ class RigorousBounds:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.A = np.ascontiguousarray(instance.A, dtype=np.float64)
+        self.A = instance.A if is_kept(instance.A) else np.ascontiguousarray(instance.A, dtype=np.float64)
         self.y = np.asarray(instance.y, dtype=np.float64)
         self.n, self.d = self.A.shape
-        self.norms = lengths(np.ascontiguousarray(self.A.T))
+        blocks = column_blocks(self.A.T)
+        self.norms = np.concatenate([lengths(np.ascontiguousarray(self.A[:, block].T)) for block in blocks])
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
 
@@ -267,12 +269,13 @@ def each_runs(stack: FloatArray) -> NDArray[np.bool_]:
 
 def model_objective(instance: Instance, x: Any) -> float:
     """An upper estimate of the objective of a model (d,), in doubles; inf where there is none."""
-    A, y, x = np.asarray(instance.A), np.asarray(instance.y), np.asarray(x, dtype=np.float64)
-    d = A.shape[1]
+    y, x = np.asarray(instance.y), np.asarray(x, dtype=np.float64)
+    used = np.flatnonzero(x)
+    x, d = x[used], used.size
     with np.errstate(all="ignore"):
-        z = A @ x
+        parts = ((part @ x, np.abs(part) @ np.abs(x)) for part in row_blocks(instance.A, used))
         # What underflow does to a prediction is less than the factor and the TINY at the end allow for.
-        size = np.concatenate([np.abs(part) @ np.abs(x) for part in row_blocks(A)])
+        z, size = (np.concatenate(each) for each in zip(*parts, strict=True))
         error = gamma(d) * size + 2 * U * (np.abs(z) + np.abs(y))
         if instance.intercept:
             level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
