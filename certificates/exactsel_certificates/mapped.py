@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -47,6 +47,17 @@ def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any
         made = np.memmap(stream, dtype=kind, mode="r+", shape=shape)
     made.filename = getattr(_map_of(array), "filename", None)  # what is made of this one finds its place, too
     return made
+
+
+def some_columns(A: Any, columns: Sequence[int]) -> Any:
+    """These columns of a table (n, d): of one that stays in its file in another file."""
+    if not is_kept(A):
+        return A[:, columns]
+    made = room_like(A, (len(columns), len(A)))
+    for place, j in enumerate(columns):
+        made[place] = A[:, j]
+    made.flags.writeable = False
+    return made.T
 
 
 def nameless_beside(array: Any) -> IO[bytes] | None:

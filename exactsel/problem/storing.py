@@ -7,7 +7,7 @@ columns that have been centred are as sparse as they were.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,13 +77,14 @@ class _Pieces:
 
     def __init__(self, AT: FloatArray, kind: Any) -> None:
         self.sizes: list[int] = []
-        self._kind, self._held = kind, list[Any]()
-        self._stream = nameless_beside(AT)
+        self._AT, self._kind, self._held = AT, kind, list[Any]()
+        self._stream: IO[bytes] | None = None
 
     def add(self, vector: NDArray[Any]) -> None:
         """Put a vector behind the others."""
         piece = np.ascontiguousarray(vector, dtype=self._kind)
         self.sizes.append(piece.size)
+        self._stream = self._stream or nameless_beside(self._AT)
         if self._stream is None:
             self._held.append(piece)
         else:
@@ -91,10 +92,12 @@ class _Pieces:
 
     def together(self) -> NDArray[Any]:
         """All of them in a row."""
-        if self._stream is None or not sum(self.sizes):
+        if self._stream is None:
             return np.concatenate([np.zeros(0, dtype=self._kind), *self._held])
         with self._stream:
             self._stream.flush()
+            if not sum(self.sizes):
+                return np.zeros(0, dtype=self._kind)
             # Of the type that a vector in memory has, which nobody writes to.
             return np.asarray(np.memmap(self._stream, dtype=self._kind, mode="c", shape=(sum(self.sizes),)))
 
