@@ -19,7 +19,7 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import VERSION, MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import Rule, inadmissible
 from exactsel_certificates.points import shown_radii
@@ -353,7 +353,8 @@ def problem_hash(instance: AnyInstance) -> str:
         header |= {"groups": instance.groups} if instance.groups else {}
         header |= {"hierarchy": instance.hierarchy._asdict()} if instance.hierarchy else {}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
-    digest.update(np.ascontiguousarray(instance.A, dtype="<f8").tobytes())
+    for part in row_blocks(instance.A):
+        digest.update(np.ascontiguousarray(part, dtype="<f8").data)
     if isinstance(instance, Instance):
         digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
         if instance.weights is not None:

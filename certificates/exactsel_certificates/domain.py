@@ -15,6 +15,7 @@ import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import FloatArray, Hierarchy, Instance
+from exactsel_certificates.mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -101,14 +102,16 @@ def _doubles(name: str, given: Any) -> FloatArray:
     if kind in ("i", "u") and given.size:
         largest = max(abs(int(given.min())), abs(int(given.max())))
         _need(largest <= WHOLE, f"{name} holds an integer of {largest}, which need not be a double.")
-    values = np.asarray(given).astype(np.float64)
-    _need(bool(np.all(np.isfinite(values))), f"{name} holds NaN or infinite values.")
+    # A table in a file that this process cannot change is looked at where it is.
+    values = given if is_kept(given) else np.asarray(given).astype(np.float64)
+    parts = (values[:, block] for block in column_blocks(values.T)) if values.ndim == 2 else [values]
+    _need(all(bool(np.all(np.isfinite(part))) for part in parts), f"{name} holds NaN or infinite values.")
     return values
 
 
 def _check_sizes(name: str, columns: FloatArray) -> None:
     """Refuse columns whose largest entries are beyond what formulas in doubles can take."""
-    largest = np.max(np.abs(columns), axis=0)
+    largest = np.concatenate([np.max(np.abs(columns[:, block]), axis=0) for block in column_blocks(columns.T)])
     top = float(np.max(largest))
     _need(top <= LARGEST, f"{name} holds a number of size {top:g}, larger than {LARGEST:g}; use other units.")
     small = np.flatnonzero((largest > 0) & (largest < SMALLEST))

@@ -30,10 +30,20 @@ class Fits:
         self.bounds = bounds
         with np.errstate(all="ignore"):
             self.scale = np.where(bounds.norms > 0, bounds.norms, 1.0)
-            self.unit = bounds.A / self.scale
             self.ridge = instance.lam / self.scale / self.scale
-            self.b = self.unit.T @ bounds.y
             self.target = float(np.sqrt(bounds.y @ bounds.y)) * (1.0 + gamma(bounds.n))
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """The columns, each divided by its length; made for whoever fits: other losses have no use for it."""
+        with np.errstate(all="ignore"):
+            return self.bounds.A / self.scale
+
+    @cached_property
+    def b(self) -> FloatArray:
+        """The products of these with y (d,)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.unit.T @ self.bounds.y)
 
     def affordable(self, m: int) -> bool:
         """Whether a square table of m columns takes no more memory than the data, or little."""

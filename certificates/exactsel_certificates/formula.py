@@ -7,7 +7,7 @@ most machines and as many on the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -15,15 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.levels import find_levels
+from exactsel_certificates.levels import find_levels, row_slices
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 
 LOSSES = ("quadratic", "huber", "logistic")
-
-BLOCK = 65_536
-"""Rows of A turned into long doubles at a time."""
 
 KINDS = ("strong", "weak")
 """Hierarchies: with every unit all of its parents are chosen, or at least one."""
@@ -141,18 +138,20 @@ def objective(instance: Instance, x: Any) -> float:
 
 def predictions(instance: Instance, x: Any) -> Long:
     """Ax (n,), and the best intercept where there is one."""
-    coef = long_doubles(x)
-    z = long_doubles(np.concatenate([long_doubles(part) @ coef for part in row_blocks(instance.A)]))
+    used = np.flatnonzero(x)
+    coef = long_doubles(x)[used]
+    z = long_doubles(np.concatenate([long_doubles(part) @ coef for part in row_blocks(instance.A, used)]))
     if not instance.intercept:
         return z
     row = np.asarray(z, dtype=np.float64)[None]
     return long_doubles(z + find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
 
 
-def row_blocks(A: Any) -> list[Any]:
-    """A by blocks of rows: what is made of one of them is small beside the data."""
+def row_blocks(A: Any, columns: Any = None) -> Iterator[Any]:
+    """A, or some columns of it, by blocks of rows: what is made of one of them is small beside the data."""
     rows = np.asarray(A)
-    return [rows[first : first + BLOCK] for first in range(0, max(1, len(rows)), BLOCK)]
+    for some in row_slices(len(rows)):
+        yield rows[some] if columns is None else rows[some][:, columns]
 
 
 def summed_loss(instance: Instance, z: Long) -> Any:
@@ -163,7 +162,11 @@ def summed_loss(instance: Instance, z: Long) -> Any:
 
 def row_values(instance: Instance, z: Long) -> Long:
     """The loss of each row at z, both (n,), whatever its weight."""
-    y = long_doubles(instance.y)
+    parts = (_some_values(instance, z[rows], long_doubles(instance.y[rows])) for rows in row_slices(len(z)))
+    return np.concatenate([*parts])
+
+
+def _some_values(instance: Instance, z: Long, y: Long) -> Long:
     if instance.loss == "quadratic":
         return 0.5 * (z - y) ** 2
     if instance.loss == "huber":

@@ -151,20 +151,21 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
     """No smaller than the objective of a model (d,) for the data as given, and as close as is affordable."""
     x = np.asarray(coef, dtype=np.float64)
     used = np.flatnonzero(x)
-    given = isinstance(instance, GivenInstance)
     with np.errstate(all="ignore"):
         plain, inner = _prepared(instance, x)
-        alone = Instance(
-            plain.A[:, used], plain.y, used.size, plain.loss, plain.lam, plain.delta,
-            weights=plain.weights, intercept=plain.intercept,
-        )  # fmt: skip
-        value = model_objective(alone, inner[used])
+        value = model_objective(plain, inner)
         if isinstance(instance, GivenInstance):
             value = instance.transfer.upper(value, x)
-        close = value <= objective(alone, inner[used]) * (1.0 + CLOSE_ENOUGH)
+        close = value <= objective(plain, inner) * (1.0 + CLOSE_ENOUGH)
     if close or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
         return value
-    return min(value, exactly_above(instance if given else alone, x if given else x[used]))
+    if isinstance(instance, GivenInstance):
+        return min(value, exactly_above(instance, x))
+    alone = Instance(
+        plain.A[:, used], plain.y, used.size, plain.loss, plain.lam, plain.delta,
+        weights=plain.weights, intercept=plain.intercept,
+    )  # fmt: skip
+    return min(value, exactly_above(alone, x[used]))
 
 
 def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:

@@ -20,11 +20,19 @@ STEPS = 200
 BALANCED = 1e-15
 """Part of their total size at which the sum of the slopes counts as zero."""
 
+BLOCK = 65_536
+"""Rows looked at together: what is made of them is small beside vectors of all rows."""
+
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
 
 SMALLEST_PART = 1e-60
 """The same where one side is less than this part of the other."""
+
+
+def row_slices(n: int) -> list[slice]:
+    """The rows, some at a time."""
+    return [slice(first, first + BLOCK) for first in range(0, max(1, n), BLOCK)]
 
 
 def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
@@ -33,25 +41,22 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
     sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
     """
-    w = np.ones(y.size) if weights is None else weights
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
     scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
     for _ in range(STEPS):
-        slopes, bends, above = _derivatives(loss, delta, y, Z + c[:, None])
-        slopes, bends, above = w * slopes, w * bends, w * above
-        plus, minus = np.sum(slopes, axis=1, where=slopes > 0), -np.sum(slopes, axis=1, where=slopes < 0)
+        plus, minus, bends_plus, bends_minus, bends, above = _sums(loss, delta, y, weights, Z, c)
         rest = plus - minus
         moving = np.abs(rest) > BALANCED * (plus + minus)
         if not np.any(moving):
             break
         high, low = np.where(rest > 0, c, high), np.where(rest < 0, c, low)
         with np.errstate(all="ignore"):
-            straight = np.sum(bends, axis=1, where=slopes > 0) / plus + np.sum(bends, axis=1, where=slopes < 0) / minus
-            far, ratio = rest / np.sum(above, axis=1), np.log(plus / minus) / straight
+            straight = bends_plus / plus + bends_minus / minus
+            far, ratio = rest / above, np.log(plus / minus) / straight
             far = np.where((scale * straight > 1e-3) & (np.abs(ratio) > np.abs(far)), ratio, far)
             near = np.abs(rest) <= 0.5 * (plus + minus)
-            newton = rest / np.sum(bends, axis=1)
+            newton = rest / bends
             step = np.where(near & np.isfinite(newton), newton, far)
             finest = 2.0**-51 * (scale + np.abs(c))
             moving &= ~(near & (np.abs(step) <= finest))
@@ -67,6 +72,25 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
             break
         c = np.where(moving, target, c)
     return c
+
+
+def _sums(
+    loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray, c: FloatArray
+) -> FloatArray:
+    """Sums (6, P) over the rows at Z + c: of the slopes that are positive and of those that are negative, sizes only;
+    of curvatures where slopes are positive, where they are negative, and of all; of curvatures from above.
+    """
+    total = np.zeros((6, len(Z)))
+    for rows in row_slices(y.size):
+        parts = _derivatives(loss, delta, y[rows], Z[:, rows] + c[:, None])
+        slopes, bends, above = parts if weights is None else (part * weights[rows] for part in parts)
+        up, down = slopes > 0, slopes < 0
+        total += [
+            np.sum(slopes, axis=1, where=up), -np.sum(slopes, axis=1, where=down),
+            np.sum(bends, axis=1, where=up), np.sum(bends, axis=1, where=down),
+            np.sum(bends, axis=1), np.sum(above, axis=1),
+        ]  # fmt: skip
+    return total
 
 
 def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -132,20 +132,24 @@ def _function(instance: Instance, at: _Touching, box: _Box) -> Minorant | None:
     size, lengths, ridge = _sizes(instance, p)
     if not (np.all(size > SMALLEST) and np.all(np.isfinite(size))):
         return None
-    K, h, linear, roots = np.diag(ridge / size / size), np.zeros(len(size)), p * at.z - slopes, np.sqrt(p)
+    K, h, terms = np.diag(ridge / size / size), np.zeros(len(size)), np.empty(n)
+    sizes, reached, squares = 0.0, 0.0, 0.0
     for rows in _blocks(n):
+        z, value, slope, bend = at.z[rows], values[rows], slopes[rows], p[rows]
         part = _scaled(instance, rows, size)
-        h += linear[rows] @ part
-        part *= roots[rows, None]
+        h += (bend * z - slope) @ part
+        part *= np.sqrt(bend)[:, None]
         K += part.T @ part
-    square = p * at.z * at.z
-    terms = values - slopes * at.z + 0.5 * square
+        square = bend * z * z
+        terms[rows] = value - slope * z + 0.5 * square
+        sizes += float(np.sum(np.abs(value) + np.abs(slope * z) + square))
+        reach = (box.high[rows] - box.low[rows]) * (1.0 + 4 * U)
+        reached += float(np.sum(np.abs(value) + np.abs(slope) * reach))
+        squares += float(np.sum((np.abs(bend * z) + np.abs(slope)) ** 2))
     constant = math.fsum(terms) if np.all(np.isfinite(terms)) else np.nan
-    sizes = float(np.sum(np.abs(values) + np.abs(slopes * at.z) + square))
-    reach = (box.high - box.low) * (1.0 + 4 * U)
-    noise = gamma(16) * sizes + 1.01 * ROUNDED * float(np.sum(np.abs(values) + np.abs(slopes) * reach))
+    noise = gamma(16) * sizes + 1.01 * ROUNDED * reached
     noise += TINY * n * (1.0 if instance.weights is None else float(np.max(instance.weights)))
-    together = float(np.linalg.norm(np.abs(p * at.z) + np.abs(slopes)))
+    together = math.sqrt(squares)
     many = min(n, BLOCK) + n // BLOCK
     off_linear = 1.01 * (gamma(many + 24) * lengths / size * together + n * TINY)
     q = Minorant(0.5 * (K + K.T), h, constant - 1.01 * noise, size, 1.01 * gamma(many + 24), off_linear)

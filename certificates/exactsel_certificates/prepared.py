@@ -25,10 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.mapped import column_blocks, is_kept, room_like
 from exactsel_certificates.rigorous import TINY, U, gamma
-
-AT_ONCE = 1_000_000
-"""Numbers of A prepared at a time."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +78,21 @@ def prepare(
 ) -> Prepared:
     """Prepare data A (n, d), y (n,) with weights (n,), of which some are positive and none negative.
 
-    For quadratic loss rows of weight zero stay, as zeros; for the others they are left out.
+    For quadratic loss rows of weight zero stay, as zeros; for the others they are left out. Of columns in a file the
+    prepared ones are in another, or the same where nothing is done to them.
     """
-    quadratic = loss == "quadratic"
-    if weights is not None and not quadratic:
+    quadratic, counted = loss == "quadratic", None
+    if weights is not None and not quadratic and not np.all(weights > 0):
         counted = weights > 0
-        A, y, weights = A[counted], y[counted], weights[counted]
-    n, d = A.shape
-    made = np.empty((d, n))
+        y, weights = y[counted], weights[counted]
+    d = A.shape[1]
     centre, sizes = np.zeros((2, d)), np.ones(d)
     error, rest, off = np.zeros(d), np.zeros(d), np.zeros(d)
-    for first in range(0, d, step := max(1, AT_ONCE // max(1, n))):
-        block = slice(first, first + step)
-        columns = np.ascontiguousarray(A[:, block].T, dtype=np.float64)
+    as_given = not (intercept or scale or (quadratic and weights is not None)) and counted is None and is_kept(A)
+    made = A.T if as_given else room_like(A, (d, len(y)))
+    for block in () if as_given else column_blocks(made):
+        columns = A[:, block].T if counted is None else A[:, block].T[:, counted]
+        columns = np.ascontiguousarray(columns, dtype=np.float64)
         centred = _without_means(columns, weights) if intercept else _untouched(columns)
         centre[:, block] = centred.first, centred.second
         if scale:
@@ -100,6 +100,7 @@ def prepare(
         made[block], error[block] = _worked_in(centred, weights, quadratic, sizes[block])
         if quadratic and intercept:
             rest[block] = _along_intercept(made[block], weights)
+    made.flags.writeable = False
     target = _prepared_target(np.asarray(y, dtype=np.float64), loss, weights, intercept)
     values, target_error = _worked_in(target, weights, quadratic, np.ones(1))
     target_rest = _along_intercept(values, weights) if quadratic and intercept else np.zeros(1)

@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
-from exactsel_certificates.levels import find_levels, side_parts
+from exactsel_certificates.levels import find_levels, row_slices, side_parts
+from exactsel_certificates.mapped import column_blocks, is_kept
 from exactsel_certificates.walk import FREE, IN, OUT
 
 U = 2.0**-53
@@ -95,10 +96,11 @@ class RigorousBounds:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.A = np.ascontiguousarray(instance.A, dtype=np.float64)
+        self.A = instance.A if is_kept(instance.A) else np.ascontiguousarray(instance.A, dtype=np.float64)
         self.y = np.asarray(instance.y, dtype=np.float64)
         self.n, self.d = self.A.shape
-        self.norms = lengths(np.ascontiguousarray(self.A.T))
+        blocks = column_blocks(self.A.T)
+        self.norms = np.concatenate([lengths(np.ascontiguousarray(self.A[:, block].T)) for block in blocks])
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
         self.unit = U
@@ -184,28 +186,39 @@ class RigorousBounds:
         The dual vector is exact by definition; its entries in doubles, B here, and the parts of the two sides are off
         by what 2n + 8 roundings can do, also where the sums do not tell which side is the larger.
         """
-        w = np.ones(self.n) if self.instance.weights is None else self.instance.weights
-        B, rising = w * G, G > 0
-        plus = minus = np.ones((len(G), 1))
-        if self.instance.intercept:
-            sums = np.sum(B, axis=1, where=rising), -np.sum(B, axis=1, where=~rising)
-            plus, minus = (parts[:, None] for parts in side_parts(*sums))
-        shares = np.where(rising, plus, minus)
-        B = B * shares
-        V = B @ self.A
-        error = self.norms * (gamma(3 * self.n + 32) * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
-        rows, sizes = self._conjugate_rows(G)
-        value = np.sum(shares * w * rows, axis=1)
-        value = value - gamma(3 * self.n + 64) * np.sum(shares * w * sizes, axis=1) - TINY * np.sum(w)
-        return value, V, error
+        weights, plus, minus = self.instance.weights, np.ones((len(G), 1)), np.ones((len(G), 1))
+        B, value, size, total = np.empty(G.shape), np.zeros(len(G)), np.zeros(len(G)), 0.0
+        with np.errstate(all="ignore"):
+            if self.instance.intercept:
+                plus, minus = (parts[:, None] for parts in side_parts(*self._sides(G)))
+            for some in row_slices(self.n):
+                w = 1.0 if weights is None else weights[some]
+                shares = np.where(G[:, some] > 0, plus, minus)
+                B[:, some] = w * G[:, some] * shares
+                rows, sizes = self._conjugate_rows(G[:, some], self.y[some])
+                value += np.sum(shares * w * rows, axis=1)
+                size += np.sum(shares * w * sizes, axis=1)
+            total = float(self.n if weights is None else np.sum(weights))
+            V = B @ self.A
+            error = self.norms * (gamma(3 * self.n + 32) * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
+        return value - gamma(3 * self.n + 64) * size - TINY * total, V, error
 
-    def _conjugate_rows(self, G: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """-l* of each row, and sizes of which a row's value is off by no more than 32 roundings."""
+    def _sides(self, G: FloatArray) -> FloatArray:
+        """Sums (2, P) of the weighted slopes that are positive, and of the others, sizes only."""
+        sums = np.zeros((2, len(G)))
+        for some in row_slices(self.n):
+            part = G[:, some] if self.instance.weights is None else self.instance.weights[some] * G[:, some]
+            rising = part > 0
+            sums += [np.sum(part, axis=1, where=rising), -np.sum(part, axis=1, where=~rising)]
+        return sums
+
+    def _conjugate_rows(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """-l* of some rows, and sizes of which a row's value is off by no more than 32 roundings."""
         if self.instance.loss == "logistic":
-            p = -self.y * G
+            p = -y * G
             rows = np.where(p > 0, -p * np.log(p), 0.0) + np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
             return rows, rows
-        squares, products = 0.5 * G * G, self.y * G
+        squares, products = 0.5 * G * G, y * G
         return -(squares + products), squares + np.abs(products)
 
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
@@ -276,26 +289,32 @@ def each_runs(stack: FloatArray) -> NDArray[np.bool_]:
     return np.array([len(stack) > 1 and runs_to_its_end(matrix) for matrix in stack])
 
 
+def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: FloatArray) -> FloatArray:
+    """The loss of some rows (m,), whatever their weights, at predictions that are off by ``error`` at most."""
+    if instance.loss == "logistic":
+        t = -y * z + error
+        return np.asarray(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
+    size = np.abs(z - y) + error
+    steep = np.minimum(size, instance.delta) if instance.loss == "huber" else size
+    return np.asarray(steep * (size - 0.5 * steep))
+
+
 def model_objective(instance: Instance, x: Any) -> float:
     """An upper estimate of the objective of a model (d,), in doubles; inf where there is none."""
-    A, y, x = np.asarray(instance.A), np.asarray(instance.y), np.asarray(x, dtype=np.float64)
-    d = A.shape[1]
+    y, x = np.asarray(instance.y), np.asarray(x, dtype=np.float64)
+    used = np.flatnonzero(x)
+    x, d = x[used], used.size
     with np.errstate(all="ignore"):
-        z = A @ x
+        parts = ((part @ x, np.abs(part) @ np.abs(x)) for part in row_blocks(instance.A, used))
         # What underflow does to a prediction is less than the factor and the TINY at the end allow for.
-        size = np.concatenate([np.abs(part) @ np.abs(x) for part in row_blocks(A)])
+        z, size = (np.concatenate(each) for each in zip(*parts, strict=True))
         error = gamma(d) * size + 2 * U * (np.abs(z) + np.abs(y))
         if instance.intercept:
             level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
             z = z + level
             error = error + 2 * U * (np.abs(z) + np.abs(level))
-        if instance.loss == "logistic":
-            t = -y * z + error
-            rows = np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t)))
-        else:
-            size = np.abs(z - y) + error
-            steep = np.minimum(size, instance.delta) if instance.loss == "huber" else size
-            rows = steep * (size - 0.5 * steep)
+        parts = (_values_above(instance, z[part], y[part], error[part]) for part in row_slices(len(y)))
+        rows = np.concatenate([*parts])
         rows = rows if instance.weights is None else instance.weights * (rows + TINY)
         squares = np.sum(x * x) + TINY * np.count_nonzero(x)
         if not np.isfinite(np.sum(rows)):

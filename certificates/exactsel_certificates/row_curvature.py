@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactsel_certificates.levels import FloatArray
+from exactsel_certificates.levels import FloatArray, row_slices
 
 U = 2.0**-53
 
@@ -26,6 +26,11 @@ ROUNDED = 64 * U
 
 def values_and_slopes(loss: str, delta: float, z: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """l and l' of each row, all (n,)."""
+    parts = [_some_values(loss, delta, z[rows], y[rows]) for rows in row_slices(len(z))]
+    return np.concatenate([value for value, _ in parts]), np.concatenate([slope for _, slope in parts])
+
+
+def _some_values(loss: str, delta: float, z: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     if loss == "huber":
         size = np.abs(z - y)
         values = np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
@@ -39,8 +44,12 @@ def curvatures(
     loss: str, delta: float, z: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:  # fmt: skip
     """Curvatures (n,) of the rows on [low, high] from z, rounded downwards; never negative."""
-    w = _huber(delta, z, y, low, high) if loss == "huber" else _logistic(z, y, low, high)
-    return np.asarray(np.where(w > 0.0, w, 0.0))  # nan is 0, too
+    found = np.empty(len(z))
+    for rows in row_slices(len(z)):
+        box = low[rows], high[rows]
+        w = _huber(delta, z[rows], y[rows], *box) if loss == "huber" else _logistic(z[rows], y[rows], *box)
+        found[rows] = np.where(w > 0.0, w, 0.0)  # nan is 0, too
+    return found
 
 
 def _huber(delta: float, z: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

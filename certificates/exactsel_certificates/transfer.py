@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.mapped import column_blocks
 from exactsel_certificates.prepared import Prepared, lengths
 from exactsel_certificates.rigorous import TINY, U, leaves_convex
 
@@ -166,7 +167,8 @@ class Transfer:
     @cached_property
     def _columns(self) -> FloatArray:
         """Lengths of the prepared columns, rounded upwards."""
-        return lengths(self.prepared.AT, self.prepared.weights)
+        AT = self.prepared.AT
+        return np.concatenate([lengths(AT[block], self.prepared.weights) for block in column_blocks(AT)])
 
     @cached_property
     def _target(self) -> float:

@@ -106,17 +106,12 @@ def touching(
     rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float, curvature: FloatArray | None = None
 ) -> Touching:
     """q that touches P at predictions z, on a box that holds z; with ``curvature`` (n,) where that is given."""
-    values, slopes, _ = rows.at(z)
+    values, slopes = rows.at(z)[:2]
     w = rows.curvatures(low, high, z) if curvature is None else curvature
-    H = rows.gram(w)
-    linear = w * z - slopes
-    h = rows.products(linear)
-    constant = float(np.sum(values - slopes * z + 0.5 * w * z * z))
-    weights = 1.0 if rows.weights is None else rows.weights
-    sizes = np.abs(values) + np.abs(slopes) * (np.abs(z) + np.abs(rows.y)) + w * z * z
-    off_slopes = 32 * UNIT * (np.abs(slopes) + weights * (np.abs(z) + np.abs(rows.y)))
-    noise = gamma(rows.n + 64) * float(sizes.sum()) + 1.1 * float(off_slopes @ (high - low))
-    noise_linear = rows.error * 1.1 * rows.lengths * float(np.linalg.norm(w * np.abs(z) + np.abs(slopes)))
+    H, h = rows.gram(w), rows.products(w * z - slopes)
+    constant, sizes, off, together = _sums(rows, _At(values, slopes, w, z), low, high)
+    noise = gamma(rows.n + 64) * sizes + 1.1 * off
+    noise_linear = rows.error * 1.1 * rows.lengths * together
     lengths = np.sqrt(np.diagonal(H)) * (1.0 + 4 * UNIT)
     if not (np.all(np.isfinite(H)) and np.all(lengths > 0.0)):
         raise Unusable
@@ -140,6 +135,32 @@ def touching(
     return Touching(quadratic, constant, noise, noise_linear, rows.error, center, value, radius, factor)
 
 
+class _At(NamedTuple):
+    """Rows at predictions z, all (n,)."""
+
+    values: FloatArray
+    slopes: FloatArray
+    w: FloatArray
+    z: FloatArray
+
+
+def _sums(rows: Rows, at: _At, low: FloatArray, high: FloatArray) -> tuple[float, float, float, float]:
+    """The constant of q, the sizes of what is added up in it, what slopes that are off can do on the box, and the
+    length of what is added up in the linear term.
+    """
+    constant = sizes = off = squares = 0.0
+    for part in rows.parts:
+        values, slopes, w, z = (vector[part] for vector in at)
+        reach = np.abs(z) + np.abs(rows.y[part])
+        constant += float(np.sum(values - slopes * z + 0.5 * w * z * z))
+        sizes += float(np.sum(np.abs(values) + np.abs(slopes) * reach + w * z * z))
+        weights = 1.0 if rows.weights is None else rows.weights[part]
+        off += float((32 * UNIT * (np.abs(slopes) + weights * reach)) @ (high[part] - low[part]))
+        linear = w * np.abs(z) + np.abs(slopes)
+        squares += float(linear @ linear)
+    return constant, sizes, off, float(np.sqrt(squares))
+
+
 def ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
     """The predictions at the centre, and by how much they vary on {q <= U}."""
     m = len(q.center)
@@ -147,7 +168,17 @@ def ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
     rounding = gamma(m + 8) * np.sqrt(m) * float(q.quadratic.lengths @ np.abs(q.center)) / q.radius
     if not rounding < ENLARGED:
         raise Unusable
-    return rows.predictions(q.center), rows.half_widths(q.factor) * q.radius * (1.0 + 2.0 * ENLARGED + rounding)
+    needed = rows.half_widths(q.factor)
+    needed *= q.radius
+    needed *= 1.0 + 2.0 * ENLARGED + rounding
+    return rows.predictions(q.center), needed
+
+
+def reached(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
+    """The lowest and the highest predictions on {q <= U}."""
+    center, needed = ellipsoid(rows, q)
+    lowest = center - needed
+    return lowest, np.add(center, needed, out=center)
 
 
 def row_intervals(rows: Rows, fit: FloatArray, value: float, upper: float) -> tuple[FloatArray, FloatArray]:
@@ -168,8 +199,8 @@ def row_intervals(rows: Rows, fit: FloatArray, value: float, upper: float) -> tu
 
 def _cut(rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float) -> tuple[FloatArray, FloatArray]:
     """Smaller intervals, by the q that touches P at z."""
-    center, needed = ellipsoid(rows, touching(rows, z, low, high, upper))
-    return np.maximum(low, center - needed), np.minimum(high, center + needed)
+    lowest, highest = reached(rows, touching(rows, z, low, high, upper))
+    return np.maximum(low, lowest, out=lowest), np.minimum(high, highest, out=highest)
 
 
 def minorant(

@@ -15,7 +15,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from exactsel.algebra.elimination import gamma
-from exactsel.bounds.minorant import BELOW, Minorant, Touching, as_minorant, ellipsoid, largest_in, touching
+from exactsel.bounds.minorant import BELOW, Minorant, Touching, as_minorant, largest_in, reached, touching
 from exactsel.bounds.witness import ModelPoint
 from exactsel.problem.objective import Objective
 from exactsel.problem.rows import Rows, Unusable
@@ -62,12 +62,11 @@ def _shown(rows: Rows, objective: Objective, below: Minorant, upper: float) -> S
     low, high = below.low, below.high
     for _ in range(ROUNDS):
         widths = _widths(z, np.minimum(np.minimum(low, z), other), np.maximum(np.maximum(high, z), other))
-        down, up = widths.astype(np.float64)
-        low, high = z - down, z + up
+        low, high = z - widths[0].astype(np.float64), z + widths[1].astype(np.float64)
         q = touching(rows, z, low, high, upper)
-        reached = [ellipsoid(rows, each) for each in (q, touching(rows, other, low, high, upper))]
-        lowest = np.maximum(*(center - needed for center, needed in reached))
-        highest = np.minimum(*(center + needed for center, needed in reached))
+        lowest, highest = reached(rows, q)
+        for own, further in zip((lowest, highest), reached(rows, touching(rows, other, low, high, upper)), strict=True):
+            (np.maximum if own is lowest else np.minimum)(own, further, out=own)
         if np.all((lowest > low) & (highest < high)):
             shown = as_minorant(rows, q, low, high, upper, *models)
             shown = shown._replace(level=shown.level + _taken_by_checking(rows, q, upper))

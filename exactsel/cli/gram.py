@@ -17,6 +17,7 @@ from exactsel.cli.talk import say
     examples=(
         "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows --intercept",
         "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows -k 3",
+        "gram instances/cars.csv out.npz --target mpg --drop 'name,model year,origin' --missing drop-rows --loss huber",
     ),
 )
 @click.argument("data", type=click.Path())
@@ -29,26 +30,32 @@ from exactsel.cli.talk import say
 @click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ...")
 @click.option("-k", "--k", type=int, help="Largest number of columns in the model, to be stored.")
 @click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2, to be stored.")
+@click.option("--loss", default="quadratic", show_default=True, help="The loss: quadratic, huber, logistic.")
+@click.option("--delta", type=float, help="Huber threshold, to be stored.")
 @click.option("--intercept", is_flag=True, help="Unpenalised intercept; it is worked in, and comes back in the answer.")
 @setting_options("threads")
 def command(data: str, out: str, **arguments: Any) -> None:
-    """Reduce DATA, rows that need not fit into memory, to the small instance OUT with the same objective.
+    """Make OUT, an instance for solve, path, compare and all others, of DATA, rows that need not fit into memory.
 
-    DATA is a .npy, .parquet, .csv or .tsv file (the last two also .gz) and is read once, in blocks. OUT, an .npz file
-    of at most d + 1 rows for d columns, is what solve, path, compare and all others take; quadratic loss only. A bound
-    on how far it may be off from all rows is stored in it, printed here and by info, and counted in by solve.
+    DATA is a .npy, .parquet, .csv or .tsv file (the last two also .gz) and is read once, in blocks. With quadratic loss
+    OUT, an .npz file, has at most d + 1 rows for d columns, with the same objective. A bound on how far it may be off
+    from all rows is stored in it, printed here and by info, and counted in by solve. Other losses need all rows: OUT
+    holds them column by column, and they stay on disk while it is worked on.
     """
     from exactsel.data.gram import gram
     from exactsel.data.instance import npz_name, write_instance
     from exactsel.files import check_target
 
     check_target(npz_name(out))
+    reduced = arguments["loss"] == "quadratic"
     with warnings_as_lines():
-        instance = gram(data, **arguments)
-    write_instance(out, instance)
-    tall = instance.tall
-    assert tall is not None
+        instance = gram(data, **arguments, out=None if reduced else out)
     rows, columns = instance.A.shape
+    tall = instance.tall
+    if tall is None:
+        say(f"{out}: n={rows} d={columns}, to stay on disk", err=True)
+        return
+    write_instance(out, instance)
     say(
         f"{out}: n={rows} d={columns}, in place of {tall.rows:,} rows{' and an intercept' if tall.intercept else ''}; "
         f"row_error {tall.row_error:.3g}",

@@ -75,7 +75,7 @@ def read_npy(stream: IO[bytes], size: int, name: str, budget: Budget) -> NDArray
     ValueError
         When it is no ``.npy`` file, or damaged.
     """
-    shape, by_columns, dtype, begun = _header(stream)
+    shape, by_columns, dtype, begun = npy_header(stream)
     if dtype.hasobject:
         raise InputError(
             f"{name} is a pickled object array, which is never opened because it could run code; store numbers as "
@@ -194,8 +194,8 @@ def _pieces(text: bytes) -> Iterator[FloatArray]:
             yield np.array([float(word) for word in words])
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether columns come first, type, and the bytes the header took."""
+def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Of an ``.npy`` file the shape, whether columns come first, the type, and the bytes the header took."""
     start = _exactly(stream, len(MAGIC) + 2)
     if start[:-2] != MAGIC or start[-2] not in _READERS or start[-1] != 0:
         raise ValueError("no header of an .npy file of version 1 or 2")

@@ -1,20 +1,23 @@
-"""Data with far more rows than memory holds, reduced to a small instance with the same objective."""
+"""Data with far more rows than memory holds: reduced to a small instance with the same objective, or kept in a file."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from exactsel import registry
 from exactsel.data.arrays import read_vector
 from exactsel.data.blocks import ArrayRows, Rows, rows_of
-from exactsel.data.instance import Instance
+from exactsel.data.columns import ColumnFile
+from exactsel.data.instance import Instance, npz_name, read_instance, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
-from exactsel.data.tall import Reduced, Reducer
+from exactsel.data.tall import Reducer
 from exactsel.errors import InputError
 from exactsel.files import is_file
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
@@ -43,9 +46,13 @@ def gram(
     data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (), weights: Any = None,
     intercept: bool = False, k: int | None = None, lam: float | None = None, missing: str | None = None,
     feature_names: Sequence[str] | None = None, decimal: str | None = None, encoding: str | None = None,
-    threads: int | None = None,
+    threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> Instance:  # fmt: skip
-    """Read rows once, in blocks, and make a small instance of them with the same objective (quadratic loss).
+    """Read rows once, in blocks, and make an instance of them that memory holds.
+
+    With quadratic loss it is a small one that has the same objective. Other losses need the rows themselves: they are
+    written to a file column by column, and stay in it.
 
     Parameters
     ----------
@@ -69,11 +76,19 @@ def gram(
         Names of columns that have none; decimal mark and encoding of a text.
     threads : int, optional
         All cores by default. The answer does not depend on them.
+    loss : str
+        The loss the instance is for.
+    delta : float, optional
+        Huber threshold, to be stored.
+    out : path, optional
+        The instance file, ``.npz``, which other losses than the quadratic one need, and it does not write. It must stay
+        as it is for as long as the instance is used.
 
     Returns
     -------
     Instance
-        At most d + 1 rows, and ``tall``, which says how far they may be off from all.
+        Of quadratic loss at most d + 1 rows, and ``tall``, which says how far they may be off from all. Of other losses
+        the one in ``out``, all its rows; A is a memory map of the file.
 
     Raises
     ------
@@ -84,6 +99,7 @@ def gram(
         raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}, but at least 1 was expected; leave it out for all cores.")
+    _check_out(loss, out, delta)
     # Of the class: a lazy frame that is asked for its columns works them out.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         parts = _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
@@ -91,34 +107,65 @@ def gram(
         raise InputError("blocks bring target and weights themselves, as (A, y) or (A, y, weights); leave them out.")
     else:
         parts = _of_blocks(data)
-    left, names = _reduced(parts, feature_names, intercept, missing, threads)
-    return Instance(left.A, left.y, k=k, lam=lam, loss="quadratic", feature_names=names, tall=left.tall)
+    if out is None:
+        with _taken(parts, feature_names, missing, lambda d: Reducer(d, intercept=intercept, threads=threads)) as taken:
+            left = taken[0].end()
+        return Instance(left.A, left.y, k=k, lam=lam, loss="quadratic", feature_names=taken[1], tall=left.tall)
+    known = {"k": k, "lam": lam, "loss": loss, "delta": delta, "intercept": intercept}
+    with _taken(parts, feature_names, missing, lambda d: ColumnFile(npz_name(out), d)) as written:
+        if not written[0].rows:
+            raise InputError(f"all rows of {parts.where} have missing values; fill gaps before.")
+        named = {**known, "feature_names": written[1]}
+        written[0].end({name: storable(name, value) for name, value in named.items() if value is not None})
+    return read_instance(out)
 
 
-def _reduced(
-    parts: _Parts, names: Sequence[str] | None, intercept: bool, missing: str | None, threads: int | None
-) -> tuple[Reduced, tuple[str, ...] | None]:
-    """What is left of the rows, and the names of the columns."""
-    reducer, first, gone, named = None, 0, 0, None
+class _Taking(Protocol):
+    """Who takes rows."""
+
+    def take(self, A: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+_Any = TypeVar("_Any", bound=_Taking)
+
+
+def _check_out(loss: str, out: Any, delta: float | None) -> None:
+    """:class:`InputError` where the loss asks for another way than was taken."""
+    registry.load("losses", loss)
+    if loss == "quadratic" and out is not None:
+        raise InputError("rows of quadratic loss become a small instance; leave out out, and write it yourself.")
+    if loss != "quadratic" and out is None:
+        raise InputError(f"rows of {loss} loss are kept in a file; name it with out='rows.npz', say.")
+    if delta is not None and loss != "huber":
+        raise InputError(f"delta is given, but {loss} loss has no such parameter; use --loss huber or drop delta.")
+
+
+@contextmanager
+def _taken(
+    parts: _Parts, names: Sequence[str] | None, missing: str | None, begin: Callable[[int], _Any]
+) -> Iterator[tuple[_Any, tuple[str, ...] | None]]:
+    """Who has taken all rows, begun with the number of columns, and the names of these; closed at the end."""
+    taker, first, gone, named = None, 0, 0, None
     try:
         for number, given in enumerate(parts.blocks):
             where = f"block {number} of {parts.where} (from row {first} on)"
-            if reducer is None:
+            if taker is None:
                 d = given.A.shape[1]
                 named = checked_names(parts.names if names is None else names, d)
-                reducer = Reducer(d, intercept=intercept, threads=threads)
+                taker = begin(d)
             block = _checked(given, d, named, where, missing is not None)
-            reducer.take(*block)
+            taker.take(*block)
             first, gone = first + len(given.A), gone + len(given.A) - len(block.A)
-        if reducer is None:
+        if taker is None:
             raise InputError(f"{parts.where} holds no rows; give at least one.")
-        left = reducer.end()
+        yield taker, named
     finally:
-        if reducer is not None:
-            reducer.close()
+        if taker is not None:
+            taker.close()
     if gone:
-        warnings.warn(f"{gone} of {first} rows of {parts.where} have missing values and are left out.", stacklevel=3)
-    return left, named
+        warnings.warn(f"{gone} of {first} rows of {parts.where} have missing values and are left out.", stacklevel=4)
 
 
 def _checked(block: _Block, d: int, names: Sequence[str] | None, where: str, drop: bool) -> _Block:

@@ -15,6 +15,7 @@ intercept      one number          1 for an unpenalised intercept, 0 for none
 groups         (d,) texts          the group of each column, empty for a column on its own
 hierarchy      (m,) texts          lines of a hierarchy (:mod:`exactsel.data.hierarchy`)
 tall_...       numbers             what is known of the rows that these stand for (:mod:`exactsel.problem.tall`)
+columns_stay   one number          1 where A lies column by column, to stay on disk (:mod:`exactsel.data.columns`)
 ============== =================== ==========================================================
 
 Other keys are ignored. A file is read as data only: nothing pickled is opened, and no memory is set aside on the word
@@ -35,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exactsel.data.arrays import read_member, refusing_damage
+from exactsel.data.columns import MARK, map_columns, write_array, write_columns
 from exactsel.data.hierarchy import hierarchy_in
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
@@ -48,6 +50,7 @@ from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
 from exactsel.problem.tall import KEYS as TALL
 from exactsel.problem.tall import Tall
+from exactsel_certificates.mapped import is_kept
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy", *TALL)
 _ZIP_START = b"PK"
@@ -289,8 +292,9 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
                 f"{file} holds {_listed(stored)}, but an instance needs the arrays A and y; write it with "
                 f"{_how_to_write(file)}."
             )
-        arrays: dict[str, Any] = {key: read_member(archive, stored[key], budget) for key in _KEYS if key in stored}
-        if np.ndim(arrays["A"]) == 2:
+        arrays: dict[str, Any] = {"A": map_columns(archive, stored.pop("A"), file)} if MARK in stored else {}
+        arrays |= {key: read_member(archive, stored[key], budget) for key in _KEYS if key in stored}
+        if MARK not in stored and np.ndim(arrays["A"]) == 2:
             Budget(file).take_table(*arrays["A"].shape)
         try:
             tall = {key: arrays.pop(key) for key in TALL if key in arrays}
@@ -303,7 +307,8 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
     """Write an instance file; every field that is not None is stored, those of a subclass too.
 
     The arrays are stored uncompressed, as little-endian 64-bit numbers in row order and with a fixed date, so that the
-    bytes depend on the instance alone. The file appears under its name only when it is complete.
+    bytes depend on the instance alone; a table that is mapped from a file is stored in column order. The file appears
+    under its name only when it is complete.
 
     Parameters
     ----------
@@ -320,10 +325,14 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
     file = npz_name(path)
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
     values |= {} if (tall := values.pop("tall")) is None else tall.as_arrays()
-    arrays = {name: _storable(name, value) for name, value in values.items() if value is not None}
+    if stays := is_kept(instance.A):
+        del values["A"]
+    arrays = {name: storable(name, value) for name, value in values.items() if value is not None}
     with replacing(file) as stream, zipfile.ZipFile(stream, "w") as archive:
+        if stays:
+            write_columns(archive, len(instance.A), instance.A.T, instance.A.shape[1])
         for name, array in arrays.items():
-            _write_array(archive, name, array)
+            write_array(archive, name, array)
 
 
 def npz_name(path: str | os.PathLike[str]) -> Path:
@@ -362,15 +371,6 @@ def _listed(stored: dict[str, str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
-    info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-    # Left alone, both depend on the operating system, and so would the bytes.
-    info.create_system = 3
-    info.external_attr = 0o644 << 16
-    with archive.open(info, "w", force_zip64=array.nbytes >= 2**30) as stream:
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-
-
 def _yes_or_no(name: str, value: Any) -> bool:
     yes_or_no = np.ndim(value) == 0 and np.asarray(value).dtype == np.bool_
     number = float(value) if yes_or_no else one_number(name, value)
@@ -379,7 +379,8 @@ def _yes_or_no(name: str, value: Any) -> bool:
     return bool(number)
 
 
-def _storable(name: str, value: Any) -> NDArray[Any]:
+def storable(name: str, value: Any) -> NDArray[Any]:
+    """A value as the array that a file keeps of it."""
     if isinstance(value, str | tuple):
         return np.array(value, dtype=np.str_)
     array = np.asarray(value)

@@ -21,6 +21,7 @@ from exactsel.files import is_file
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.problem.labels import labels_for, labels_of
 from exactsel.types import FloatArray
+from exactsel_certificates.mapped import some_columns
 
 DEFAULT_TARGET = "y"
 """The column taken as the target when none is named."""
@@ -154,7 +155,7 @@ def choose_columns(
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
     tall = None if instance.tall is None else instance.tall.of_columns(np.array(kept))
-    return replace(instance, A=instance.A[:, kept], y=y, feature_names=known, groups=labels, tall=tall)
+    return replace(instance, A=some_columns(instance.A, kept), y=y, feature_names=known, groups=labels, tall=tall)
 
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:

@@ -163,9 +163,10 @@ def newton_bounds(
         if not stop[0]:
             columns = supports[i][supports[i] >= 0]
             m = columns.size
-            x, z, b, q, v = models[i, :m].copy(), np.empty(y.size), np.empty(y.size), np.empty(m), np.empty(m)
+            x, q, v = models[i, :m].copy(), np.empty(m), np.empty(m)
             quick_refit(loss, AT, y, lam, columns, tolerance, x, hopeless)
             models[i, :m] = x
+            z, b = np.empty(y.size), np.empty(y.size)  # not before: rows may be many
             predict(AT, columns, x, z)
             base = dual_at_point(loss, AT, y, norms, columns, z, b, q, v)
             bounds[i] = node_bound(base, q, m, 0, lam, np.empty(1))

@@ -15,6 +15,7 @@ from exactsel.errors import InputError, did_you_mean
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
 from exactsel.problem.frames import frame_matrix
 from exactsel.types import FloatArray
+from exactsel_certificates.mapped import is_kept
 from exactsel_certificates.prepared import weighted_median
 
 LARGEST_ENTRY = 1e60
@@ -31,7 +32,9 @@ _LOSS_PARTS = ("name", "smoothness", "infimum", *POINT_FUNCTIONS, "check_target"
 
 
 def checked_matrix(A: ArrayLike) -> FloatArray:
-    """A as a table of finite floats, always a copy; column by column in memory, as all the work is."""
+    """A as a table of finite floats, column by column, as all the work is. A copy, unless it is a read-only memory map
+    of just that (:func:`exactsel_certificates.mapped.is_kept`): this stays in its file.
+    """
     matrix = _as_floats(A, "A", by_columns=True)
     if matrix.ndim != 2:
         raise InputError(f"A has {matrix.ndim} dimension(s), expected a table of rows and columns (2 dimensions).")
@@ -115,6 +118,8 @@ def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatA
 
 def _by_columns(given: NDArray[Any]) -> FloatArray:
     """A copy in column order. Some rows at a time: entry by entry it would take three times as long."""
+    if is_kept(given):
+        return np.asarray(given)  # of the plain type: another one takes a slower way into each kernel
     if given.ndim != 2 or given.dtype.kind not in "biuf":
         return np.array(given, dtype=np.float64, order="F")
     array = np.empty(given.shape, order="F")

@@ -51,6 +51,9 @@ WORTH_SHARING = 64
 FREE = (Quadratic, Huber, Logistic)
 """Losses that need no ridge where their problem has a solution without one."""
 
+ROWS_AT_ONCE = 65_536
+"""Rows of which the columns of a model are brought together."""
+
 _DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
 """Cached properties that depend on the data alone."""
 
@@ -259,14 +262,32 @@ class Objective:
     def spectral_norm_squared(self) -> float:
         """The largest eigenvalue of A'A, or of A' diag(w) A where the loss has weights, slightly enlarged."""
         smaller = min(self.d, self.n)
-        AT = self.AT if self.weights is None else self.AT * np.sqrt(self.weights)
         if smaller > DENSE_UP_TO:
             largest = lanczos_largest(self._normal_product, self.d)
         elif self.d <= self.n:
-            largest = largest_eigenvalue(self.gram.G if self.is_quadratic else AT @ AT.T)
+            largest = largest_eigenvalue(self.gram.G if self.is_quadratic else self._weighted_gram())
         else:
+            AT = self.AT if self.weights is None else self.AT * np.sqrt(self.weights)
             largest = largest_eigenvalue(AT.T @ AT)
         return max(largest * (1.0 + 1e-9), 1e-300)
+
+    def _weighted_gram(self) -> FloatArray:
+        """A' diag(w) A (d, d), some rows at a time."""
+        if self.weights is None:
+            return np.asarray(self.AT @ self.AT.T)
+        total = np.zeros((self.d, self.d))
+        for rows in self._row_blocks():
+            part = self.AT[:, rows] * np.sqrt(self.weights[rows])
+            total += part @ part.T
+        return total
+
+    def _row_blocks(self) -> list[slice]:
+        return [slice(first, first + ROWS_AT_ONCE) for first in range(0, self.n, ROWS_AT_ONCE)]
+
+    def predicted(self, coef: FloatArray) -> FloatArray:
+        """Ax (n,) for coefficients (d,), without an intercept; no column is copied as a whole."""
+        used = np.flatnonzero(coef)
+        return np.concatenate([coef[used] @ self.AT[used, rows] for rows in self._row_blocks()])
 
     def _normal_product(self, vector: FloatArray) -> FloatArray:
         """A'A times a vector; two products with A where nobody needs A'A itself, which may not fit into memory."""
@@ -278,18 +299,20 @@ class Objective:
         """P(x) for a full coefficient vector (d,), computed from the data."""
         coef = np.asarray(x, dtype=np.float64)
         used = np.flatnonzero(coef)
-        value = loss_value(self.row_loss, coef[used] @ self.AT[used], self.y)
+        value = loss_value(self.row_loss, self.predicted(coef), self.y)
         return float(value + 0.5 * self.lam * (coef[used] @ coef[used]))
 
     def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
         """Gradient of P at a full coefficient vector (d,), or its entries for some ``columns``."""
         coef = np.asarray(x, dtype=np.float64)
-        used = np.flatnonzero(coef)
-        residual = np.empty(self.n)
-        loss_gradient(self.row_loss, coef[used] @ self.AT[used], self.y, residual)
+        slopes = np.empty(self.n)
+        loss_gradient(self.row_loss, self.predicted(coef), self.y, slopes)
         if columns is None:
-            return self.AT @ residual + self.lam * coef
-        return self.AT[columns] @ residual + self.lam * coef[columns]
+            return self.AT @ slopes + self.lam * coef
+        total = np.zeros(len(columns))
+        for rows in self._row_blocks():
+            total += self.AT[columns, rows] @ slopes[rows]
+        return total + self.lam * coef[columns]
 
     @cached_property
     def gradient_scale(self) -> float:
@@ -308,8 +331,7 @@ class Objective:
         places = min(k - fixed, columns.size - fixed)
         if places <= 0:
             columns, places = columns[:fixed], 0
-        used = np.flatnonzero(x)
-        z = np.ascontiguousarray(x[used] @ self.AT[used])
+        z = self.predicted(x)
         b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
         base = dual_at_point(self.row_loss, self.raw.AT, self.y, self.raw.norms, columns, z, b, q, v)
         return float(node_bound(base, q, fixed, places, self.lam, np.empty(places + 1)))

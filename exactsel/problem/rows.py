@@ -114,7 +114,9 @@ class Rows:
             np.matmul(coef, self._AT[:, rows], out=z[rows])
 
         self._in_parts(write)
-        return z + x[-1] * self.one if self.one else z
+        if self.one:
+            z += x[-1] * self.one
+        return z
 
     def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Value, slope and bend of every row, weights included."""
@@ -122,10 +124,11 @@ class Rows:
 
         def write(rows: slice) -> None:
             rows_at(self.loss, z[rows], self.y[rows], values[rows], slopes[rows], bends[rows])
+            if self.weights is not None:
+                for made in (values, slopes, bends):
+                    made[rows] *= self.weights[rows]
 
         self._in_parts(write)
-        if self.weights is not None:
-            values, slopes, bends = values * self.weights, slopes * self.weights, bends * self.weights
         return values, slopes, bends
 
     def curvatures(self, low: FloatArray, high: FloatArray, z: FloatArray) -> FloatArray:
@@ -134,9 +137,17 @@ class Rows:
 
         def write(rows: slice) -> None:
             curvatures_on(self.loss, low[rows], high[rows], z[rows], self.y[rows], out[rows])
+            if self.weights is not None:
+                out[rows] *= self.weights[rows]
+                out[rows] *= 1.0 - 4 * UNIT
 
         self._in_parts(write)
-        return out if self.weights is None else out * self.weights * (1.0 - 4 * UNIT)
+        return out
+
+    @property
+    def parts(self) -> list[slice]:
+        """The rows, as many at a time as one thread evaluates: what is made of them is small beside vectors of all."""
+        return [slice(first, first + PART) for first in range(0, self.n, PART)]
 
     @property
     def stopped(self) -> bool:
@@ -173,11 +184,14 @@ class Rows:
             solved = inverse @ block
             return np.asarray(np.sqrt(np.einsum("ij,ij->j", solved, solved)))
 
-        return np.concatenate(list(self._blocks(widths)))
+        found = np.empty(self.n)
+        for first, part in zip(self._firsts(), self._blocks(widths), strict=True):
+            found[first : first + BLOCK] = part
+        return found
 
     def _in_parts(self, write: Callable[[slice], None]) -> None:
         """Have every row written, by all threads; the parts are the same for any number of them."""
-        parts = [slice(first, first + PART) for first in range(0, self.n, PART)]
+        parts = self.parts
         list(map(write, parts) if self._pool is None else self._pool.map(write, parts))
 
     def _products_of(self, left: FloatArray, right: FloatArray) -> FloatArray:

@@ -7,12 +7,15 @@ columns that have been centred are as sparse as they were.
 
 from __future__ import annotations
 
+from typing import IO, Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
+from exactsel_certificates.mapped import nameless_beside, room_like
 
 LEAST_ROWS = 500
 """With fewer rows vectors stay so close to the processor that whole columns are as good."""
@@ -40,7 +43,7 @@ def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]
     """
     d, n = AT.shape
     where = np.zeros((d, 5), dtype=np.int64)
-    rows, values = [np.zeros(0, dtype=np.uint32)], [np.zeros(0)]
+    rows, values = _Pieces(AT, np.uint32), _Pieces(AT, np.float64)
     squares = np.einsum("ij,ij->i", AT, AT)
     for j in range(d if n >= LEAST_ROWS else 0):
         base, promising = _judged(AT[j], levelled)
@@ -53,10 +56,10 @@ def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]
         sparse = (levelled or base == 0.0) and entries.size <= (FEW_EQUAL if equal else FEW_VALUES) * n
         if sparse:
             where[j, PLACE], where[j, END], squares[j] = -1, places.size, entries @ entries
-            rows.append(places.astype(np.uint32))
+            rows.add(places)
         if sparse or equal:
             where[j, EQUAL] = equal
-            values.append(np.concatenate([[base], np.append(entries, 0.0)[:1] if equal else entries]))
+            values.add(np.concatenate([[base], np.append(entries, 0.0)[:1] if equal else entries]))
     return Columns(*_packed(AT, where, rows, values)), np.sqrt(squares) * (1.0 + (n + 8) * UNIT)
 
 
@@ -69,15 +72,49 @@ def _judged(column: FloatArray, levelled: bool) -> tuple[float, bool]:
     return base, bool(few or np.count_nonzero(sample != base) <= 2 * FEW_VALUES * sample.size)
 
 
+class _Pieces:
+    """Vectors that become one, in memory or, for data in a file, in another file."""
+
+    def __init__(self, AT: FloatArray, kind: Any) -> None:
+        self.sizes: list[int] = []
+        self._AT, self._kind, self._held = AT, kind, list[Any]()
+        self._stream: IO[bytes] | None = None
+
+    def add(self, vector: NDArray[Any]) -> None:
+        """Put a vector behind the others."""
+        piece = np.ascontiguousarray(vector, dtype=self._kind)
+        self.sizes.append(piece.size)
+        self._stream = self._stream or nameless_beside(self._AT)
+        if self._stream is None:
+            self._held.append(piece)
+        else:
+            self._stream.write(piece.data)
+
+    def together(self) -> NDArray[Any]:
+        """All of them in a row."""
+        if self._stream is None:
+            return np.concatenate([np.zeros(0, dtype=self._kind), *self._held])
+        with self._stream:
+            self._stream.flush()
+            if not sum(self.sizes):
+                return np.zeros(0, dtype=self._kind)
+            # Of the type that a vector in memory has, which nobody writes to.
+            return np.asarray(np.memmap(self._stream, dtype=self._kind, mode="c", shape=(sum(self.sizes),)))
+
+
 def _packed(
-    AT: FloatArray, where: IntArray, rows: list[NDArray[np.uint32]], values: list[FloatArray]
+    AT: FloatArray, where: IntArray, rows: _Pieces, values: _Pieces
 ) -> tuple[FloatArray, IntArray, NDArray[np.uint32], FloatArray]:
     """The parts of :class:`Columns`; the places in ``where`` are filled in."""
     sparse = where[:, PLACE] < 0
     where[~sparse, PLACE] = np.arange(np.count_nonzero(~sparse))
     where[sparse, END] = np.cumsum(where[sparse, END])
     where[sparse, FIRST] = np.append(0, where[sparse, END])[:-1]
-    where[sparse | (where[:, EQUAL] == 1), VALUES] = np.cumsum([part.size for part in values])[:-1]
-    whole = np.ascontiguousarray(AT[~sparse]) if sparse.any() else AT
+    where[sparse | (where[:, EQUAL] == 1), VALUES] = np.cumsum([0, *values.sizes])[:-1]
+    whole = AT
+    if sparse.any():
+        whole = np.asarray(room_like(AT, (int(np.count_nonzero(~sparse)), AT.shape[1])))
+        for place, j in enumerate(np.flatnonzero(~sparse)):
+            whole[place] = AT[j]
     whole.flags.writeable = False  # as AT: another type, with which every kernel would be compiled again
-    return whole, where, np.concatenate(rows), np.concatenate(values)
+    return whole, where, rows.together(), values.together()

@@ -11,6 +11,7 @@ import numpy as np
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
+from exactsel.problem.objective import ROWS_AT_ONCE
 from exactsel.problem.regression import Problem
 from exactsel.problem.tall import Tall
 from exactsel.types import FloatArray
@@ -69,17 +70,25 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     weights = np.ones(y.size) if made is None or made.weights is None else made.weights
     chosen = np.flatnonzero(model.coef)
-    fitted = model.coef[chosen] @ AT[chosen] + (model.intercept or 0.0)
+    parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, y.size, ROWS_AT_ONCE)]
+    fitted = np.concatenate([model.coef[chosen] @ AT[chosen, rows] for rows in parts]) + (model.intercept or 0.0)
     centred = model.intercept is not None
     if problem.loss.name == "logistic":
         return _of_classes(fitted, y, weights, centred)
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
     explained = _share(squares, float(weights @ (y - middle) ** 2))
-    columns = np.vstack([AT[chosen], np.ones((int(centred), y.size))]) * np.sqrt(weights)
-    free = weights.sum() - (np.linalg.matrix_rank(np.linalg.qr(columns.T, mode="r")) if len(columns) else 0)
+    triangles = [_triangle(AT[chosen, rows], np.sqrt(weights[rows]), centred) for rows in parts]
+    rank = np.linalg.matrix_rank(np.linalg.qr(np.vstack(triangles), mode="r")) if chosen.size or centred else 0
+    free = weights.sum() - rank
     adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
+
+
+def _triangle(columns: FloatArray, roots: FloatArray, centred: bool) -> FloatArray:
+    """R of some rows of these columns (m, rows), and of ones where there is an intercept, times roots of weights."""
+    rows = (np.vstack([columns, np.ones((int(centred), roots.size))]) * roots).T
+    return np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
 
 
 def _of_all_rows(problem: Problem, tall: Tall, model: Model) -> Quality:

@@ -13,6 +13,7 @@ from exactsel.errors import InputError
 from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.objective import ROWS_AT_ONCE
 from exactsel.problem.regression import Problem
 from exactsel.problem.tall import Tall
 from exactsel.solving.choose import company_of
@@ -20,6 +21,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.types import FloatArray
+from exactsel_certificates.mapped import is_kept
 
 
 def instance_facts(instance: Instance, family: str = "regression", **overrides: Any) -> dict[str, Any]:
@@ -104,9 +106,9 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
 def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
     """What the columns are like."""
     A = problem.A
-    norms = np.linalg.norm(A, axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->i", problem.AT, problem.AT))
     spread = norms[norms > 0]
-    values = np.linalg.svd(A, compute_uv=False)
+    values = np.linalg.svd(_with_the_same_values(A), compute_uv=False)
     rank = int(np.count_nonzero(values > values[0] * max(A.shape) * np.finfo(np.float64).eps))
     return {
         "rank": rank,
@@ -117,6 +119,15 @@ def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
         "column_norms_max": float(norms.max()),
         "largest_correlation": _largest_correlation(problem, norms),
     }
+
+
+def _with_the_same_values(A: FloatArray) -> FloatArray:
+    """A matrix with the singular values of A: A, or where that is to stay in its file a triangle."""
+    if not is_kept(A) or len(A) <= A.shape[1]:
+        return A
+    rows = range(0, len(A), ROWS_AT_ONCE)
+    parts = [np.linalg.qr(A[first : first + ROWS_AT_ONCE], mode="r") for first in rows]
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"), dtype=np.float64)
 
 
 def _distinct(columns: FloatArray) -> int:

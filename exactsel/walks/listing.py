@@ -37,6 +37,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.listing_cuts import Shortened, fit_to_the_end, shortened
+from exactsel_certificates.mapped import is_kept
 
 LARGEST = 250
 """With more columns than this the memory of a listing, and its nodes, grow too large."""
@@ -73,6 +74,9 @@ HOPELESS = 1e-9
 
 MOST_WORDS = 1 << 22
 """Words about what a listing decided; where there are more, it is not used for a proof."""
+
+ROW_NUMBERS, ENTRIES_AT_ONCE = 8, 32e6
+"""Numbers a fit keeps for each row, and how many of them, of data in a file, threads may keep together."""
 
 FIT_STEPS, ROW_WORK, ROW_WORK_HUBER = 5, 150, 10
 """Newton steps a fit takes, about, and the multiplications a row's loss is worth in each (no logarithms for Huber)."""
@@ -193,12 +197,12 @@ class _Region:
     def tried(self, upper: float, coef: FloatArray, shown: bool, least: float) -> tuple[Listed | None, bool]:
         """What a listing brings, if it can be made, and whether it is too long."""
         problem, options = self.problem, self.options
+        if shown:
+            witness = self._witness(upper, coef, least)
+            return (None, False) if witness is None else self._shown(witness, upper)
         below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
         if below is None:
             return None, False
-        if shown:
-            witness = shown_minorant(problem.objective, below, upper, options.stop, options.threads)
-            return (None, False) if witness is None else self._shown(witness, upper)
         longest = MOST_LISTED if self.affordable > 0 else 0
         sets, _, nodes, _ = listed_sets(below, self.state, self.places, options.stop, longest)
         if sets is None:
@@ -211,6 +215,17 @@ class _Region:
             return None, False
         listed = outcome[0]
         return Listed(min(listed.bound, left.bound), listed.fit or left.best, sets, nodes), False
+
+    def _witness(self, upper: float, coef: FloatArray, least: float) -> Shown | None:
+        """A minorant that can be shown; without its intervals, which fits have no use for."""
+        objective, options = self.problem.objective, self.options
+        below = minorant(objective, upper, coef, least, options.stop, options.threads)
+        if below is None:
+            return None
+        witness = shown_minorant(objective, below, upper, options.stop, options.threads)
+        if witness is None:
+            return None
+        return witness._replace(below=witness.below._replace(low=np.empty(0), high=np.empty(0)))
 
     def _shown(self, witness: Shown, upper: float) -> tuple[Listed | None, bool]:
         """The same with what proves it: all sets that this minorant leaves are fitted."""
@@ -302,7 +317,10 @@ def fitted(
     First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
     """
     bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
-    with parallel_section(options.threads):
+    threads = options.threads
+    if is_kept(problem.A):
+        threads = int(max(1, min(threads, ENTRIES_AT_ONCE // (ROW_NUMBERS * problem.n))))
+    with parallel_section(threads):
         newton_bounds(
             problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
             min(QUICK * problem.gradient_scale, problem.objective.close_enough), hopeless, options.stop, bounds, models,

@@ -117,7 +117,7 @@ class TestProcesses:
     @pytest.mark.parametrize("stay", ["stay_in_python", "stay_in_c"])
     def test_while_a_file_is_written(self, tmp_path, stay):
         """Nothing half-written stays."""
-        before = f"import exactsel.data.instance as instance\ninstance._write_array = lambda *_: {stay}()"
+        before = f"import exactsel.data.instance as instance\ninstance.write_array = lambda *_: {stay}()"
         (tmp_path / "out.npz").write_bytes(b"old")
         assert Process("convert", TRAP, tmp_path / "out.npz", before=before).interrupted() == ENDED
         assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.npz", b"old")]

@@ -1,0 +1,103 @@
+"""Columns that stay in a file: memory maps, and room of the same kind for what is made of them.
+
+The operating system reads a page of a map when it is needed, and forgets it when memory is. So whoever takes data that
+are mapped looks at some columns, or at some rows, at a time, and makes nothing of their size but in another map.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+AT_ONCE = 1_000_000
+"""Numbers looked at together, or those of one column where they are more."""
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether the entries of an array lie in a file."""
+    return _map_of(array) is not None
+
+
+def is_kept(array: Any) -> bool:
+    """Whether an array (n, d) is a table of doubles in a file, column by column and read-only: nobody copies that."""
+    known = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
+    return known and array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
+
+
+def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any:
+    """An array to be filled: in memory, or where ``array`` is mapped in a nameless file beside its own.
+
+    Raises
+    ------
+    OSError
+        When the disk has no room for it.
+    """
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    stream = nameless_beside(array) if size else None
+    if stream is None:
+        return np.empty(shape, dtype=kind)
+    with stream:
+        _reserve(stream, size)
+        made = np.memmap(stream, dtype=kind, mode="r+", shape=shape)
+    made.filename = getattr(_map_of(array), "filename", None)  # what is made of this one finds its place, too
+    return made
+
+
+def some_columns(A: Any, columns: Sequence[int]) -> Any:
+    """These columns of a table (n, d): of one that stays in its file in another file."""
+    if not is_kept(A):
+        return A[:, columns]
+    made = room_like(A, (len(columns), len(A)))
+    for place, j in enumerate(columns):
+        made[place] = A[:, j]
+    made.flags.writeable = False
+    return made.T
+
+
+def nameless_beside(array: Any) -> IO[bytes] | None:
+    """A file without a name, in the folder of the one that ``array`` is mapped from; None where it is not mapped.
+
+    Where that folder cannot be written it is in the folder for temporary files, which may be memory itself.
+    """
+    known = _map_of(array)
+    if known is None:
+        return None
+    name = getattr(known, "filename", None)
+    if name is not None:
+        try:
+            return tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(name)))
+        except OSError:
+            pass
+    return tempfile.TemporaryFile()
+
+
+def column_blocks(AT: NDArray[np.float64]) -> Iterator[slice]:
+    """Some rows of AT (d, n) at a time, which are columns of A."""
+    d, n = AT.shape
+    step = max(1, AT_ONCE // max(1, n))
+    return (slice(first, first + step) for first in range(0, d, step))
+
+
+def _map_of(array: Any) -> Any:
+    """The map an array is a part of; None where there is none."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return array
+        array = array.base
+    return array if isinstance(array, mmap.mmap) else None
+
+
+def _reserve(stream: IO[bytes], size: int) -> None:
+    """Take the room now: a full disk is an error here, and would end the process in the middle of writing to a map."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(stream.fileno(), 0, size)
+        return
+    for first in range(0, size, AT_ONCE):
+        stream.write(bytes(min(AT_ONCE, size - first)))
+    stream.flush()
