@@ -95,8 +95,9 @@ class ProofWriter:
         self.seconds = 0.0
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
-        if isinstance(self._instance, GivenInstance) and problem.objective is not None:
-            self._instance.take(problem.objective.preparation.made)
+        preparation = None if problem.objective is None else problem.objective.preparation
+        if isinstance(self._instance, GivenInstance) and preparation is not None:
+            self._instance.take(preparation.made)
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
@@ -156,7 +157,6 @@ class ProofWriter:
             margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
         if isinstance(self._instance, GivenInstance):
             if self._vanishing is not None:
-                self._instance.take(self.problem.objective.preparation.made)  # type: ignore[union-attr]
                 self._instance.limit(self._vanishing.limits)
             needed = self._instance.transfer.needed(lower, upper, scope != "")
             margin += PREPARING_MARGIN * max(0.0, needed - lower) if math.isfinite(needed) else 0.0
