@@ -61,7 +61,7 @@ def forgeries(seed: int) -> Iterator[Forgery]:
         (f"lam {odd}", {"lam": odd}),
         (f"lam {odd} with huber loss", {"lam": odd, "loss": "huber"}),
         (f"delta {odd}", {"delta": odd, "loss": "huber"}),
-        ("lam 0 with huber loss", {"lam": 0.0, "loss": "huber"}),
+        ("lam below zero with huber loss", {"lam": -1e-3, "loss": "huber"}),
         ("labels 0 and 1", {"loss": "logistic", "y": (labels > 0).astype(float)}),
         ("labels of any size", {"loss": "logistic", "y": 5.0 * labels}),
         ("A spoiled", {"A": spoiled}),

@@ -63,7 +63,6 @@ def _rows(rng: Any, instance: Any, row: int) -> Iterator[tuple[str, dict[str, An
     if instance.loss == "logistic":
         for label in (0.0, 2.0, -0.5):
             yield f"a label is {label}", dict(y=_with(instance.y, row, label))
-        yield "lam is 0", dict(lam=0.0)
     weights = rng.uniform(0.5, 2.0, n)
     for weight in (-1.0, *NO_NUMBERS, 1e300, *TINY):
         yield f"a weight is {weight}", dict(weights=_with(weights, row, weight))

@@ -25,11 +25,8 @@ PREPARED_VERSION = 2
 RELATED_VERSION = 3
 """Of files about problems with a hierarchy, with or without these; all data as given."""
 
-COUNTING_VERSION = 4
-"""Of files whose tree holds a word COUNTED or SPLIT, whatever the problem; all data as given."""
-
-MINORANT_VERSION = 5
-"""Of files whose tree holds a word COUNTED or MINORANT, and that have a minorant for them; all data as given."""
+COUNTING_VERSION, MINORANT_VERSION = 4, 5
+"""Of files whose tree holds a word COUNTED, or SPLIT, or MINORANT and have a minorant for it; all data as given."""
 
 FREE_VERSION = 6
 """Of files about Huber or logistic loss with lam = 0, with or without a minorant; all data as given."""
@@ -68,10 +65,8 @@ SPLIT_ARRAYS: dict[str, tuple[str, ...]] = {
 """What files of version 4 hold besides, after these."""
 
 MINORANT_ARRAYS: dict[str, tuple[str, ...]] = {"minorant_point": ("<i4",), "minorant_width": ("<f4",)}
-"""What files of version 5 hold besides, after the first ones."""
-
 FREE_ARRAYS: dict[str, tuple[str, ...]] = {**MINORANT_ARRAYS, "limit_point": ("<i4",)}
-"""What files of version 6 hold besides, after the first ones; those of the minorant may be empty."""
+"""What files of versions 5 and 6 hold besides, after the first ones; in the latter a minorant may be empty."""
 
 VALUES = ("curvature", "model_value", "point_value", "dual_value")
 
@@ -370,9 +365,8 @@ def _check_arrays(proof: Proof) -> None:
     if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
         raise MalformedError("the splits are not positive scales and one entry for each two columns.")
     touched = len(proof.minorant_point)
-    needed = 2 * proof.n if touched else 0
     few = touched <= MOST_TOUCHED and (touched > 0 or proof.version != MINORANT_VERSION)
-    if not few or len(proof.minorant_width) != needed:
+    if not few or len(proof.minorant_width) != (2 * proof.n if touched else 0):
         raise MalformedError(f"a minorant is one to {MOST_TOUCHED} points and two widths for each row.")
     if proof.version == FREE_VERSION and len(proof.limit_point) != 1:
         raise MalformedError("the limits on coefficients are not around one point.")

@@ -1,8 +1,7 @@
 """Bounds of the regions a proof closes, cheapest method first.
 
 Each region is bounded in doubles with all rounding taken off; where that falls short of the target, the next way is
-tried: exact arithmetic, then points better than the file's (polishing.py). What is reported is the best of what was
-proven.
+tried: exact arithmetic, then points better than the file's (polishing.py). The best of what was proven is reported.
 """
 
 from __future__ import annotations
@@ -55,16 +54,12 @@ class RegressionRegions:
         self, instance: Instance, proof: Proof, exact_limit: float, curvature: FloatArray | None = None
     ) -> None:
         """``curvature`` is one known to serve all regions that will be asked for; else the file's is looked at."""
-        self.instance = instance
-        self.k = instance.k
-        self.target = proof.lower
+        self.instance, self.k, self.target = instance, instance.k, proof.lower
         self.bounded = proof.scope != ""
         self.points = Points(proof)
         self.plain = RigorousBounds(instance)
-        limits = shown_radii(instance, proof)
-        self._most = math.inf if limits is None else limits.level
-        if limits is not None:
-            self.plain.sizes = limits.size
+        # Limits on coefficients are about models up to a level, and so are bounds that rest on them.
+        self._most, self.plain.sizes = shown_radii(instance, proof) or (math.inf, None)
         self.quadratic = instance.loss == "quadratic"
         self.fits = Fits(instance, self.plain)
         self.curvature = curvature
@@ -110,7 +105,6 @@ class RegressionRegions:
             if rows.size:
                 given = ~leaves.witness[rows] if method == self._at_splits else numbers[rows]
                 result[rows] = np.maximum(method(leaves.states[rows], given), 0.0)
-        # Limits on the coefficients are about models up to a level, and so are bounds that rest on them.
         return np.minimum(result, self._most)
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:

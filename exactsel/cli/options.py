@@ -95,7 +95,7 @@ def problem_options(function: Decorated) -> Decorated:
             click.option(
                 "--lam",
                 type=float,
-                help="Ridge weight of (lam/2)||x||^2; 0 by default for quadratic loss, positive for others.",
+                help="Ridge weight of (lam/2)||x||^2; 0, for none, by default for quadratic loss.",
             ),
             click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),

@@ -55,7 +55,7 @@ def claim(about, **changes):
         ({"lam": -1.0}, "lam is -1.0, but a finite number between 1e-60 and 1e\\+60 was expected."),
         ({"lam": 5e-324}, "lam is 5e-324, but"),
         ({"lam": 1e61}, "lam is 1e\\+61, but"),
-        ({"lam": 0.0}, "lam is 0.0, but a finite number between 1e-60 and 1e\\+60 was expected."),
+        ({"lam": 1e-61}, "lam is 1e-61, but a finite number between 1e-60 and 1e\\+60 was expected, or 0."),
         ({"lam": -1.0, "loss": "quadratic"}, "expected, or 0."),
         ({"lam": 10**400}, "int too large"),
         ({"lam": 2**53 + 1}, "no finite double"),

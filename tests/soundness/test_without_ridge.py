@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from exactsel.types import FloatArray
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import FREE_VERSION, read_proof
 from exactsel_certificates.formula import Instance, objective
+from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.radii import radii
 from exactsel_certificates.standalone.checking import check
+from exactsel_certificates.standalone.limits import sizes
+from exactsel_certificates.standalone.regression import Regression
 
 SOME, MANY = range(40), range(40, 1500)
 
@@ -244,3 +248,30 @@ def test_the_file_is_of_the_version_that_has_limits(tmp_path: Path) -> None:
     proof = read_proof(tmp_path / "proof.exsel")
     assert proof.version == FREE_VERSION
     assert len(proof.limit_point) == 1
+
+
+@pytest.mark.parametrize("loss", ["huber", "logistic"])
+@pytest.mark.parametrize("weights", [None, [1e30, 1e-30, 0.0, 1.0]])
+def test_limits_at_the_edges_of_the_domain(loss: str, weights: list[float] | None) -> None:
+    """Whatever the numbers are, limits are found or they are not."""
+    labels = [1.0, -1.0, 1.0, -1.0]
+    for columns in ([[1e60, 1e-60], [-1e60, 0.0], [3.0, -1e-60], [-2.0, 1e-60]], [[1.0, 2.0]] * 4, [[0.0, 0.0]] * 4):
+        y = labels if loss == "logistic" else [1e60, -1e60, 1e-60, 0.0]
+        for delta in (1e-60, 1.0, 1e60):
+            r = Regression(columns, y, 1, loss, 0.0, delta, weights, True)
+            assert len(sizes(r, {})) in (0, 2)
+            made = None if weights is None else np.array(weights)
+            given = GivenInstance(np.array(columns), np.array(y), 1, loss, 0.0, delta, weights=made, intercept=True)
+            found = radii(given.plain, np.zeros(2))
+            assert found is None or np.all(found.size >= 0.0)
+
+
+def test_a_file_without_limits_proves_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(10)
+    A, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    problem = Problem(A, y, 3, loss="huber", lam=0.0)
+    solve(problem, proof=tmp_path / "proof.exsel")
+    proof = read_proof(tmp_path / "proof.exsel")
+    assert verify(proof, instance_of(problem)).verified
+    assert verify(replace(proof, limit_point=np.array([99], np.int32)), instance_of(problem)).lower == 0.0
+    assert not verify(replace(proof, lower=proof.upper * 1.001), instance_of(problem)).verified

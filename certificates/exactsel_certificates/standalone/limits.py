@@ -50,6 +50,8 @@ def around(r: Regression, g: list[F], used: list[int], level: F) -> list[F] | No
         furthest = max((abs(m) / left[i] for i, m in enumerate(moves) if m), default=0.0)
         if not 0.0 < furthest < 1e200:
             return None
+        if not all(map(math.isfinite, moves)):
+            return None
         length = min(CAREFUL / furthest, math.sqrt(2.0 * gap / bend) if bend > 0.0 else math.inf)
         limits, rests = [], []
         for sign in (1, -1):
