@@ -37,11 +37,10 @@ def best_model(
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), **options: Any,
 ) -> BestModels:  # fmt: skip
-    """Find the best model over all sizes by a criterion, prove it, and list the models next to it.
+    """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic", intercept=True)``.
 
-    ``best_model(X, y, criterion="bic", intercept=True)``. What the criteria are is written in
-    :mod:`exactsel.studies.size_criterion`, what the likelihood is in :mod:`exactsel.solving.likelihood`; with lam > 0
-    it is the penalised one, P with the ridge term, which is what is minimised for each set of columns.
+    The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`;
+    with lam > 0 it is the penalised one, which is what is minimised for each set of columns.
 
     Parameters
     ----------
@@ -55,22 +54,19 @@ def best_model(
     k_max : int, optional
         The largest size; by default all columns, or as many as the criterion has a meaning for.
     top : int
-        How many models to list; together with ``within`` the list is the longer one of the two.
+        How many models to list; ...
     within : float, optional
-        List all models whose criterion is at most this above the best.
+        ... and all whose criterion is at most this above the best, the longer list of the two.
     gamma : float
         Of EBIC; 0 is BIC.
     penalty : float or callable
-        Of a custom criterion: the price of a parameter (2 is AIC's, log N is BIC's), or a function of the number of
-        columns, whose value is added to -2 log L.
+        Of a custom criterion: the price of a parameter (2 is AIC's), or a function of the size, added to -2 log L.
     cap : int
         Models of one size after which a list is cut short, and says so.
     proof : path, optional
-        Folder for one proof a size (``k5.exsel``) of the objective's lower bound, for :func:`exactsel.verify`.
-    time_limit : float, optional
-        Seconds, for all sizes and the list together.
-    signals : sequence of int
-        Signals that end it with what there is (main thread only).
+        Folder for one proof a size (``k5.exsel``), for :func:`exactsel.verify`.
+    time_limit, signals : float, sequence of int
+        Seconds for all sizes and the list together; signals that end it with what there is.
     **options
         As for :func:`exactsel.solve`; ``eps`` and ``rel_eps`` are of the objective of the best size, ``node_limit``
         holds for each size.
@@ -87,17 +83,21 @@ def best_model(
     UnsupportedError
         For column subset selection, and where columns are chosen in groups.
     """
-    began = clock.now()
-    asked, settings = _asked(problem, y, k_max, options)
+    asked, settings = _asked(problem, y, options)
     measure = SizeCriterion.of(asked, criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
-    settings = {**settings, "signals": signals, "time_limit": time_limit}
-    with interpreted(is_small(asked)):
-        across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
+    settings |= {"signals": signals, "time_limit": time_limit}
+    across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
+    return _searched(across, BestList(across, top, within, cap))
+
+
+def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
+    """Search, list what is asked for, and say what has come of it."""
+    began = clock.now()
+    with interpreted(is_small(across.problem)):
         across.run()
-        listing = BestList(across, top, within, cap)
-        if top > 1 or within is not None:
+        if listing.top > 1 or listing.within is not None:
             listing.run()
         return replace(_best_models(across, listing), time=clock.now() - began)
 
@@ -133,7 +133,7 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
     return sizes
 
 
-def _asked(problem: Any, y: Any, k_max: Any, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
     """The problem, whatever its k, and the options for the search."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)

@@ -21,6 +21,7 @@ from exactsel.bounds.minorant import minorant
 from exactsel.kernels.node import FREE, IN
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
+from exactsel.solving.result import Termination
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place, meets
 from exactsel.studies.listed import list_on
@@ -40,7 +41,7 @@ GROWING = 4
 """Times that neighbours of the best models are looked at before anything is listed."""
 
 MOST_NEIGHBOURS = 20_000
-"""Neighbours looked at each time."""
+"""Neighbours looked at in all."""
 
 
 @dataclass
@@ -124,6 +125,8 @@ class BestList:
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
             at_once = self._at_once(place, state.level, result.scope)
+            if across.over:
+                return
             if at_once is not None:
                 lower = self._level(size)
                 if at_once:
@@ -166,10 +169,10 @@ class BestList:
         with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
             coef = problem.fit(self._best_of(place)).coef
             below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, without_ridge=True)
-            if below is None or watch.stopped:
-                return None
-            found = listed_sets(below, state, places, watch.flag, MOST_SETS, work=math.inf)
-        if found.sets is None or watch.stopped:
+            found = None if below is None else listed_sets(below, state, places, watch.flag, MOST_SETS, work=math.inf)
+            if watch.stopped:
+                across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
+        if found is None or found.sets is None or watch.stopped:
             return None
         whole = found.sets[np.count_nonzero(found.sets >= 0, axis=1) == place.size]  # others stand for smaller ones
         sets = np.sort(whole, axis=1)[:, whole.shape[1] - place.size :]
@@ -194,14 +197,17 @@ class BestList:
         if self.top == 1:
             return
         seen: set[tuple[int, ...]] = set()
+        looked_at = 0
         for _ in range(GROWING):
             ranked = [model.support for model in self.across.ranked()[: self.top] if model.support not in seen]
             before = self.threshold
             for support in ranked:
-                if self.across.over or len(seen) * self.across.problem.d > MOST_NEIGHBOURS:
-                    return
                 seen.add(support)
-                self._take(self._neighbours(support))
+                neighbours = self._neighbours(support)
+                looked_at += len(neighbours)
+                if self.across.over or looked_at > MOST_NEIGHBOURS:
+                    return
+                self._take(neighbours)
             if not self.threshold < before:
                 return
 

@@ -52,6 +52,9 @@ SLIGHTLY_LESS = 1.0 - 2.0**-20
 OF_EACH = ("node_limit", "memory_limit", "threads", "signals")
 """Options that a search which goes on must be told again."""
 
+FIRST_SHARE = 0.5
+"""Part of the time that is shared out evenly among the sizes at first; the rest among those not settled then."""
+
 UNATTAINED = 1e-9
 """Part of an objective by which a size that is searched to its end may seem better than the best model known."""
 
@@ -98,6 +101,8 @@ class AcrossSizes:
     """Objective of every model met, by its columns."""
     terminations: list[str] = field(default_factory=list)
     _began: float = field(default_factory=clock.now)
+    _share: float = 1.0
+    """Part of the time left that one search may take."""
 
     def __post_init__(self) -> None:
         self.time_limit = self.options.pop("time_limit", None)
@@ -114,6 +119,11 @@ class AcrossSizes:
     def time_left(self) -> float | None:
         """Seconds of the time limit; None where there is none."""
         return None if self.time_limit is None else max(0.0, self.time_limit - (clock.now() - self._began))
+
+    @property
+    def _seconds(self) -> float | None:
+        """Seconds for one search."""
+        return None if self.time_left is None else self._share * self.time_left
 
     @property
     def over(self) -> bool:
@@ -177,9 +187,15 @@ class AcrossSizes:
         self._fit_all()
         self._look()
         order = sorted(self.sizes, key=lambda k: (self.criterion.value(self.places[k].upper, k), k))
-        for size in [*order, *order]:  # again where a restriction was met that says more of the others
-            if not self.settled(size):
+        for part in (
+            FIRST_SHARE,
+            1.0,
+        ):  # again where time was left, or a restriction was met that says more of the others
+            left = [size for size in order if not self.settled(size)]
+            for place, size in enumerate(left):
+                self._share = part / (len(left) - place)
                 self.settle(size)
+        self._share = 1.0
 
     def settle(self, size: int) -> None:
         """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
@@ -195,7 +211,8 @@ class AcrossSizes:
             distance = 0.0 if wins else place.upper - level
             before = place.upper
             self.search(size, eps=max(self.tolerance["eps"], SLIGHTLY_LESS * distance))
-            if self.over or not place.result.reached or place.upper == before:
+            stopped = place.result is None or not place.result.reached
+            if self.over or stopped or place.upper == before:
                 return
 
     def _finest(self, place: Place) -> float:
@@ -217,7 +234,7 @@ class AcrossSizes:
         if self.over:
             return
         place = self.places[size]
-        limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self.time_left}
+        limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self._seconds}
         if self.proofs is None and place.result is not None and place.result.kept is not None:
             told = {name: self.options[name] for name in OF_EACH if name in self.options}
             result = place.result.resume(**limits, **told)

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from instances_for_tests import random_case
 from scipy.integrate import quad
 
 from exactsel import ColumnSubsetProblem, Problem, best_model, verify
@@ -195,6 +196,34 @@ def test_a_function_of_the_size_is_a_price():
     found = best_model(problem, criterion="custom", penalty=lambda size: 0.0 if size == 2 else 50.0, **LEFT_ALONE)
     assert found.k == 2
     assert found.reached
+
+
+@pytest.mark.long
+def test_thousands_of_awkward_problems(monkeypatch):
+    """No bound is above what trying every set gives, and lists that say they are complete are."""
+    for seed in range(3000):
+        monkeypatch.setattr(best_list, "FEW_SETS", 0 if seed % 2 else 3000)
+        rng = np.random.default_rng(seed)
+        loss = str(rng.choice(["quadratic", "quadratic", "huber", "logistic"]))
+        lam = float(rng.choice([0.0, 0.1])) if loss == "quadratic" else float(rng.choice([0.01, 0.3]))
+        case = random_case(seed, loss=loss, lam=lam, d=int(rng.integers(2, 7)))
+        intercept = bool(rng.integers(2)) and not (loss == "logistic" and len({*case.y}) < 2)
+        problem = Problem.prepared(
+            case.A, case.y, case.A.shape[1], loss=loss, lam=lam, delta=case.delta, intercept=intercept
+        )
+        name, top = CRITERIA[seed % len(CRITERIA)], int(rng.choice([1, 3, 10, 100]))
+        own = {"penalty": 1.5} if name == "custom" else {}
+        try:
+            found = best_model(problem, criterion=name, top=top, **own, **LEFT_ALONE)
+        except InputError:
+            continue  # too few rows, or an exact fit
+        ordered = sorted(every(name, problem, found.sizes[-1].size).values())
+        room = 1e-7 * (1.0 + abs(ordered[0]) + problem.n)
+        assert found.lower <= ordered[0] + 0.01 * room
+        if found.reached and not found.scope:
+            assert found.value == pytest.approx(ordered[0], abs=room)
+        if found.reached and found.complete:
+            assert [m.criterion for m in found.models] == pytest.approx(ordered[:top], abs=1e-6 + room)
 
 
 def refused(problem, **options):
