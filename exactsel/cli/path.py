@@ -17,11 +17,10 @@ from exactsel.cli.options import (
     problem_options,
     read_problem,
     search_options,
-    worker_options,
-    workers_of,
 )
 from exactsel.cli.saving import checkpoint_options, given, saving
 from exactsel.cli.talk import say
+from exactsel.cli.workers import worker_options, workers_of
 
 if TYPE_CHECKING:
     from exactsel.studies.crossval import ValidationErrors

@@ -19,11 +19,10 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     verify_text,
-    worker_options,
-    workers_of,
 )
 from exactsel.cli.saving import checkpoint_options, saving
 from exactsel.cli.talk import say
+from exactsel.cli.workers import worker_options, workers_of
 
 
 @click.command(
