@@ -301,8 +301,7 @@ def model_objective(instance: Instance, x: Any) -> float:
             level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
             z = z + level
             error = error + 2 * U * (np.abs(z) + np.abs(level))
-        parts = (_values_above(instance, z[part], y[part], error[part]) for part in row_slices(len(y)))
-        rows = np.concatenate([*parts])
+        rows = np.concatenate([_values_above(instance, z[s], y[s], error[s]) for s in row_slices(len(y))])
         rows = rows if instance.weights is None else instance.weights * (rows + TINY)
         squares = np.sum(x * x) + TINY * np.count_nonzero(x)
         if not np.isfinite(np.sum(rows)):

@@ -95,8 +95,8 @@ class ProofWriter:
         self.seconds = 0.0
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
-        if isinstance(self._instance, GivenInstance) and problem.objective is not None:
-            self._instance.take(problem.objective.preparation.made)
+        if isinstance(self._instance, GivenInstance):
+            self._instance.take(problem.objective.preparation.made)  # type: ignore[union-attr]
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
