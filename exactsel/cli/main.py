@@ -33,7 +33,7 @@ COMMANDS = {
     "near": "List all models of k columns close to the best.",
     "info": "Say what a data file holds, and how hard the problem looks.",
     "convert": "Write any data file as an instance file, with k, lam and loss.",
-    "gram": "Reduce more rows than memory holds to a small instance.",
+    "gram": "Make an instance of more rows than memory holds.",
     "instances": "List the instances that come with exactsel, or copy them.",
     "generate": "Write a synthetic or classic instance.",
     "tree": "Show the explored search tree of a small run.",

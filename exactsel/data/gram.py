@@ -76,10 +76,8 @@ def gram(
         Names of columns that have none; decimal mark and encoding of a text.
     threads : int, optional
         All cores by default. The answer does not depend on them.
-    loss : str
-        The loss the instance is for.
-    delta : float, optional
-        Huber threshold, to be stored.
+    loss, delta : optional
+        The loss the instance is for, and the Huber threshold, to be stored.
     out : path, optional
         The instance file, ``.npz``, which other losses than the quadratic one need, and it does not write. It must stay
         as it is for as long as the instance is used.
@@ -95,28 +93,35 @@ def gram(
     InputError
         For unknown columns, none that count, and numbers that cannot be used, named by block and column.
     """
-    if missing not in (None, "drop-rows"):
-        raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
-    if threads is not None and threads < 1:
-        raise InputError(f"threads is {threads}, but at least 1 was expected; leave it out for all cores.")
-    _check_out(loss, out, delta)
+    _check(missing, threads, loss, out, delta)
+    parts = _parts_of(data, y, target, drop, weights, decimal, encoding)
+    stored: dict[str, Any] = {"k": k, "lam": lam, "loss": loss}
+    if out is not None:
+        return _in_file(parts, feature_names, missing, out, stored | {"delta": delta, "intercept": intercept})
+    with _taken(parts, feature_names, missing, lambda d: Reducer(d, intercept=intercept, threads=threads)) as taken:
+        left = taken[0].end()
+    return Instance(left.A, left.y, **stored, feature_names=taken[1], tall=left.tall)
+
+
+def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
+    """Where blocks of these data come from."""
     # Of the class: a lazy frame that is asked for its columns works them out.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
-        parts = _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
-    elif y is not None or target is not None or drop or weights is not None:
+        return _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
+    if y is not None or target is not None or drop or weights is not None:
         raise InputError("blocks bring target and weights themselves, as (A, y) or (A, y, weights); leave them out.")
-    else:
-        parts = _of_blocks(data)
-    if out is None:
-        with _taken(parts, feature_names, missing, lambda d: Reducer(d, intercept=intercept, threads=threads)) as taken:
-            left = taken[0].end()
-        return Instance(left.A, left.y, k=k, lam=lam, loss="quadratic", feature_names=taken[1], tall=left.tall)
-    known = {"k": k, "lam": lam, "loss": loss, "delta": delta, "intercept": intercept}
-    with _taken(parts, feature_names, missing, lambda d: ColumnFile(npz_name(out), d)) as written:
-        if not written[0].rows:
+    return _of_blocks(data)
+
+
+def _in_file(
+    parts: _Parts, names: Sequence[str] | None, missing: str | None, out: str | os.PathLike[str], stored: dict[str, Any]
+) -> Instance:  # fmt: skip
+    """The rows in a file, with what else is stored beside them."""
+    with _taken(parts, names, missing, lambda d: ColumnFile(npz_name(out), d)) as (file, named):
+        if not file.rows:
             raise InputError(f"all rows of {parts.where} have missing values; fill gaps before.")
-        named = {**known, "feature_names": written[1]}
-        written[0].end({name: storable(name, value) for name, value in named.items() if value is not None})
+        known = stored | {"feature_names": named}
+        file.end({name: storable(name, value) for name, value in known.items() if value is not None})
     return read_instance(out)
 
 
@@ -131,8 +136,12 @@ class _Taking(Protocol):
 _Any = TypeVar("_Any", bound=_Taking)
 
 
-def _check_out(loss: str, out: Any, delta: float | None) -> None:
-    """:class:`InputError` where the loss asks for another way than was taken."""
+def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta: float | None) -> None:
+    """:class:`InputError` for unknown words, and where the loss asks for another way than was taken."""
+    if missing not in (None, "drop-rows"):
+        raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}, but at least 1 was expected; leave it out for all cores.")
     registry.load("losses", loss)
     if loss == "quadratic" and out is not None:
         raise InputError("rows of quadratic loss become a small instance; leave out out, and write it yourself.")

@@ -142,7 +142,7 @@ def test_a_minorant_sums_all_rows(monkeypatch):
     assert whole is not None
     assert parts is not None
     assert parts.level == pytest.approx(whole.level, rel=1e-9)
-    assert parts.quadratic.H == pytest.approx(whole.quadratic.H, rel=1e-9)
+    assert pytest.approx(whole.quadratic.H, rel=1e-9) == parts.quadratic.H
 
 
 def data(n):

@@ -1,4 +1,4 @@
-"""``exactsel gram --loss huber``: an instance whose rows stay in its file, what is done with it, and what is refused."""
+"""``exactsel gram --loss huber``: an instance whose rows stay in its file, its use, and what is refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import exactsel
 from exactsel.cli.main import main
@@ -182,3 +183,13 @@ def test_a_read_only_map_in_column_order_stays_where_it_is(tmp_path):
     writable = np.load(tmp_path / "A.npy", mmap_mode="r+")
     assert not np.shares_memory(exactsel.Problem(writable, Y, 2, loss="huber", lam=1.0).A, writable)
     assert Path(tmp_path / "A.npy").exists()
+
+
+def test_the_benchmark_runs(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setattr(blocks, "ENTRIES", 2**13)
+    from benchmarks.tall.on_disk import main as benchmark
+
+    shown = CliRunner().invoke(benchmark, ["--quick"], catch_exceptions=False).output
+    assert shown.count("| found | verified | the same |") == 2
+    assert shown.count("| found | verified | not tried |") == 2
