@@ -76,10 +76,8 @@ class GivenInstance(Instance):
         the empty model. On the way from that one to such a model costs stay below the empty model's, while a prepared
         objective above the level would have to pass it, where the sizes hold and tell the true cost to be more.
         """
-        transfer, empty = (
-            Transfer(self.prepared, self.plain, found.size),
-            objective_above(self, np.zeros(len(found.size))),
-        )
+        transfer = Transfer(self.prepared, self.plain, found.size)
+        empty = objective_above(self, np.zeros(len(found.size)))
         if transfer.exact or transfer.lower(found.level, math.inf, False) >= empty:
             self.__dict__["transfer"] = transfer
 

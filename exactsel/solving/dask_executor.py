@@ -173,7 +173,8 @@ class _Ticket:
             self.refuse(f"{type(error).__name__}: {error}")
             raise TimeoutError from None
         if answer is None and not self._with_job:
-            self._with_job, self._future = True, self._submitted()
+            self._with_job = True
+            self._future = self._submitted()
             raise TimeoutError
         return bytes(answer) if isinstance(answer, bytes) else b""
 

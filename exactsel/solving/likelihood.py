@@ -65,7 +65,7 @@ class Likelihood:
         constant = 0.0
         if problem.loss.name == "huber":
             constant = 2.0 * rows * math.log(_huber_integral(problem.loss_parameters["delta"]))
-        return cls(problem.loss.name, rows, least, intercept, problem.lam > 0, constant)
+        return cls(problem.loss.name, rows, least, intercept, problem.objective.asked_lam > 0, constant)
 
     @property
     def gaussian(self) -> bool:

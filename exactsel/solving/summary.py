@@ -218,7 +218,8 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
 
 
 def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
-    shrunk = [SHRUNK.format(lam=data.problem.lam)] if data.problem.lam > 0 and data.chosen else []
+    lam = data.problem.objective.asked_lam
+    shrunk = [SHRUNK.format(lam=lam)] if lam > 0 and data.chosen else []
     few = [FEW] if left <= 0 else [DEPENDENT] if np.any(np.isnan(errors)) else []
     return (SELECTED, *shrunk, *few)
 
@@ -258,7 +259,7 @@ def _data(result: Result, given: Problem | None) -> _Data:
     return _Data(
         problem, np.column_stack([np.ones((y.size, int(first))), AT[inside].T]), y, weights,
         np.array([*([model.intercept] if first else []), *model.coef[inside]], dtype=np.float64),
-        np.array([*([0.0] if first else []), *(problem.lam * scale[inside] ** 2)]),
+        np.array([*([0.0] if first else []), *(problem.objective.asked_lam * scale[inside] ** 2)]),
         chosen, (*([INTERCEPT] if first else []), *names), first,
     )  # fmt: skip
 
@@ -321,10 +322,10 @@ def statsmodels_of(result: Result, problem: Problem | None) -> Any:
         raise UnsupportedError(
             "statsmodels estimates a scale in Huber regression, which is another model; see summary()."
         )
-    if data.problem.lam > 0:
+    lam = data.problem.objective.asked_lam
+    if lam > 0:
         raise UnsupportedError(
-            f"statsmodels fits without a ridge, but the model has lam = {data.problem.lam:g}; solve with lam = 0, or "
-            f"see summary()."
+            f"statsmodels fits without a ridge, but the model has lam = {lam:g}; solve with lam = 0, or see summary()."
         )
     try:
         import pandas

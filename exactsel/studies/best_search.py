@@ -187,10 +187,8 @@ class AcrossSizes:
         self._fit_all()
         self._look()
         order = sorted(self.sizes, key=lambda k: (self.criterion.value(self.places[k].upper, k), k))
-        for part in (
-            FIRST_SHARE,
-            1.0,
-        ):  # again where time was left, or a restriction was met that says more of the others
+        # Again where time was left, or a restriction was met that says more of the others.
+        for part in (FIRST_SHARE, 1.0):
             left = [size for size in order if not self.settled(size)]
             for place, size in enumerate(left):
                 self._share = part / (len(left) - place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from exactsel import Problem, solve, solve_path
 from exactsel.cli.main import main
 from exactsel.errors import InputError, WorkerWarning
-from exactsel.search.pool import ALLOWED
+from exactsel.search.pool import ALLOWED, WorkerFailureError
 
 distributed = pytest.importorskip("distributed")
+dask_executor = pytest.importorskip("exactsel.solving.dask_executor")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -137,3 +139,25 @@ def test_on_the_command_line(client, capsys, tmp_path, case):
     with pytest.raises(SystemExit, match="0"):
         main(["solve", str(tmp_path / "a.npz"), *words, "--executor", "dask", "--scheduler", client.scheduler.address])
     assert f'"tree_hash": "{serial.tree_hash}"' in capsys.readouterr().out
+
+
+def test_a_worker_that_says_for_ever_that_it_lacks_the_problem():
+    """It is sent it once; then its answer is one that cannot be right, which is refused like any other."""
+    given = []
+
+    class Nothing:
+        def submit(self, function, key, shard, job, pure):
+            given.append(job)
+            return SimpleNamespace(result=lambda timeout: None, cancel=lambda: None)
+
+    executor = dask_executor.DaskExecutor(client=Nothing())
+    executor.job = b"job"
+    ticket = executor.submit(b"shard")
+    with pytest.raises(TimeoutError):
+        ticket.result(0.0)
+    for _ in range(ALLOWED - 1):
+        assert ticket.result(0.0) == b""
+        ticket.refuse("no answer")
+    assert given == [None] + [b"job"] * ALLOWED
+    with pytest.raises(WorkerFailureError, match="no answer"):
+        ticket.refuse("no answer")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fits_for_tests import slow_fit
 
 from exactsel import Problem, solve
 from exactsel.errors import InputError, UnsupportedError
@@ -26,37 +27,6 @@ from exactsel_certificates.standalone.limits import sizes
 from exactsel_certificates.standalone.regression import Regression
 
 SOME, MANY = range(40), range(40, 1500)
-
-
-def slow_fit(A: FloatArray, y: FloatArray, loss: str, delta: float, intercept: bool, w: FloatArray) -> float:
-    """The least objective on all columns, by steps that always descend: slow."""
-    X = np.hstack([A, np.ones((len(A), 1))]) if intercept else A
-    size = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
-    X, x = X / size, np.zeros(X.shape[1])
-
-    def value(x: FloatArray) -> float:
-        if loss == "logistic":
-            return float(w @ np.logaddexp(0.0, -y * (X @ x)))
-        r = np.abs(X @ x - y)
-        return float(w @ np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
-
-    for _ in range(4000):
-        z = X @ x
-        if loss == "logistic":
-            p = 1.0 / (1.0 + np.exp(np.clip(y * z, -500, 500)))
-            slopes, bends = -y * p, p * (1.0 - p)
-        else:
-            slopes = np.clip(z - y, -delta, delta)
-            bends = delta / np.maximum(np.abs(z - y), delta)
-        gradient = X.T @ (w * slopes)
-        step = np.linalg.lstsq((X.T * (w * bends)) @ X, gradient, rcond=1e-13)[0] if X.size else x
-        part, now = 1.0, value(x)
-        while value(x - part * step) > now and part > 1e-8:
-            part *= 0.5
-        x = x - part * step
-        if not value(x) < now * (1.0 - 1e-15):
-            break
-    return value(x)
 
 
 def brute_force(given: dict[str, Any]) -> float:
