@@ -1,0 +1,1 @@
+"""Best models by a criterion beside the figures of BranchGLM."""
