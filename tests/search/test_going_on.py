@@ -79,7 +79,7 @@ def test_a_finer_tolerance_where_too_much_was_closed(monkeypatch, kernels_at_onc
     """Only the regions of the smallest bounds are kept: where others are asked for, the search begins anew."""
     monkeypatch.setattr(Reserve.__init__, "__defaults__", ((), float("inf"), 2))
     make, options = SEARCHES["huber, default"]
-    options |= {"subtrees": False}
+    options = options | {"subtrees": False}
     anew = 0
     for seed in range(900, 910):
         whole = solve(make(seed), **options, signals=())
