@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from benchmarks.reliability import kills as killing
+from benchmarks.reliability import node_size as sizing
 from benchmarks.reliability import open_nodes as opening
 from benchmarks.reliability import open_search as searching
 from benchmarks.reliability import soak as soaking
@@ -82,6 +83,17 @@ def open_nodes(count: int, memory_limit: float, seed: int) -> None:
 def open_search(count: int, memory_limit: float, seed: int) -> None:
     """Search until more nodes are open than memory has room for, and count them."""
     searching.run(count, memory_limit, seed)
+
+
+@cli.command()
+@click.option("--count", type=int, default=40_000, show_default=True, help="Open nodes at which to stop.")
+@click.option("--columns", type=int, default=100, show_default=True)
+@click.option("--loss", type=click.Choice(["quadratic", "huber", "logistic"]), default="quadratic", show_default=True)
+@click.option("--subtrees", is_flag=True, help="Let the kernels search small subtrees by themselves.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def node_size(count: int, columns: int, loss: str, subtrees: bool, seed: int) -> None:
+    """Measure what an open node takes, as objects and packed."""
+    sizing.run(count, columns, loss, subtrees, seed)
 
 
 @cli.command()

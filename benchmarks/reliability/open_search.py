@@ -20,10 +20,8 @@ from exactsel.solving.solver import Search
 
 def run(count: int, limit: float, seed: int, columns: int = 80) -> None:
     """Search until so many nodes are open, on data in which nearly no region can be closed; then count them."""
-    rng = np.random.default_rng(seed)
-    A, y = rng.standard_normal((columns + 10, columns)), rng.standard_normal(columns + 10)
     settings = Settings(heuristics=(), subtrees=False, memory_limit=limit, threads=1)
-    search, began = Search(Problem(A, y, k=columns // 5, lam=0.5), settings), time.perf_counter()
+    search, began = Search(_problem(columns, "quadratic", seed), settings), time.perf_counter()
     told, lower, closed = count // 20, -math.inf, 0
     for event in search:
         if isinstance(event, LowerBoundRaised):
@@ -47,6 +45,23 @@ def run(count: int, limit: float, seed: int, columns: int = 80) -> None:
     print(f"none of {seen} lost; a node split {split} times, {closed} closed", flush=True)
 
 
+def searched_until(count: int, columns: int, loss: str, seed: int, subtrees: bool = False) -> Search:
+    """A search, without a limit on memory, with so many open nodes."""
+    settings = Settings(heuristics=(), subtrees=subtrees, memory_limit=math.inf, threads=1)
+    search = Search(_problem(columns, loss, seed), settings)
+    for event in search:
+        if isinstance(event, RoundEnded) and search.state.open_count >= count:
+            break
+    return search
+
+
+def _problem(columns: int, loss: str, seed: int) -> Problem:
+    """Nearly no region of it can be closed."""
+    rng = np.random.default_rng(seed)
+    A, y = rng.standard_normal((columns + 10, columns)), rng.standard_normal(columns + 10)
+    return Problem(A, np.sign(y) if loss == "logistic" else y, k=columns // 5, loss=loss, lam=0.5)
+
+
 def _walk(nodes: Iterable[Node]) -> tuple[int, float]:
     """Count open nodes by reading each, in order."""
     seen, last, first = 0, -math.inf, math.inf
@@ -60,8 +75,9 @@ def _tell(search: Search, began: float) -> None:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else MEBIBYTE)
     state, frontier = search.state, search.state.frontier
     cold = frontier.cold if isinstance(frontier, Spilling) else 0
+    spent = f"{time.perf_counter() - began:.0f} s, {time.process_time():.0f} s of a processor"
     print(
         f"{state.open_count} open, {cold} of them on the disk, bounds from {state.bound:.4f} to {state.value:.4f}; "
-        f"{time.perf_counter() - began:.0f} s, at most {most:.0f} MiB in memory",
+        f"{spent}, at most {most:.0f} MiB in memory",
         flush=True,
     )

@@ -193,8 +193,8 @@ class NodeBlock:
 
     def states(self, first: int, end: int) -> NDArray[np.int8]:
         """(m, d) those of the nodes in some rows."""
-        low, high = np.moveaxis(np.unpackbits(self.rows["state"][first:end], axis=2, count=self.d), 1, 0)
-        states: NDArray[np.int8] = (low + 2 * high).astype(np.int8)
+        bits = np.unpackbits(self.rows["state"][first:end], axis=2, count=self.d).view(np.int8)
+        states: NDArray[np.int8] = bits[:, 0] + 2 * bits[:, 1]
         return states
 
 

@@ -4,6 +4,10 @@ The threshold is the n-th best criterion known, or a distance from the best. For
 objective, up to which the sets of exactly so many columns are listed as :mod:`exactsel.studies.listing` does. What is
 found lowers the threshold for the sizes that follow; so many models are first looked for among the neighbours of
 those known, by exchanging, adding and dropping a column.
+
+Most sizes are taken apart by a kernel at once, on a quadratic minorant of the objective (:mod:`exactsel.walks.listing`;
+for quadratic loss that is the objective). Where there is none, as where columns depend on each other and lam = 0, or
+where there are very many, regions are bounded one by one, or searched (:mod:`exactsel.studies.best_partition`).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Termination
 from exactsel.solving.settings import Settings, settings_of
+from exactsel.studies.best_partition import Partition, searching
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place, meets
 from exactsel.studies.listed import list_on
 from exactsel.studies.listing import MARGIN, ListingState
@@ -30,6 +35,9 @@ from exactsel.walks.listing import LARGEST, listed_sets
 
 FEW_SETS = 3000
 """Fewer sets of a size than this are listed before a kernel has been loaded."""
+
+MANY_SETS = 1_000_000
+"""More sets than this are not taken apart region by region, where there is no minorant."""
 
 MOST_SETS = 200_000
 """Sets a minorant may leave to be evaluated."""
@@ -135,6 +143,9 @@ class BestList:
                 if lower < state.level:
                     state = replace(state, level=lower)
                     continue
+            if self._many(place):
+                self._by_searches(place)
+                return
             settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
             near = list_on(place.problem, result, state, self.cap, settings, across.options.get("signals", ()))
             for model in near.models:
@@ -151,6 +162,25 @@ class BestList:
                 across.terminations.append(near.termination)
                 return
             state = replace(state, level=lower)
+
+    def _many(self, place: Place) -> bool:
+        """Whether a size has too many sets to be taken apart region by region, and no constraint on them."""
+        units = place.problem.units
+        free = units.d - len(units.must_have) - len(units.must_not)
+        places = place.size - len(units.must_have)
+        return units.constraint is None and places > 0 and math.comb(free, places) > MANY_SETS
+
+    def _by_searches(self, place: Place) -> None:
+        """List a size by searches of its parts."""
+        across, size = self.across, place.size
+        search = searching(across.options, lambda: across.time_left)
+        partition = Partition(place.problem, lambda: self._level(size), across.note, search, self.cap)
+        ended = partition.run()
+        self.scope = self.scope or partition.scope
+        if ended == "complete":
+            self.listed.add(size)
+        else:
+            across.terminations.append(ended)
 
     def _at_once(self, place: Place, level: float, scope: str) -> bool | None:
         """List a size by a quadratic minorant of the objective, which a kernel takes apart; None where there is none.

@@ -112,6 +112,14 @@ def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
         check(problem, "aic", (3, 20, 64)[seed % 3], every("aic", problem))
 
 
+def test_searches_of_parts_list_the_same(monkeypatch):
+    monkeypatch.setattr(best_list, "MANY_SETS", 0)
+    monkeypatch.setattr(best_list, "LARGEST", 0)
+    for seed, (loss, lam) in enumerate([("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)]):
+        problem = awkward(seed + 9, loss, lam)
+        check(problem, "bic", (3, 12, 5, 5)[seed], every("bic", problem))
+
+
 def test_a_price_that_falls_with_the_size_is_served():
     problem = awkward(1179, "quadratic", 0.0, n=13, d=4)  # its last column is its first: the largest set is cheapest
     found = check(problem, "ebic", 1, every("ebic", problem))

@@ -1,0 +1,97 @@
+"""List the sets of k columns up to a level by searches: find one, divide what is left, and search there.
+
+Let S = {s1, ..., sk} be a set that was found in a region. Every other set of k columns in it lacks some of S; with s_i
+the first one it lacks it is in the region that has s1, ..., s_(i-1) and not s_i (Lawler 1972). Each of these is a
+problem like the first, with columns that must and must not be in, and is searched until a set up to the level is found
+or none is left. This takes about k searches for each set that is listed, whatever the number of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
+from exactsel.solving.entry import solve
+from exactsel.solving.result import Result, Termination
+from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
+from exactsel.studies.listing import MARGIN
+
+
+@dataclass
+class Partition:
+    """The list of one size."""
+
+    problem: Problem
+    level: Callable[[], float]
+    """The objective up to which sets are listed; it may fall as they are found."""
+    found: Callable[[tuple[int, ...], float], None]
+    """Told each set that is found, and its objective."""
+    search: Callable[[Problem, Result | None, float], Result]
+    """Search a problem to an absolute tolerance, from where an earlier result of it stands."""
+    cap: int
+    scope: str = ""
+    """What the list is restricted to, in words."""
+
+    def run(self) -> str:
+        """List; why that ended."""
+        units = self.problem.units
+        regions, count = [(units.must_have, units.must_not)], 0
+        while regions:
+            inside, outside = regions.pop()
+            if units.d - len(outside) < self.problem.k:
+                continue
+            problem = self.problem.replace(must_have=inside, must_not=outside)
+            columns, reason = self._one(problem)
+            if reason:
+                return reason
+            if columns is None:
+                continue
+            count += 1
+            if count > self.cap:
+                return "cap"
+            free = [j for j in columns if j not in inside]
+            for place, without in enumerate(free):
+                regions.append(((*inside, *free[:place]), (*outside, without)))
+        return "complete"
+
+    def _one(self, problem: Problem) -> tuple[tuple[int, ...] | None, str]:
+        """A set of a region up to the level, None where there is none; and why that is not known, if it is not."""
+        result = self.search(problem, None, NO_BOUND)
+        while True:
+            columns = whole(problem, result)
+            value = statement_of(problem).upper(problem.fit(columns))
+            level = self.level()
+            if value <= (1.0 + MARGIN) * level:
+                self.found(columns, value)
+                return columns, ""
+            if result.lower > level:
+                self.scope = self.scope or result.scope
+                return None, ""
+            before = result.upper, result.lower
+            result = self.search(problem, result, SLIGHTLY_LESS * (result.upper - level))
+            if (result.upper, result.lower) == before:
+                stopped = result.termination
+                return None, stopped.value if not result.reached else Termination.PRECISION_LIMIT.value
+
+
+def whole(problem: Problem, result: Result) -> tuple[int, ...]:
+    """The columns of a result and, where these are fewer than k, others that may be in."""
+    units, inside = problem.units, {*result.shown}
+    others = [j for j in range(units.d) if j not in inside and j not in units.must_not]
+    return tuple(sorted(inside.union(others[: problem.k - len(inside)])))
+
+
+def searching(options: dict[str, Any], seconds: Callable[[], float | None]) -> Callable[..., Result]:
+    """How a :class:`Partition` searches: with these options, for as many seconds as there are left."""
+
+    def search(problem: Problem, before: Result | None, eps: float) -> Result:
+        limits: dict[str, Any] = {"eps": eps, "rel_eps": 0.0, "time_limit": seconds()}
+        if before is None:
+            return solve(problem, **(options | limits))
+        told = {name: options[name] for name in ("node_limit", "threads", "signals") if name in options}
+        return before.resume(**limits, **told)
+
+    return search
