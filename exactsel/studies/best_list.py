@@ -13,7 +13,6 @@ where there are very many, regions are bounded one by one, or searched (:mod:`ex
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,17 +20,22 @@ import numpy as np
 
 from exactsel._jit import available_threads, interpreted
 from exactsel.algebra.threads import one_thread
-from exactsel.bounds.minorant import minorant
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.minorant import Minorant, minorant
 from exactsel.kernels.node import FREE, IN
+from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Termination
 from exactsel.solving.settings import Settings, settings_of
+from exactsel.studies.best_neighbours import grow, nth_best
 from exactsel.studies.best_partition import Partition, searching
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place, meets
 from exactsel.studies.listed import list_on
 from exactsel.studies.listing import MARGIN, ListingState
-from exactsel.walks.listing import LARGEST, listed_sets
+from exactsel.types import BoolArray, IntArray
+from exactsel.walks.listing import LARGEST, fit_work_of, listed_sets, row_work_of
+from exactsel.walks.listing_cuts import shortened
 
 FEW_SETS = 3000
 """Fewer sets of a size than this are listed before a kernel has been loaded."""
@@ -42,14 +46,11 @@ MANY_SETS = 1_000_000
 MOST_SETS = 200_000
 """Sets a minorant may leave to be evaluated."""
 
+FEW_LEFT = 50
+"""So many are evaluated as they are."""
+
 QUICK = 1e-6
 """Part of a level that objectives worked out quickly may be off."""
-
-GROWING = 4
-"""Times that neighbours of the best models are looked at before anything is listed."""
-
-MOST_NEIGHBOURS = 20_000
-"""Neighbours looked at in all."""
 
 
 @dataclass
@@ -83,14 +84,16 @@ class BestList:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are listed; inf where there are fewer models than were asked for."""
-        values = sorted(self.across.value(support) for support in self.across.models)
-        nth = values[self.top - 1] if len(values) >= self.top else math.inf
-        return nth if self.within is None else max(nth if self.top > 1 else -math.inf, values[0] + self.within)
+        nth = nth_best(self.across, self.top)
+        if self.within is None:
+            return nth
+        return max(nth if self.top > 1 else -math.inf, self.across.best + self.within)
 
     def run(self) -> None:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
         across = self.across
-        self._grow()
+        if self.top > 1:
+            grow(across, self.top)
         for size in sorted(across.sizes, key=lambda k: (across.criterion.value(across.places[k].upper, k), k)):
             if self._closed(size):
                 continue
@@ -199,12 +202,12 @@ class BestList:
         with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
             coef = problem.fit(self._best_of(place)).coef
             below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, without_ridge=True)
-            found = None if below is None else listed_sets(below, state, places, watch.flag, MOST_SETS, work=math.inf)
+            sets = None if below is None else self._sets(problem, below, needed, watch.flag, threads)
             if watch.stopped:
                 across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
-        if found is None or found.sets is None or watch.stopped:
+        if sets is None or watch.stopped:
             return None
-        whole = found.sets[np.count_nonzero(found.sets >= 0, axis=1) == place.size]  # others stand for smaller ones
+        whole = sets[np.count_nonzero(sets >= 0, axis=1) == place.size]  # others stand for smaller ones
         sets = np.sort(whole, axis=1)[:, whole.shape[1] - place.size :]
         quick = problem.objectives(sets)
         rows = np.flatnonzero(~(quick > (1.0 + QUICK) * level))
@@ -217,54 +220,22 @@ class BestList:
                     across.note(support, value)
         return len(rows) <= self.cap
 
+    def _sets(self, problem: Problem, below: Minorant, needed: float, stop: BoolArray, threads: int) -> IntArray | None:
+        """The sets a minorant leaves, without those that more of them can drop; None where they are too many."""
+        places = problem.k - int(np.count_nonzero(problem.root_state == IN))
+        sets = listed_sets(below, problem.root_state, places, stop, MOST_SETS, work=math.inf).sets
+        if sets is None or problem.is_quadratic or len(sets) <= FEW_LEFT:
+            return sets
+        left = shortened(
+            problem, below, sets, needed, fit_work_of(problem), row_work_of(problem), math.inf,
+            BoundOptions(threads, stop=stop), every=True,
+        )  # fmt: skip
+        return None if left is None else left.sets
+
     def _best_of(self, place: Place) -> tuple[int, ...]:
         """The best columns known of a size."""
         known = [(objective, s) for s, objective in self.across.models.items() if len(s) <= place.size]
         return min(known)[1]
-
-    def _grow(self) -> None:
-        """Look for as many good models as were asked for, so that the threshold is a low one from the start."""
-        if self.top == 1:
-            return
-        seen: set[tuple[int, ...]] = set()
-        looked_at = 0
-        for _ in range(GROWING):
-            ranked = [model.support for model in self.across.ranked()[: self.top] if model.support not in seen]
-            before = self.threshold
-            for support in ranked:
-                seen.add(support)
-                neighbours = self._neighbours(support)
-                looked_at += len(neighbours)
-                if self.across.over or looked_at > MOST_NEIGHBOURS:
-                    return
-                self._take(neighbours)
-            if not self.threshold < before:
-                return
-
-    def _take(self, supports: Iterable[tuple[int, ...]]) -> None:
-        """Note those of these models that are among the best so far."""
-        across, statement = self.across, statement_of(self.across.problem)
-        by_size: dict[int, list[tuple[int, ...]]] = {}
-        for support in supports:
-            by_size.setdefault(len(support), []).append(support)
-        for size, sets in by_size.items():
-            if size not in across.places or size not in across.sizes:
-                continue
-            problem = across.places[size].problem
-            quick = problem.objectives(np.array(sets, dtype=np.int64).reshape(len(sets), size))
-            order = np.argsort(quick, kind="stable")[: self.top]
-            for row in order.tolist():
-                if across.criterion.value(max(quick[row], 0.0), size) <= self.threshold:
-                    across.note(sets[row], statement.upper(problem.fit(sets[row])))
-
-    def _neighbours(self, support: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """The sets that differ in one column, or in one for another, and meet the demands."""
-        units, inside = self.across.problem.units, set(support)
-        free = [j for j in range(units.d) if j not in inside and j not in units.must_not]
-        drop = [inside - {j} for j in support if j not in units.must_have]
-        near = [*drop, *(inside | {j} for j in free), *(less | {j} for less in drop for j in free)]
-        sets = [tuple(sorted(each)) for each in near]
-        return [each for each in sets if meets(units, each)]
 
 
 def settings_among(options: dict[str, Any]) -> dict[str, Any]:

@@ -80,15 +80,16 @@ class Shortened(NamedTuple):
 
 def shortened(
     problem: Problem, below: Minorant, sets: IntArray, upper: float, fit_work: float, row_work: float, most_work: float,
-    options: BoundOptions, any_better: bool = False,
+    options: BoundOptions, any_better: bool = False, every: bool = False,
 ) -> Shortened | None:  # fmt: skip
     """A list, made with ``below`` where some model is known to cost ``upper``, without the sets that cuts can drop.
 
     A fit takes ``fit_work`` multiplications, ``row_work`` of them for each row and step; no more than ``most_work`` are
     made for sets that are left in the end. None when told to stop midway. With ``any_better`` it ends with the first
-    model that is better than U.
+    model that is better than U. With ``every`` U stays where it is, whatever is met, and all sets of models that are
+    no worse stay in the list.
     """
-    cuts = _Cuts(problem, sets, upper, options)
+    cuts = _Cuts(problem, sets, upper, options, every)
     cuts.apply(below, upper)
     quiet = np.errstate(over="ignore", invalid="ignore")
     try:
@@ -101,7 +102,13 @@ def shortened(
         pass
     # In one piece: kernels would be compiled again for what is not.
     models = np.ascontiguousarray(cuts.models[:, : sets.shape[1]])
-    return None if options.stop[0] else Shortened(cuts.sets, models, cuts.upper, cuts.best, cuts.bound)
+    if options.stop[0]:
+        return None
+    left = Shortened(cuts.sets, models, cuts.upper, cuts.best, cuts.bound)
+    if not cuts.met:
+        return left
+    met = np.array(cuts.met, dtype=np.int64)
+    return left._replace(sets=np.vstack([left.sets, met]), models=np.vstack([models, np.zeros(met.shape)]))
 
 
 def _cut(
@@ -150,8 +157,12 @@ def fit_to_the_end(problem: Problem, chosen: IntArray) -> tuple[Fit, float]:
 class _Cuts:
     """The sets that are left, and what is known of each."""
 
-    def __init__(self, problem: Problem, sets: IntArray, upper: float, options: BoundOptions) -> None:
-        self.problem, self._options = problem, options
+    def __init__(
+        self, problem: Problem, sets: IntArray, upper: float, options: BoundOptions, every: bool = False
+    ) -> None:
+        self.problem, self._options, self._every = problem, options, every
+        self.met: list[IntArray] = []
+        """Sets that were fitted and hold models no worse than U, where U stays as it is."""
         self.sets = -np.sort(-sets, axis=1)  # what pads a row comes last
         self.models = np.zeros((len(sets), sets.shape[1] + problem.objective.intercept))
         self._bounds = np.full(len(sets), -np.inf)
@@ -173,7 +184,9 @@ class _Cuts:
             kept[row] = False
             fit, bound = fit_to_the_end(self.problem, self.sets[row][self.sets[row] >= 0])
             self.bound = min(self.bound, bound)
-            if fit.value < self.upper:
+            if self._every and not bound >= self.upper:
+                self.met.append(self.sets[row])
+            elif fit.value < self.upper:
                 self.best, self.upper = fit, fit.value
                 kept &= ~(self._bounds >= self.upper)
         self._keep(kept)
