@@ -15,14 +15,14 @@ import numpy as np
 
 from exactsel import clock
 from exactsel._jit import interpreted
+from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
-from exactsel.proofs.statement import statement_of
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.entry import solve
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result
+from exactsel.solving.result import Result, Termination
 from exactsel.solving.small import is_small
 from exactsel.studies.best_list import BestList
 from exactsel.studies.best_models import BestModels, SizeReport, claim_over_sizes, first_stop
@@ -95,7 +95,9 @@ def best_model(
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     """Search, list what is asked for, and say what has come of it."""
     began = clock.now()
-    with interpreted(is_small(across.problem)):
+    with interpreted(is_small(across.problem)), one_thread():
+        across.begin()
+        listing.look()
         across.run()
         if listing.top > 1 or listing.within is not None:
             listing.run()
@@ -207,17 +209,22 @@ def _report(across: AcrossSizes, listing: BestList, size: int, asked_list: bool)
 
 def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     """The search for the best model's size, with the model on these columns."""
-    place = across.places[len(support)]
+    size = len(support)
+    place = across.places[size]
     result = place.result
+    # A constraint may leave the best model of at most so many columns with fewer, which a list of one size leaves out.
+    floor = across.floors.get(size, -np.inf) if place.problem.units.constraint is None else -np.inf
     if result is None:
         options = {**across.options, "node_limit": 0, "heuristics": ()}
         result = solve(place.problem, start=support or None, **options)
-    if result.shown == support:
+        if floor > -np.inf:
+            result = replace(result, termination=Termination.GAP_CLOSED)
+    if result.shown == support and not result.lower < floor:
         return result
     fit = place.problem.fit(support)
     model = Model.of(place.problem, fit.coef)
     shown = replace(
-        result, upper=statement_of(place.problem).upper(fit), support=fit.support, coef=fit.coef, model=model,
+        result, upper=across.statement.upper(fit), support=fit.support, coef=fit.coef, model=model,
         quality=quality_of(place.problem, model), source="list",
     )  # fmt: skip
-    return shown.claiming(min(result.lower, shown.upper))
+    return shown.claiming(min(max(result.lower, floor), shown.upper))

@@ -16,41 +16,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from exactsel._jit import available_threads, interpreted
-from exactsel.algebra.threads import one_thread
-from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.minorant import Minorant, minorant
-from exactsel.kernels.node import FREE, IN
-from exactsel.problem.regression import Problem
-from exactsel.proofs.statement import statement_of
-from exactsel.search.watch import Watch
-from exactsel.solving.result import Termination
 from exactsel.solving.settings import Settings, settings_of
-from exactsel.studies.best_neighbours import grow, nth_best
+from exactsel.studies.best_at_once import AtOnce
+from exactsel.studies.best_neighbours import backward, grow, nth_best
 from exactsel.studies.best_partition import Partition, searching
-from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place, meets
+from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
 from exactsel.studies.listed import list_on
-from exactsel.studies.listing import MARGIN, ListingState
-from exactsel.types import BoolArray, IntArray
-from exactsel.walks.listing import LARGEST, fit_work_of, listed_sets, row_work_of
-from exactsel.walks.listing_cuts import shortened
+from exactsel.studies.listing import ListingState
 
-FEW_SETS = 3000
-"""Fewer sets of a size than this are listed before a kernel has been loaded."""
+EASY = 5e8
+"""Multiplications a size may take before anything is searched."""
 
 MANY_SETS = 1_000_000
 """More sets than this are not taken apart region by region, where there is no minorant."""
-
-MOST_SETS = 200_000
-"""Sets a minorant may leave to be evaluated."""
-
-FEW_LEFT = 50
-"""So many are evaluated as they are."""
-
-QUICK = 1e-6
-"""Part of a level that objectives worked out quickly may be off."""
 
 
 @dataclass
@@ -79,7 +57,8 @@ class BestList:
 
     def __post_init__(self) -> None:
         self.listed: set[int] = set()
-        self.scope = ""
+        self.scope, self.looked = "", False
+        self.at_once = AtOnce(self.across, self.cap)
 
     @property
     def threshold(self) -> float:
@@ -89,13 +68,27 @@ class BestList:
             return nth
         return max(nth if self.top > 1 else -math.inf, self.across.best + self.within)
 
+    def look(self) -> None:
+        """Look for good models, and list what can be listed at once, before anything is searched."""
+        across = self.across
+        if across.proofs is not None or not across.limited or not any(map(self.at_once.possible, across.sizes)):
+            return
+        self.looked = True
+        backward(across)
+        grow(across, self.top)
+        for size in across.by_promise():
+            if across.over:
+                return
+            if not self._closed(size) and self.at_once.list(size, self._level(size), work=EASY):
+                self.listed.add(size)
+
     def run(self) -> None:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
         across = self.across
-        if self.top > 1:
+        if self.top > 1 and not self.looked:
             grow(across, self.top)
-        for size in sorted(across.sizes, key=lambda k: (across.criterion.value(across.places[k].upper, k), k)):
-            if self._closed(size):
+        for size in across.by_promise():
+            if size in self.listed or self._closed(size):
                 continue
             if across.places[size].result is None:
                 across.search(size, eps=NO_BOUND)
@@ -135,7 +128,7 @@ class BestList:
         level = self._level(size)
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
-            at_once = self._at_once(place, state.level, result.scope)
+            at_once = self.at_once.list(size, state.level, result.scope)
             if across.over:
                 return
             if at_once is not None:
@@ -184,58 +177,6 @@ class BestList:
             self.listed.add(size)
         else:
             across.terminations.append(ended)
-
-    def _at_once(self, place: Place, level: float, scope: str) -> bool | None:
-        """List a size by a quadratic minorant of the objective, which a kernel takes apart; None where there is none.
-
-        False where there are more sets than the cap allows, of which the best are noted.
-        """
-        problem, across = place.problem, self.across
-        state = problem.root_state
-        places = place.size - int(np.count_nonzero(state == IN))
-        free = int(np.count_nonzero(state == FREE))
-        if not 0 < places < free or problem.d > LARGEST or math.comb(free, places) <= FEW_SETS:
-            return None
-        statement = statement_of(problem)
-        needed = min(statement.needed(math.nextafter(level, math.inf), each) for each in {"", scope})
-        threads, signals = across.options.get("threads") or available_threads(), across.options.get("signals", ())
-        with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
-            coef = problem.fit(self._best_of(place)).coef
-            below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, without_ridge=True)
-            sets = None if below is None else self._sets(problem, below, needed, watch.flag, threads)
-            if watch.stopped:
-                across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
-        if sets is None or watch.stopped:
-            return None
-        whole = sets[np.count_nonzero(sets >= 0, axis=1) == place.size]  # others stand for smaller ones
-        sets = np.sort(whole, axis=1)[:, whole.shape[1] - place.size :]
-        quick = problem.objectives(sets)
-        rows = np.flatnonzero(~(quick > (1.0 + QUICK) * level))
-        rows = rows[np.argsort(quick[rows], kind="stable")]
-        for row in rows[: self.cap].tolist():
-            support = tuple(sets[row].tolist())
-            if meets(problem.units, support):
-                value = statement.upper(problem.fit(support))
-                if value <= (1.0 + MARGIN) * level:
-                    across.note(support, value)
-        return len(rows) <= self.cap
-
-    def _sets(self, problem: Problem, below: Minorant, needed: float, stop: BoolArray, threads: int) -> IntArray | None:
-        """The sets a minorant leaves, without those that more of them can drop; None where they are too many."""
-        places = problem.k - int(np.count_nonzero(problem.root_state == IN))
-        sets = listed_sets(below, problem.root_state, places, stop, MOST_SETS, work=math.inf).sets
-        if sets is None or problem.is_quadratic or len(sets) <= FEW_LEFT:
-            return sets
-        left = shortened(
-            problem, below, sets, needed, fit_work_of(problem), row_work_of(problem), math.inf,
-            BoundOptions(threads, stop=stop), every=True,
-        )  # fmt: skip
-        return None if left is None else left.sets
-
-    def _best_of(self, place: Place) -> tuple[int, ...]:
-        """The best columns known of a size."""
-        known = [(objective, s) for s, objective in self.across.models.items() if len(s) <= place.size]
-        return min(known)[1]
 
 
 def settings_among(options: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import numpy as np
 from exactsel.kernels.refit import gram_objectives
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
-from exactsel.proofs.statement import statement_of
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.types import FloatArray, IntArray
 
@@ -23,8 +22,8 @@ GROWING = 4
 MOST_NEIGHBOURS = 20_000
 """Neighbours looked at in all."""
 
-FITTED = 2
-"""Times as many neighbours of a model are fitted as models are asked for."""
+FITTED = 5
+"""Neighbours of a model that are fitted, beside as many as models are asked for."""
 
 Sets = list[tuple[int, ...]]
 
@@ -42,9 +41,24 @@ def grow(across: AcrossSizes, top: int) -> None:
             looked_at += len(near)
             if across.over or looked_at > MOST_NEIGHBOURS:
                 return
-            _take(across, _promising(across, support, near, FITTED * top), top)
+            _take(across, _promising(across, support, near, FITTED + top), top)
         if not nth_best(across, top) < before:
             return
+
+
+def backward(across: AcrossSizes) -> None:
+    """Note a model of each size: from all columns on, the one without which the least is lost is left out."""
+    problem, units = across.problem, across.problem.units
+    statement = across.statement
+    support = tuple(j for j in range(units.d) if j not in units.must_not)
+    while not across.over:
+        if len(support) in across.places and meets(units, support):
+            across.note(support, statement.upper(across.places[len(support)].problem.fit(support)))
+        near = [tuple(i for i in support if i != j) for j in support if j not in units.must_have]
+        if len(support) <= min(across.sizes) or not near:
+            return
+        estimated = estimates(problem, support, {len(support) - 1: near})[len(support) - 1]
+        support = near[int(np.argmin(estimated))]
 
 
 def nth_best(across: AcrossSizes, top: int) -> float:
@@ -69,12 +83,12 @@ def _promising(across: AcrossSizes, support: tuple[int, ...], near: Sets, count:
 
 def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) -> None:
     """Note those of these models that are among the best so far."""
-    statement = statement_of(across.problem)
+    statement = across.statement
     for size, sets in _of_sizes(supports).items():
         problem = across.places[size].problem
-        quick = problem.objectives(_array(sets, size))
+        quick, threshold = problem.objectives(_array(sets, size), across.threads), nth_best(across, top)
         for row in np.argsort(quick, kind="stable")[:top].tolist():
-            if across.criterion.value(max(quick[row], 0.0), size) <= nth_best(across, top):
+            if across.criterion.value(max(quick[row], 0.0), size) <= threshold:
                 across.note(sets[row], statement.upper(problem.fit(sets[row])))
 
 

@@ -19,12 +19,15 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exactsel import clock
+from exactsel._jit import available_threads
+from exactsel.problem.interface import Statement
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
@@ -99,6 +102,8 @@ class AcrossSizes:
     places: dict[int, Place] = field(default_factory=dict)
     models: dict[tuple[int, ...], float] = field(default_factory=dict)
     """Objective of every model met, by its columns."""
+    floors: dict[int, float] = field(default_factory=dict)
+    """No model of exactly this size has a smaller objective: what lists have shown."""
     terminations: list[str] = field(default_factory=list)
     _began: float = field(default_factory=clock.now)
     _share: float = 1.0
@@ -114,6 +119,16 @@ class AcrossSizes:
         d = problem.units.d
         if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or self.problem.lam > 0):
             self.places[d] = Place(problem.replace(k=d))
+
+    @cached_property
+    def statement(self) -> Statement:
+        """How to speak about objectives, whatever the size."""
+        return statement_of(self.problem)
+
+    @property
+    def threads(self) -> int:
+        """How many work."""
+        return int(self.options.get("threads") or available_threads())
 
     @property
     def time_left(self) -> float | None:
@@ -174,19 +189,45 @@ class AcrossSizes:
     def lower_of(self, size: int) -> tuple[float, int | None]:
         """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
         bounds = [(place.lower, -k) for k, place in self.places.items() if k >= size and place.result is not None]
+        if size in self.floors:
+            bounds.append((self.floors[size], -size))
         lower, k = max(bounds, default=(-math.inf, 0))
         return lower, None if lower == -math.inf else -k
+
+    def upper_of(self, size: int) -> float:
+        """The best objective known of this size."""
+        return min([self.places[size].upper, *(value for s, value in self.models.items() if len(s) == size)])
+
+    def best_within(self, size: int) -> tuple[int, ...]:
+        """The best columns known, of at most this size."""
+        return min((objective, s) for s, objective in self.models.items() if len(s) <= size)[1]
+
+    def by_promise(self) -> list[int]:
+        """The sizes, the one of the smallest criterion known first."""
+        return sorted(self.sizes, key=lambda k: (self.criterion.value(self.upper_of(k), k), k))
 
     def criterion_below(self, size: int) -> float:
         """No model of this size has a smaller criterion."""
         return self.criterion.below(self.lower_of(size)[0], size)
 
+    def begin(self) -> None:
+        """The model on what must be in, and where there is one to be had at once a bound for models of any size."""
+        units = self.problem.units
+        support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
+        self.note(support, self.statement.upper(self.problem.fit(support)))
+        if self.limited:
+            self.search(max(self.places), eps=self.tolerance["eps"])
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a fit on all columns, which limits models of any size."""
+        problem = self.places[max(self.places)].problem
+        return bool(problem.k >= problem.d - len(problem.units.must_not))
+
     def run(self) -> None:
         """Settle all sizes, or as many as the limits leave time for."""
-        self._begin()
-        self._fit_all()
         self._look()
-        order = sorted(self.sizes, key=lambda k: (self.criterion.value(self.places[k].upper, k), k))
+        order = self.by_promise()
         # Again where time was left, or a restriction was met that says more of the others.
         for part in (FIRST_SHARE, 1.0):
             left = [size for size in order if not self.settled(size)]
@@ -213,19 +254,19 @@ class AcrossSizes:
             if self.over or stopped or place.upper == before:
                 return
 
-    def _finest(self, place: Place) -> float:
-        """The tolerance a search has in any case."""
-        finest: float = max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(place.upper))
+    def _finest(self, upper: float) -> float:
+        """The tolerance a search has in any case, where a model costs ``upper``."""
+        finest: float = max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(upper))
         return finest
 
     def settled(self, size: int) -> bool:
         """Whether no model of this size is better than the best known, to the tolerance asked for."""
         if self.lower_of(size)[0] >= self.criterion.level(self.best, size):
             return True
-        place = self.places[size]
-        if place.result is None or place.upper - place.lower > self._finest(place):
+        upper = self.upper_of(size)
+        if not (upper < math.inf and upper - self.lower_of(size)[0] <= self._finest(upper)):
             return False
-        return self.criterion.level(self.best, size) <= (1.0 + UNATTAINED) * place.upper
+        return self.criterion.level(self.best, size) <= (1.0 + UNATTAINED) * upper
 
     def search(self, size: int, eps: float) -> None:
         """Search for the best model of a size down to this tolerance, from where its search stands."""
@@ -239,19 +280,19 @@ class AcrossSizes:
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits))
-        if size == 0 and eps < NO_BOUND and result.gap > self._finest(place):
+        if size == 0 and eps < NO_BOUND and result.gap > self._finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
         self.note(result.shown, result.upper)
         self._note_whole(place, result)
-        if not result.reached and result.gap > self._finest(place):
+        if not result.reached and result.gap > self._finest(place.upper):
             self.terminations.append(result.termination.value)
 
     def _in_scope(self, place: Place, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
-        if result.gap <= self._finest(place) or result.scope or not self.scope or result.kept is None:
+        if result.gap <= self._finest(place.upper) or result.scope or not self.scope or result.kept is None:
             return result
-        lower = statement_of(place.problem).lower(result.kept.state.bound, result.upper, self.scope)
+        lower = self.statement.lower(result.kept.state.bound, result.upper, self.scope)
         return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result
 
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
@@ -272,24 +313,11 @@ class AcrossSizes:
         known = [(objective, support) for support, objective in self.models.items() if len(support) <= size]
         return min(known)[1] or None if known else None
 
-    def _begin(self) -> None:
-        """The model on what must be in, which is there however little time is left."""
-        units = self.problem.units
-        support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
-        self.note(support, statement_of(self.problem).upper(self.problem.fit(support)))
-
-    def _fit_all(self) -> None:
-        """A bound for models of any size, where there is one to be had at once."""
-        size = max(self.places)
-        problem = self.places[size].problem
-        if size >= problem.d - len(problem.units.must_not):
-            self.search(size, eps=self.tolerance["eps"])
-
     def _look(self) -> None:
         """Look for a good model of each size, until it is plain that larger ones are not better."""
         since, best = 0, math.inf
         for size in self.sizes:
-            if self.places[size].result is None:
+            if self.places[size].result is None and not self.settled(size):
                 if since >= PATIENCE or self.criterion_below(size) >= self.best:
                     continue
                 self.search(size, eps=NO_BOUND)

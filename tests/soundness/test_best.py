@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 from exactsel import ColumnSubsetProblem, Problem, best_model, verify
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.studies import best_list
+from exactsel.studies import best_at_once, best_list
 
 CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
 LEFT_ALONE = {"signals": (), "threads": 1}
@@ -106,7 +106,7 @@ def test_one_criterion_against_every_set():
 
 
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
-    monkeypatch.setattr(best_list, "FEW_SETS", 0)
+    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
     for seed, (loss, lam) in enumerate([("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)]):
         problem = awkward(seed + 5, loss, lam, d=6)
         check(problem, "aic", (3, 20, 64)[seed % 3], every("aic", problem))
@@ -114,7 +114,7 @@ def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
 
 def test_searches_of_parts_list_the_same(monkeypatch):
     monkeypatch.setattr(best_list, "MANY_SETS", 0)
-    monkeypatch.setattr(best_list, "LARGEST", 0)
+    monkeypatch.setattr(best_at_once, "LARGEST", 0)
     for seed, (loss, lam) in enumerate([("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)]):
         problem = awkward(seed + 9, loss, lam)
         check(problem, "bic", (3, 12, 5, 5)[seed], every("bic", problem))
@@ -210,7 +210,7 @@ def test_a_function_of_the_size_is_a_price():
 def test_thousands_of_awkward_problems(monkeypatch):
     """No bound is above what trying every set gives, and lists that say they are complete are."""
     for seed in range(3000):
-        monkeypatch.setattr(best_list, "FEW_SETS", 0 if seed % 2 else 3000)
+        monkeypatch.setattr(best_at_once, "FEW_SETS", 0 if seed % 2 else 3000)
         rng = np.random.default_rng(seed)
         loss = str(rng.choice(["quadratic", "quadratic", "huber", "logistic"]))
         lam = float(rng.choice([0.0, 0.1])) if loss == "quadratic" else float(rng.choice([0.01, 0.3]))

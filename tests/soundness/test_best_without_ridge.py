@@ -12,7 +12,7 @@ from fits_for_tests import slow_fit
 
 from exactsel import Problem, best_model, near_optimal, solve
 from exactsel.errors import InputError
-from exactsel.studies import best_list
+from exactsel.studies import best_at_once
 
 ALONE = {"signals": (), "threads": 1}
 DELTA = 1.3
@@ -63,19 +63,19 @@ def check_best(case, top):
         assert values[model.support] == pytest.approx(model.criterion, abs=tiny)
 
 
-@pytest.mark.parametrize("few", [0, best_list.FEW_SETS])
+@pytest.mark.parametrize("few", [0, best_at_once.FEW_SETS])
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
 def test_the_best_models_are_those_of_trying_every_set(loss, few, monkeypatch):
-    monkeypatch.setattr(best_list, "FEW_SETS", few)
+    monkeypatch.setattr(best_at_once, "FEW_SETS", few)
     for case in cases(range(6), loss):
         check_best(case, top=7)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("few", [0, best_list.FEW_SETS])
+@pytest.mark.parametrize("few", [0, best_at_once.FEW_SETS])
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
 def test_hundreds_more(loss, few, monkeypatch):
-    monkeypatch.setattr(best_list, "FEW_SETS", few)
+    monkeypatch.setattr(best_at_once, "FEW_SETS", few)
     for case in cases(range(6, 300), loss):
         check_best(case, top=12)
 
