@@ -27,6 +27,9 @@ from exactsel.studies.listing import ListingState
 EASY = 5e8
 """Multiplications a size may take before anything is searched."""
 
+FAILURES = 3
+"""Sizes that cannot be listed at once, after which no others are tried."""
+
 MANY_SETS = 1_000_000
 """More sets than this are not taken apart region by region, where there is no minorant."""
 
@@ -76,11 +79,15 @@ class BestList:
         self.looked = True
         backward(across)
         grow(across, self.top)
+        failed = 0
         for size in across.by_promise():
-            if across.over:
+            if across.over or failed == FAILURES:
                 return
-            if not self._closed(size) and self.at_once.list(size, self._level(size), work=EASY):
-                self.listed.add(size)
+            if not self._closed(size) and self.at_once.possible(size):
+                if self.at_once.list(size, self._level(size), work=EASY):
+                    self.listed.add(size)
+                else:
+                    failed += 1
 
     def run(self) -> None:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
