@@ -11,6 +11,7 @@ from benchmarks.reliability import kills as killing
 from benchmarks.reliability import node_size as sizing
 from benchmarks.reliability import open_nodes as opening
 from benchmarks.reliability import open_search as searching
+from benchmarks.reliability import saving as saving_cost
 from benchmarks.reliability import soak as soaking
 from benchmarks.reliability import stops as stopping
 from benchmarks.reliability.jobs import problems_of, small_problems
@@ -94,6 +95,19 @@ def open_search(count: int, memory_limit: float, seed: int) -> None:
 def node_size(count: int, columns: int, loss: str, subtrees: bool, seed: int) -> None:
     """Measure what an open node takes, as objects and packed."""
     sizing.run(count, columns, loss, subtrees, seed)
+
+
+@cli.command()
+@click.option("--seconds", type=float, default=300.0, show_default=True)
+@click.option("--columns", type=int, default=80, show_default=True)
+@click.option("--loss", type=click.Choice(["quadratic", "huber", "logistic"]), default="quadratic", show_default=True)
+@click.option("--proof", is_flag=True, help="Write a proof, too.")
+@click.option("--subtrees", is_flag=True, help="Let the kernels search small subtrees by themselves.")
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="For checkpoint and proof.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def saving(seconds: float, columns: int, loss: str, proof: bool, subtrees: bool, folder: Path, seed: int) -> None:
+    """Measure what checkpoints take of a search."""
+    saving_cost.run(seconds, columns, loss, proof, subtrees, folder, seed)
 
 
 @cli.command()

@@ -22,6 +22,20 @@ class Case:
     options: tuple[str, ...]
     command: str = "solve"
 
+    def problem(self) -> SubsetProblem:
+        """The same, to be solved here."""
+        instance = read_instance(self.file)
+        if "css" in self.options:
+            return instance.columns_problem()
+        if "--groups" in self.options:
+            text = self.options[self.options.index("--groups") + 1]
+            return instance.grouped_problem(groups=read_groups(text, instance.feature_names))
+        return instance.problem(intercept="--intercept" in self.options or None)
+
+    def settings(self) -> dict[str, object]:
+        """What :func:`exactsel.solve` is to be told besides."""
+        return {"heuristics": "none", "subtrees": "--no-subtrees" not in self.options}
+
 
 def make_courses(folder: Path) -> list[Case]:
     """Paths and lists of close models over the same instances, of some seconds each."""
@@ -45,20 +59,6 @@ def make_courses(folder: Path) -> list[Case]:
         }.items()
     ]
     return [*paths, *lists]
-
-    def problem(self) -> SubsetProblem:
-        """The same, to be solved here."""
-        instance = read_instance(self.file)
-        if "css" in self.options:
-            return instance.columns_problem()
-        if "--groups" in self.options:
-            text = self.options[self.options.index("--groups") + 1]
-            return instance.grouped_problem(groups=read_groups(text, instance.feature_names))
-        return instance.problem(intercept="--intercept" in self.options or None)
-
-    def settings(self) -> dict[str, object]:
-        """What :func:`exactsel.solve` is to be told besides."""
-        return {"heuristics": "none", "subtrees": "--no-subtrees" not in self.options}
 
 
 def make_cases(folder: Path) -> list[Case]:

@@ -24,11 +24,12 @@ from typing import Any
 
 from exactsel.errors import InputError, OutputError, escaped
 from exactsel.files import check_target
+from exactsel.search.checkpoint_parts import TABLE, Lasting, StoredParts, intact, read
 
 APPLICATION = 0x45585345
 """Marks an SQLite file as ours ("EXSE")."""
 
-VERSION = 1
+VERSION = 2
 """Of the tables."""
 
 BLOB = 64 * 2**20
@@ -37,11 +38,11 @@ BLOB = 64 * 2**20
 SILENT = 60.0
 """Seconds without a sign of life after which the process that writes a checkpoint is taken to be gone."""
 
-_TABLES = """
+_TABLES = f"""
     CREATE TABLE about (id INTEGER PRIMARY KEY CHECK (id = 0), text TEXT NOT NULL, digest TEXT NOT NULL);
     CREATE TABLE owner (id INTEGER PRIMARY KEY CHECK (id = 0), mark TEXT NOT NULL, text TEXT NOT NULL);
     CREATE TABLE saved (id INTEGER PRIMARY KEY CHECK (id = 0), text TEXT NOT NULL, digest TEXT NOT NULL);
-    CREATE TABLE part (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
+    {TABLE}
     CREATE TABLE spool (number INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL);
     CREATE TABLE chunk (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, keys BLOB NOT NULL, data BLOB NOT NULL);
     CREATE TABLE progress (id INTEGER PRIMARY KEY CHECK (id = 0), time REAL NOT NULL, text TEXT NOT NULL);
@@ -61,6 +62,7 @@ class Checkpoint:
         self._mark = ""
         self._spool_digest = hashlib.sha256().hexdigest()
         self._next_spool = self._next_chunk = 0
+        self._parts = StoredParts((), {}, 0)
 
     # --- begin, open, close ---
 
@@ -168,14 +170,15 @@ class Checkpoint:
     # --- write ---
 
     def save(
-        self, parts: Iterable[bytes], spooled: Mapping[str, bytes], about: Mapping[str, Any], chunks: Iterable[int] = ()
-    ) -> None:
+        self, parts: Iterable[bytes | Lasting], spooled: Mapping[str, bytes], about: Mapping[str, Any],
+        chunks: Iterable[int] = (),
+    ) -> None:  # fmt: skip
         """Replace the state by another one, in one transaction: all of it, or nothing, whatever happens meanwhile.
 
         Parameters
         ----------
-        parts : iterable of bytes
-            The state.
+        parts : iterable of bytes, or of what can be made bytes
+            The state. A lasting part of the state saved before is not written again.
         spooled : mapping of str to bytes
             What the spools have grown by.
         about : mapping
@@ -192,13 +195,10 @@ class Checkpoint:
         run, kept = self._connection.execute, [*chunks]
         with _told(self.path, "the checkpoint cannot be written"):
             run("PRAGMA synchronous = FULL")
-            spools, digest = (self._next_spool, self._spool_digest), hashlib.sha256()
+            spools = self._next_spool, self._spool_digest
             try:
                 with self._transaction():
-                    run("DELETE FROM part")
-                    for number, data in enumerate(parts):
-                        run("INSERT INTO part VALUES (?, ?)", (number, data))
-                        digest.update(hashlib.sha256(data).digest())
+                    stored = self._parts.written(self._connection, parts)
                     for name, data in spooled.items():
                         for first in range(0, len(data), BLOB):
                             self._append(name, data[first : first + BLOB])
@@ -206,15 +206,17 @@ class Checkpoint:
                     run("DELETE FROM kept")
                     self._connection.executemany("INSERT INTO kept VALUES (?)", ((number,) for number in kept))
                     run("DELETE FROM chunk WHERE number NOT IN (SELECT number FROM kept)")
-                    self._write_saved(about, digest.hexdigest(), kept)
+                    self._write_saved(about, stored, kept)
             except BaseException:
                 self._next_spool, self._spool_digest = spools
                 raise
             finally:
                 run("PRAGMA synchronous = NORMAL")
+            self._parts = stored
 
-    def _write_saved(self, about: Mapping[str, Any], parts: str, chunks: list[int]) -> None:
-        text = json.dumps({**about, "parts": parts, "spools": self._spool_digest, "chunks": chunks}, allow_nan=False)
+    def _write_saved(self, about: Mapping[str, Any], parts: StoredParts, chunks: list[int]) -> None:
+        told = {**about, **parts.about(), "spools": self._spool_digest, "chunks": chunks}
+        text = json.dumps(told, allow_nan=False)
         self._connection.execute("INSERT OR REPLACE INTO saved VALUES (0, ?, ?)", (text, _hash(text.encode())))
 
     def _append(self, name: str, data: bytes) -> None:
@@ -262,12 +264,10 @@ class Checkpoint:
 
     def parts(self) -> Generator[bytes, None, None]:
         """The parts of the state, found to be intact; to be closed where it is not read to the end."""
-        saved, digest = self._checked("saved"), hashlib.sha256()
-        for (data,) in self._each("SELECT data FROM part ORDER BY number"):
-            digest.update(hashlib.sha256(data).digest())
-        self._require(digest.hexdigest() == saved["parts"])
-        for (data,) in self._each("SELECT data FROM part ORDER BY number"):
-            yield data
+        saved = self._checked("saved")
+        with _told(self.path, "the checkpoint cannot be read"):
+            self._require(intact(self._connection, saved))
+            yield from read(self._connection, saved["parts"])
 
     def spooled(self) -> Generator[tuple[str, bytes], None, None]:
         """What the spools held when the state was saved, in the order in which they grew; to be read to the end."""
@@ -295,7 +295,8 @@ class Checkpoint:
 
     def go_on(self) -> None:
         """Become the one who writes, and forget the chunks that no state names."""
-        chunks = (self.saved() or {"chunks": []})["chunks"]
+        saved = self.saved() or {"chunks": [], "parts": []}
+        chunks, self._parts = saved["chunks"], StoredParts.after(saved)
         with _told(self.path, "the checkpoint cannot be written"), self._transaction():
             self._take()
             for (number,) in self._rows("SELECT number FROM chunk"):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 import numpy as np
 from sortedcontainers import SortedKeyList
 
+from exactsel.search.block_heap import BlockHeap
 from exactsel.search.left_open import compacted
 from exactsel.search.node import Node
-from exactsel.search.node_block import BlockReader, NodeBlock
+from exactsel.search.node_block import NodeBlock
 from exactsel.search.open_nodes import OpenNodes, Source, merged
 from exactsel.search.sizes import hot_bytes
 from exactsel.search.waiting import Key, Waiting, key_of, made
@@ -80,14 +81,13 @@ class BestFirst:
         self._nodes: SortedKeyList = SortedKeyList(key=_by_bound)
         self._regions: list[Waiting] = []
         """A heap."""
-        self._blocks: list[BlockReader] = []
-        """A heap."""
+        self._blocks = BlockHeap()
         self._hot_bytes = 0
 
     @property
     def size(self) -> int:
         """Estimated bytes of the nodes that are in memory."""
-        return self._hot_bytes + sum(block.nbytes for block in self._blocks)
+        return self._hot_bytes + self._blocks.nbytes
 
     def push(self, node: Node) -> None:
         """Add an open node."""
@@ -103,7 +103,7 @@ class BestFirst:
 
     def push_block(self, block: NodeBlock) -> None:
         """Add open nodes that are packed already."""
-        heappush(self._blocks, BlockReader(block))
+        self._blocks.push(block)
 
     def _pack_if_many(self) -> None:
         if len(self._nodes) + len(self._regions) > MOST_HOT:
@@ -133,13 +133,8 @@ class BestFirst:
 
     def _take_first(self) -> Node:
         first, blocks = self._first(), self._blocks
-        if blocks and blocks[0].first == first:
-            node = blocks[0].take()
-            if blocks[0]:
-                heapreplace(blocks, blocks[0])
-            else:
-                heappop(blocks)
-            return node
+        if blocks and blocks.first == first:
+            return blocks.take()
         one = self._nodes.pop(0) if self._nodes and _by_bound(self._nodes[0]) == first else heappop(self._regions)
         self._hot_bytes -= hot_bytes(one)
         return made(one)
@@ -150,7 +145,7 @@ class BestFirst:
         first = _by_bound(nodes[0]) if nodes else (math.inf, sys.maxsize)
         if regions:
             first = min(first, key_of(regions[0]))
-        return min(first, blocks[0].first) if blocks else first
+        return min(first, blocks.first) if blocks else first
 
     def lower(self) -> float:
         """The smallest bound of an open node; inf when there is none."""
@@ -178,26 +173,10 @@ class BestFirst:
         """Take out what is in memory from a place in the order on."""
         nodes = self._hot_from(border)
         self._remove_from(border)
-        return nodes, self._cut_blocks(border)
-
-    def _cut_blocks(self, border: Key) -> list[Source]:
-        """Take out of the blocks what is in them from a place in the order on."""
-        kept, sources = [], []
-        for reader in self._blocks:
-            row = max(reader.at, reader.block.rows_before(border))
-            if row < len(reader.block):
-                sources.append(_source(BlockReader(reader.block, row)))
-            if row == reader.at:
-                continue
-            if row < len(reader.block):
-                reader.cut(row)
-            kept.append(reader)
-        self._blocks = kept
-        heapify(self._blocks)
-        return sources
+        return nodes, self._blocks.cut(border)
 
     def __len__(self) -> int:
-        return len(self._nodes) + len(self._regions) + sum(map(len, self._blocks))
+        return len(self._nodes) + len(self._regions) + len(self._blocks)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.now())
@@ -206,9 +185,9 @@ class BestFirst:
         """The nodes in memory that are not packed, smallest bound first."""
         return map(made, sorted([*self._nodes, *self._regions], key=key_of))
 
-    def blocks(self) -> Iterator[NodeBlock]:
-        """The others in memory."""
-        return (reader.rest() for reader in self._blocks)
+    def blocks(self) -> Iterator[tuple[NodeBlock, int]]:
+        """The others in memory: blocks, and the row of each from which on they are."""
+        return ((reader.block, reader.at) for reader in self._blocks)
 
     def now(self, also: Sequence[Node] = ()) -> OpenNodes:
         """What is open now, and ``also`` these, smallest bound first; nodes are made when they are asked for."""
@@ -216,11 +195,7 @@ class BestFirst:
 
     def _sources(self) -> list[Source]:
         """What is not to be made before it is asked for."""
-        return [_source(BlockReader(reader.block, reader.at)) for reader in self._blocks]
-
-
-def _source(reader: BlockReader) -> Source:
-    return Source(reader.first, len(reader), reader.__iter__)
+        return self._blocks.sources()
 
 
 class _InOrder:

@@ -7,7 +7,8 @@ is what was packed, to the last bit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class NodeBlock:
     others: tuple[Any, ...]
     """What else the nodes refer to, as it is."""
     d: int
+    serial: int = field(default_factory=count().__next__)
+    """Of the blocks of this process: one of the same number is the same."""
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> NodeBlock:
@@ -159,14 +162,12 @@ class NodeBlock:
             others = tuple(unpack(Packed(packed.header["others"], _under("others", packed)), problem))
             points = PackedPoints.read(_under("points", packed), problem.units.columns)
             columns, kinds = _under("node", packed), _row_type(problem.d)
-            count = columns["id"].size
-            require(set(columns) == set(kinds.names or ()) and count > 0, "other fields of nodes")
-            rows = np.empty(count, kinds)
+            many = columns["id"].size
+            require(set(columns) == set(kinds.names or ()) and many > 0, "other fields of nodes")
+            rows = np.empty(many, kinds)
             for name, column in columns.items():
                 kind = kinds[name]
-                require(
-                    column.dtype == kind.base and column.shape == (count, *kind.shape), f"another '{name}' of nodes"
-                )
+                require(column.dtype == kind.base and column.shape == (many, *kind.shape), f"another '{name}' of nodes")
                 rows[name] = column
             block = cls(rows, points, others, problem.d)
             block._check(problem.k)

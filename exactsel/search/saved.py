@@ -38,6 +38,9 @@ AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r secon
 NODES_IN_PART = 4096
 """Nodes of a frontier that are packed together."""
 
+TAKEN = "taken"
+"""In the header of a state: how many nodes of each block that follows are no longer open."""
+
 
 @dataclass(frozen=True)
 class _SavedState:
@@ -139,15 +142,33 @@ def unpack_state(
     return state
 
 
-def state_parts(state: SearchState) -> Iterator[bytes]:
-    """A state as bytes, in parts of which none is large: first all but the frontier's nodes, then these."""
-    yield to_bytes(pack_state(state, nodes=False))
-    frontier = state.frontier
-    if isinstance(frontier, BestFirst):
-        yield from (to_bytes(block.packed(), level=0) for block in frontier.blocks())
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """A part of a state that lasts: a block does not change, only what is still open of it."""
+
+    block: NodeBlock
+
+    @property
+    def serial(self) -> int:
+        """The same as long as the part is."""
+        return self.block.serial
+
+    def __bytes__(self) -> bytes:
+        return to_bytes(self.block.packed(), level=0)
+
+
+def state_parts(state: SearchState) -> Iterator[bytes | BlockPart]:
+    """A state in parts of which none is large: first all but the frontier's nodes, then these."""
+    packed, frontier = pack_state(state, nodes=False), state.frontier
+    blocks = list(frontier.blocks()) if isinstance(frontier, BestFirst) else []
+    yield to_bytes(Packed(packed.header | {TAKEN: [taken for _, taken in blocks]}, packed.arrays))
+    yield from (BlockPart(block) for block, _ in blocks)
     nodes = frontier.not_packed() if isinstance(frontier, BestFirst) else iter(frontier)
     while part := list(islice(nodes, NODES_IN_PART)):
-        yield to_bytes(pack(part))
+        if isinstance(frontier, BestFirst):
+            yield to_bytes(NodeBlock.of(part).packed(), level=0)
+        else:
+            yield to_bytes(pack(part))
 
 
 def chunks_of(state: SearchState, room: Room) -> list[int]:
@@ -162,13 +183,13 @@ def state_from_parts(
 ) -> SearchState:  # fmt: skip
     """The state of :func:`state_parts`, see :func:`unpack_state`; some of its nodes are in ``chunks`` of a room."""
     others = map(from_bytes, parts)
-    state = unpack_state(next(others), problem, frontier, statement)
+    first = next(others)
+    state = unpack_state(first, problem, frontier, statement)
+    taken = iter(first.header.get(TAKEN, ()))
     for part in others:
         with refusing_damage():
             if "block" in part.header:
-                block = NodeBlock.unpacked(part, problem)
-                require(int(block.rows["id"].max()) < state.next_id, "nodes of impossible numbers")
-                state.push_block(block)
+                state.push_block(_open_rows(NodeBlock.unpacked(part, problem), next(taken, 0), state.next_id))
                 continue
             nodes = unpack(part, problem)
             sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
@@ -182,6 +203,14 @@ def state_from_parts(
         for number in chunks:
             state.frontier.adopt(number)
     return state
+
+
+def _open_rows(block: NodeBlock, taken: object, next_id: int) -> NodeBlock:
+    """What is open of a block of which so many nodes have been taken."""
+    require(isinstance(taken, int) and 0 <= taken < len(block), "more nodes taken than there were")
+    assert isinstance(taken, int)
+    require(int(block.rows["id"].max()) < next_id, "nodes of impossible numbers")
+    return block.part(taken, len(block)) if taken else block
 
 
 def _check_types(saved: _SavedState) -> None:

@@ -25,6 +25,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
+from exactsel.search.checkpoint_parts import Lasting
 from exactsel.search.events import Event, Finished, RoundEnded, Started
 from exactsel.search.pool import SHARD
 from exactsel.search.saved import chunks_of, state_from_parts, state_parts
@@ -111,8 +112,9 @@ class Store(Room, Protocol):
     """Where a search is saved, and open nodes go that memory has no room for: a checkpoint, or a place in one."""
 
     def save(
-        self, parts: Iterable[bytes], spooled: Mapping[str, bytes], about: Mapping[str, Any], chunks: Iterable[int] = ()
-    ) -> None:
+        self, parts: Iterable[bytes | Lasting], spooled: Mapping[str, bytes], about: Mapping[str, Any],
+        chunks: Iterable[int] = (),
+    ) -> None:  # fmt: skip
         """Replace the state by another one, see :meth:`exactsel.search.checkpoint.Checkpoint.save`."""
         ...
 

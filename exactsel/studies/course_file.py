@@ -18,6 +18,7 @@ from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.checkpoint import Checkpoint
+from exactsel.search.checkpoint_parts import Lasting
 from exactsel.search.frontier import Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import Node
@@ -77,8 +78,9 @@ class CourseFile:
         """Nothing: see :meth:`exactsel.search.checkpoint.Checkpoint.drop_chunk`."""
 
     def save(
-        self, parts: Iterable[bytes], spooled: Mapping[str, bytes], about: Mapping[str, Any], chunks: Iterable[int] = ()
-    ) -> None:
+        self, parts: Iterable[bytes | Lasting], spooled: Mapping[str, bytes], about: Mapping[str, Any],
+        chunks: Iterable[int] = (),
+    ) -> None:  # fmt: skip
         """Save the search of the step; it has none of a proof."""
         progress = about["progress"]
         self.keep(SEARCH, parts, progress, progress["ended"] is not None, spilled=chunks)
@@ -90,12 +92,12 @@ class CourseFile:
     # --- the course ---
 
     def keep(
-        self, kind: str, parts: Iterable[bytes], progress: Mapping[str, Any], ended: bool, *,
+        self, kind: str, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: bool, *,
         spilled: Iterable[int] = (), plain: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Save where the search or the listing of the step has come to; :class:`OutputError` as the file has it."""
         try:
-            numbers = [self.file.add_chunk(part, b"") for part in parts] if ended else None
+            numbers = [self.file.add_chunk(bytes(part), b"") for part in parts] if ended else None
         except InputError:
             self.lost = True
             raise
@@ -111,7 +113,7 @@ class CourseFile:
         """Save that the course is over, in a word."""
         self._write((), self._last, how)
 
-    def _write(self, parts: Iterable[bytes], progress: Mapping[str, Any], ended: str | None = None) -> None:
+    def _write(self, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: str | None = None) -> None:
         self._last = dict(progress)
         told, course = self._told(progress, ended), {"records": self.records, "asked": self.asked}
         try:

@@ -1,0 +1,80 @@
+"""The packed blocks of a frontier: whose next node comes first, how many nodes they hold and what these take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+
+from exactsel.search.node import Node
+from exactsel.search.node_block import BlockReader, NodeBlock
+from exactsel.search.open_nodes import Source
+from exactsel.search.waiting import Key
+
+
+class BlockHeap:
+    """Blocks, in no order but that the one whose next node comes first is at hand."""
+
+    def __init__(self) -> None:
+        self._readers: list[BlockReader] = []
+        self._count = self._bytes = 0
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory they take."""
+        return self._bytes
+
+    def __iter__(self) -> Iterator[BlockReader]:
+        return iter(self._readers)
+
+    @property
+    def first(self) -> Key:
+        """The place in the order of the node that comes first; there must be one."""
+        return self._readers[0].first
+
+    def push(self, block: NodeBlock) -> None:
+        """Add a block."""
+        reader = BlockReader(block)
+        heappush(self._readers, reader)
+        self._count, self._bytes = self._count + len(reader), self._bytes + reader.nbytes
+
+    def take(self) -> Node:
+        """Remove and return the node that comes first."""
+        reader = self._readers[0]
+        before = reader.nbytes
+        node = reader.take()
+        self._count, self._bytes = self._count - 1, self._bytes + reader.nbytes - before
+        if reader:
+            heapreplace(self._readers, reader)
+        else:
+            heappop(self._readers)
+        return node
+
+    def cut(self, border: Key) -> list[Source]:
+        """Take out what is there from a place in the order on."""
+        kept, sources = [], []
+        for reader in self._readers:
+            row = max(reader.at, reader.block.rows_before(border))
+            if row < len(reader.block):
+                sources.append(source(BlockReader(reader.block, row)))
+            if row == reader.at:
+                continue
+            if row < len(reader.block):
+                reader.cut(row)
+            kept.append(reader)
+        self._readers = kept
+        heapify(self._readers)
+        self._count, self._bytes = sum(map(len, kept)), sum(reader.nbytes for reader in kept)
+        return sources
+
+    def sources(self) -> list[Source]:
+        """All nodes, which stay."""
+        return [source(BlockReader(reader.block, reader.at)) for reader in self._readers]
+
+
+def source(reader: BlockReader) -> Source:
+    """The nodes of a reader, to be made when they are asked for."""
+    return Source(reader.first, len(reader), reader.__iter__)
