@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from every_search import SEARCHES
+from saved_searches import PARTS, copied, said
 
 from exactsel import InputError, Problem, solve, verify
 from exactsel.errors import OutputError, OutputWarning, UnsupportedError
@@ -23,17 +23,6 @@ from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.solving import checkpointing
 from exactsel.solving.status import status_of
-
-PARTS = ("", "-wal", "-shm")
-"""What SQLite keeps a database in."""
-
-
-def copied(path, to):
-    """What a process that is killed now would leave behind."""
-    for part in PARTS[:2]:
-        if Path(f"{path}{part}").exists():
-            shutil.copy(f"{path}{part}", f"{to}{part}")
-    return to
 
 
 def provable(problem):
@@ -56,14 +45,6 @@ def saved_at_every_round(problem, options, tmp_path, **more):
         problem, checkpoint=path, checkpoint_every=0, callback=look, signals=(), **{"batch": 2, **options}, **more
     )
     return result, copies
-
-
-def said(result):
-    """What must not depend on whether a search was broken off."""
-    return (
-        result.tree_hash, result.nodes, result.iterations, result.lower, result.upper, result.support, result.scope,
-        result.claim, result.termination, result.source,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -179,7 +160,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     connection = sqlite3.connect(newer)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(InputError, match=r"is a checkpoint of layout 99, but this version of exactsel reads layout 1"):
+    with pytest.raises(InputError, match=r"is a checkpoint of layout 99, but this version of exactsel reads layout 2"):
         solve(problem, resume=newer)
 
 
