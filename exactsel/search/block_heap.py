@@ -55,20 +55,28 @@ class BlockHeap:
 
     def cut(self, border: Key) -> list[Source]:
         """Take out what is there from a place in the order on."""
-        kept, sources = [], []
-        for reader in self._readers:
+        rows = [max(reader.at, reader.block.rows_before(border)) for reader in self._readers]
+        sources = [
+            source(BlockReader(reader.block, row))
+            for reader, row in zip(self._readers, rows, strict=True)
+            if row < len(reader.block)
+        ]
+        self.drop(border)
+        return sources
+
+    def drop(self, border: Key) -> None:
+        """Forget what is there from a place in the order on; one block after the other, as memory may be short."""
+        readers, self._readers = self._readers[::-1], []
+        while readers:
+            reader = readers.pop()
             row = max(reader.at, reader.block.rows_before(border))
-            if row < len(reader.block):
-                sources.append(source(BlockReader(reader.block, row)))
             if row == reader.at:
                 continue
             if row < len(reader.block):
                 reader.cut(row)
-            kept.append(reader)
-        self._readers = kept
+            self._readers.append(reader)
         heapify(self._readers)
-        self._count, self._bytes = sum(map(len, kept)), sum(reader.nbytes for reader in kept)
-        return sources
+        self._count, self._bytes = sum(map(len, self._readers)), sum(reader.nbytes for reader in self._readers)
 
     def sources(self) -> list[Source]:
         """All nodes, which stay."""

@@ -181,7 +181,7 @@ class Spilling(BestFirst):
                 written = chunk.key(0)
         finally:
             if written is not None:
-                self._blocks.cut(written)
+                self._blocks.drop(written)
 
     def _place(self, rank: int) -> Key | None:
         """The place in the order of the node that ``rank`` others in memory come before, if there is one."""

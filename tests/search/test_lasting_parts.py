@@ -124,6 +124,10 @@ def test_a_heap_of_blocks_against_a_sorted_list():
                 heap.push(_block(list(range(number, number + size)), bounds))
                 known = sorted([*known, *zip(bounds, range(number, number + size), strict=True)])
                 number += size
+            elif what == 3 and rng.integers(0, 2):
+                border = (float(rng.integers(0, 7)), int(rng.integers(0, number + 1)))
+                heap.drop(border)
+                known = [key for key in known if key < border]
             elif what == 3:
                 border = (float(rng.integers(0, 7)), int(rng.integers(0, number + 1)))
                 cut = sorted((node.bound, node.id) for source in heap.cut(border) for node in source.read())
