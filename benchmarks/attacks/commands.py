@@ -104,6 +104,15 @@ def forged(**options: Any) -> None:
     conduct("forged", forged, lambda seed: plain_case(seed).text(), options)
 
 
+@main.command("without-ridge")
+@campaign_options(200)
+def without_ridge(**options: Any) -> None:
+    """Proofs without a ridge (version 6), forged part by part, against both checkers. A seed is some thousand."""
+    from benchmarks.attacks.ridgeless import attacked, ridgeless_case
+
+    conduct("without-ridge", attacked, lambda seed: ridgeless_case(seed).text(), options)
+
+
 ELSEWHERE = ("files", "interrupts", "standalone_mutants")
 """Modules beside this one with a command of their own."""
 

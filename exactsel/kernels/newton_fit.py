@@ -102,7 +102,10 @@ def newton_fit(
                 loss_curvature(loss, z, y, weights)
             work += 0.25 * m
             if not (fit_hessian(loss, AT, columns, weights, lam, stop, H) and cholesky(H)):
-                return work
+                if majorise > 0 or stop[0]:
+                    return work
+                majorise = MAJORISER_STEPS
+                continue
         before = square
         step[:] = gradient
         cholesky_solve(H, step)

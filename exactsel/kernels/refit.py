@@ -84,7 +84,10 @@ def newton_refit(
         else:
             loss_curvature(loss, z, y, weights)
         if not _factorised(loss, AT, columns, weights, lam, H, added):
-            return value, np.inf
+            if majorise > 0:
+                return value, np.inf
+            majorise = MAJORISER_STEPS
+            continue
         step = gradient.copy()
         cholesky_solve(H, step)
         slope = dot(gradient, step)

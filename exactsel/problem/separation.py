@@ -22,6 +22,9 @@ from exactsel.types import BoolArray, IntArray
 STRICT = 1e-6
 """A row counts as on the right side where its prediction is at least this part of what it may be."""
 
+LARGE = 1e6
+"""Coefficients (of columns of size one) that are enough where the solver comes to no end without a limit."""
+
 TO_BE_DROPPED = 60
 """Columns of a direction up to which those it does not need are looked for one by one."""
 
@@ -72,9 +75,11 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     # Maximise the sum of s with s <= y (Aw + c), 0 <= s <= 1: without bounds on w nothing is lost but scale.
     upper = np.hstack([-rows.T, np.eye(n)])
     cost = np.concatenate([np.zeros(m), -np.ones(n)])
-    answer = linprog(
-        cost, A_ub=upper, b_ub=np.zeros(n), bounds=[(None, None)] * m + [(0.0, 1.0)] * n, method="highs-ds"
-    )
+    for most in (None, LARGE):
+        free = (None, None) if most is None else (-most, most)
+        answer = linprog(cost, A_ub=upper, b_ub=np.zeros(n), bounds=[free] * m + [(0.0, 1.0)] * n, method="highs-ds")
+        if answer.x is not None:
+            break
     if answer.x is None or not -answer.fun > STRICT:
         return None
     w = answer.x[:m]

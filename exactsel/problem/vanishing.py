@@ -13,6 +13,7 @@ free, so columns are multiplied by powers of two, which rounds nothing, until th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
+from exactsel.losses.huber import Huber
 from exactsel.problem.objective import MOST_ROWS, Objective, Vanishing
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.rows import Rows, Unusable, fit_all
@@ -32,6 +34,9 @@ from exactsel_certificates.radii import Radii, radii
 
 SHARE = 2e-11
 """Part of P(0) that the small ridge may take off a bound."""
+
+REWEIGHTED = 100
+"""Steps of reweighted least squares before Newton's method is tried once more."""
 
 SMALLEST = 1e-50
 """A ridge below this is none to compute with."""
@@ -53,14 +58,14 @@ def without_ridge(objective: Objective) -> Objective:
         # No model is better than the empty one.
         nothing = Radii(0.0, np.zeros(alike.d))
         return replace(alike, lam=1.0, vanishing=Vanishing(objective, even, np.zeros(alike.d), nothing, 0.0))
-    point = _fit(alike)
-    limits = None if point is None else radii(_instance(alike), point)
-    if point is None or limits is None:
+    found = _limits(alike)
+    if found is None:
         refuse_separated(objective)
         raise UnsupportedError(
             f"lam is 0, but the columns are (nearly) linearly dependent, which leaves coefficients of any size with "
             f"{objective.loss.name} loss; leave out columns that others make up for, or give a positive lam (--lam)."
         )
+    point, limits = found
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
     further: FloatArray = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
     even, point, limits = even * further, point * further, Radii(limits.level, limits.size * further)
@@ -105,15 +110,55 @@ def _evened(objective: Objective, even: FloatArray) -> Objective:
     return replace(objective, AT=AT, preparation=replace(made, made=data), shared={})
 
 
-def _fit(objective: Objective) -> FloatArray | None:
+def _limits(objective: Objective) -> tuple[FloatArray, Radii] | None:
+    """About the fit on all columns (d,), and what limits models around it; None where nothing does."""
+    if not np.any(objective.norms > 0.0):
+        nothing = np.zeros(objective.d)
+        limits = radii(_instance(objective), nothing)
+        return None if limits is None else (nothing, limits)
+    huber = isinstance(objective.loss, Huber)
+    for begin in (_at_zero, _reweighted) if huber else (_at_zero,):
+        point = _fit(objective, begin)
+        limits = None if point is None else radii(_instance(objective), point)
+        if point is not None and limits is not None:
+            return point, limits
+    return None
+
+
+def _fit(objective: Objective, begin: Callable[[Rows, FloatArray], FloatArray]) -> FloatArray | None:
     """About the fit on all columns (d,); None where there seems to be none."""
     try:
         with np.errstate(all="ignore"), Rows(objective) as rows:
-            x, _ = fit_all(rows, rows.model(np.zeros(objective.d), objective))
+            x, _ = fit_all(rows, begin(rows, rows.model(np.zeros(objective.d), objective)))
             point = (x * rows.scale)[: objective.d]
     except (Unusable, np.linalg.LinAlgError):
         return None
     return np.asarray(point) if np.all(np.isfinite(point)) else None
+
+
+def _at_zero(rows: Rows, x: FloatArray) -> FloatArray:
+    return x
+
+
+def _reweighted(rows: Rows, x: FloatArray) -> FloatArray:
+    """After steps of iteratively reweighted least squares (Huber loss), each of which goes down.
+
+    Where most rows are further off than the threshold Newton's method has hardly any curvature to go by: it may end
+    far from the fit, or see no step at all, however independent the columns are.
+    """
+    for _ in range(REWEIGHTED):
+        z = rows.predictions(x)
+        _, slopes, bends = rows.at(z)
+        off = z - rows.y
+        H = rows.gram(np.where(bends > 0.0, bends, slopes / np.where(off != 0.0, off, 1.0)))
+        # Columns of zeros would leave none; as in Newton's method.
+        H[np.diag_indices(len(H))] += 1e-10 * np.trace(H) / len(H)
+        gradient = rows.products(slopes)
+        step = np.linalg.solve(H, gradient)
+        if not float(gradient @ step) > 0.0:
+            break
+        x = x - step
+    return x
 
 
 def _instance(objective: Objective) -> Instance:

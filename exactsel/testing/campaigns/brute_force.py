@@ -9,8 +9,10 @@ from functools import cached_property
 
 from exactsel.testing.campaigns.convex_fits import intervals
 from exactsel.testing.campaigns.elimination import Elimination, minimiser
+from exactsel.testing.campaigns.existence import dependent, separated
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
 from exactsel.testing.campaigns.model_values import LOGISTIC_BLUR, model_value
+from exactsel.testing.campaigns.ridgeless_fits import optimum
 from exactsel.testing.campaigns.whole_numbers import WholeData, power
 
 LOOSE, SCALE = Fraction(1, 10**12), Fraction(1, 100)
@@ -27,6 +29,7 @@ class Truth:
         self.instance = instance
         self.data = WholeData(instance)
         self._exact = instance.loss in ("quadratic", CSS)
+        self.ridgeless = instance.loss in ("huber", "logistic") and instance.lam == 0
 
     @cached_property
     def _elimination(self) -> Elimination:
@@ -38,6 +41,8 @@ class Truth:
         if self._exact:
             best = min(self._elimination.value(columns) for columns in sets)
             return best, best
+        if self.ridgeless:
+            return optimum(self.data, sets)
         low, high = intervals(self.data, sets)
         return max(Fraction(0), _fraction(low.min())), _fraction(high.min())
 
@@ -67,8 +72,20 @@ class Truth:
 
     def upper_on(self, columns: Iterable[int]) -> Fraction:
         """What some model on these columns costs, next to the best, for Huber and logistic loss."""
+        if self.ridgeless:
+            return optimum(self.data, [tuple(columns)])[1]
         _, high = intervals(self.data, [tuple(columns)])
         return _fraction(high.min())
+
+    @cached_property
+    def separated(self) -> bool:
+        """Whether all columns together separate the classes."""
+        return self.instance.loss == "logistic" and separated(self.data, range(self.instance.d))
+
+    @cached_property
+    def dependent(self) -> bool:
+        """Whether columns make up for others, for Huber and logistic loss."""
+        return dependent(self.data, range(self.instance.d))
 
     def of_model(self, coef: Iterable[float]) -> Fraction:
         """The objective of a model with the best intercept; for logistic loss slightly less."""

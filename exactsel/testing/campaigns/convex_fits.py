@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
 def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Long]:
     """For each set of columns an interval that holds its smallest objective; wide where another is surely better."""
-    rows = _rows(data)
+    rows = rows_of(data)
     p = rows.Z.shape[1]
     inside = np.zeros((len(sets), p), dtype=bool)
     for row, columns in enumerate(sets):
@@ -54,7 +54,7 @@ def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Lon
     low, high = np.full(len(sets), -np.inf, np.longdouble), np.full(len(sets), np.inf, np.longdouble)
     active = np.arange(len(sets))
     for _ in range(STEPS):
-        state = _look(rows, u[active])
+        state = look(rows, u[active])
         below, above = _ends(rows, state, u[active], inside[active])
         low[active], high[active] = np.maximum(low[active], below), np.minimum(high[active], above)
         unfinished = (high - low > TIGHT * np.abs(high)) & (low < high.min())
@@ -78,7 +78,8 @@ class Look(NamedTuple):
     bend: Long
 
 
-def _rows(data: WholeData) -> Rows:
+def rows_of(data: WholeData) -> Rows:
+    """The rows of an instance."""
     instance = data.instance
     A = instance.A[data.rows].astype(np.longdouble)
     y = instance.y[data.rows].astype(np.longdouble)
@@ -116,7 +117,8 @@ def _row_weights(instance: TinyInstance) -> Long:
     return given.astype(np.longdouble)
 
 
-def _look(rows: Rows, u: Long) -> Look:
+def look(rows: Rows, u: Long) -> Look:
+    """What there is to see at points (sets, p)."""
     z = u @ rows.Z.T
     value, slope, bend = _loss(rows, z)
     return Look(z, np.sum(rows.w * value, axis=1) + np.sum(rows.ridge * u * u, axis=1) / 2, slope, bend)
@@ -174,12 +176,12 @@ def _newton_step(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Any, Lo
     H[:, range(p), range(p)] += rows.ridge + np.where(H[:, range(p), range(p)] > 0, 0, floor)
     gradient = np.where(inside, (rows.w * state.slope) @ rows.Z + rows.ridge * u, 0)
     H = np.where(inside[:, :, None] & inside[:, None, :], H, np.eye(p, dtype=np.longdouble))
-    step = _solved(H, gradient)
+    step = eliminated(H, gradient)
     length, moved = np.ones(len(u), np.longdouble), np.zeros(len(u), dtype=bool)
     best = u.copy()
     for _ in range(HALVINGS):
         tried = u - length[:, None] * step
-        better = ~moved & (_look(rows, tried).value < state.value)
+        better = ~moved & (look(rows, tried).value < state.value)
         best[better], moved = tried[better], moved | better
         if moved.all():
             break
@@ -187,7 +189,7 @@ def _newton_step(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Any, Lo
     return moved, best
 
 
-def _solved(H: Long, right: Long) -> Long:
+def eliminated(H: Long, right: Long) -> Long:
     """The solutions of positive definite systems, by elimination; no library has it for long doubles."""
     p = right.shape[1]
     H, right = H.copy(), right.copy()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
+from exactsel.testing.campaigns.random_ridgeless import without_ridge
 from exactsel.testing.campaigns.random_settings import drawn, only_the_search, random_settings
 from exactsel.types import FloatArray
 
@@ -29,8 +30,12 @@ Random = np.random.Generator
 def random_instance(seed: int) -> TinyInstance:
     """The instance of a seed, with its settings."""
     rng = np.random.default_rng([STREAM, seed])
-    if rng.random() < SEARCHED:
-        return _searched(rng)
+    made = _searched(rng) if rng.random() < SEARCHED else _awkward(rng)
+    # Numbers of its own, so that all other instances are what they were before there was a choice.
+    return without_ridge(np.random.default_rng([STREAM, seed, 1]), made)
+
+
+def _awkward(rng: Random) -> TinyInstance:
     return random_settings(rng, _in_other_units(rng, _demanding(rng, _plain(rng))))
 
 

@@ -62,7 +62,8 @@ def bounds_for(instance: TinyInstance) -> tuple[str, ...]:
     if instance.loss == CSS or instance.groups:
         return ("auto",)
     adjusted = instance.loss != "quadratic" and (instance.weights is not None or instance.intercept)
-    ridge = () if instance.lam == 0 else ("apg", "apg") if adjusted else ("apg", "apg", "supergradient", "pdal")
+    ridge: tuple[str, ...] = ("apg", "apg") if adjusted else ("apg", "apg", "supergradient", "pdal")
+    ridge = () if instance.lam == 0 and instance.loss == "quadratic" else ridge
     return ("auto",) * 4 + ridge + (("fit", "split") if instance.loss == "quadratic" else ())
 
 

@@ -17,6 +17,7 @@ from exactsel.testing.campaigns.judging import judged
 from exactsel.testing.campaigns.peers import disagreements, instance_for_peers, known_peers
 from exactsel.testing.campaigns.random_instances import random_instance
 from exactsel.testing.campaigns.reducing import reduced
+from exactsel.testing.campaigns.refusals import refusal, unlimited
 from exactsel.testing.campaigns.relations import instance_for, relation_of, unrelated
 from exactsel.testing.campaigns.reproducers import Reproducer, write_reproducer
 from exactsel.testing.campaigns.solving import Finding, Refused, solved, solved_with_proof
@@ -120,8 +121,8 @@ def _against_brute_force(instance: TinyInstance, seed: int, noted: list[str]) ->
             result, rejected = solved_with_proof(instance)
         else:
             result, rejected = solved(instance, audit=seed % PROVEN == PROVEN // 2), []
-    except Refused:
-        return None
+    except Refused as refused:
+        return refusal(str(refused), Truth(instance), noted)
     truth = Truth(instance)
     notes = {
         "noted: a proof was checked": seed % PROVEN == 0,
@@ -130,9 +131,10 @@ def _against_brute_force(instance: TinyInstance, seed: int, noted: list[str]) ->
         "noted: the lower bound has a scope": bool(result.scope),
         "noted: rounding leaves an honest gap": result.termination is Termination.PRECISION_LIMIT,
         "noted: more than one node": result.nodes > 1,
+        "noted: no ridge": truth.ridgeless,
     }
     noted += [note for note, holds in notes.items() if holds]
-    return [*rejected, *judged(result, truth)]
+    return [*rejected, *unlimited(truth), *judged(result, truth)]
 
 
 def still_fails(reproducer: Reproducer, instance: TinyInstance) -> str | None:

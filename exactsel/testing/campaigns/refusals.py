@@ -1,0 +1,53 @@
+"""Hold what is refused for want of a ridge against the truth, and what is not refused: is there a best model or not?"""
+
+from __future__ import annotations
+
+import re
+
+from exactsel.testing.campaigns.brute_force import Truth
+from exactsel.testing.campaigns.existence import separated, separated_completely
+from exactsel.testing.campaigns.solving import Finding
+
+SEPARATED, DEPENDENT, HARDLY = "the two classes", "linearly dependent", "hardly limit"
+
+NOTED = "noted: no ridge, refused"
+
+
+def refusal(said: str, truth: Truth, noted: list[str]) -> list[Finding] | None:
+    """What is wrong with a refusal, None where nothing is; ``noted`` gets its kind, if it is about a ridge of zero.
+
+    That nothing limits the coefficients, nearly, is a judgement of doubles: where there is a best model all the same,
+    that is counted, but no fault. That columns separate the classes is a statement about the data, and must be true.
+    """
+    if not (truth.ridgeless and said.startswith("lam is 0")):
+        return None
+    if SEPARATED in said:
+        noted.append(f"{NOTED}: the classes are separated")
+        return _separation(said, truth)
+    if DEPENDENT in said or HARDLY in said:
+        known = "columns are dependent" if truth.dependent else "the classes are separated, which it does not see"
+        noted.append(f"{NOTED}: {known if truth.dependent or truth.separated else 'nearly dependent'}")
+        return None
+    return [Finding("refuses lam = 0 for a reason that is none", said)]
+
+
+def _separation(said: str, truth: Truth) -> list[Finding] | None:
+    """The columns that are named separate the classes, as it is said that they do."""
+    named = re.search(r"columns? ([\d, ]+)( and \d+ more)? separate", said)
+    columns = [int(j) for j in named[1].split(",")] if named else []
+    if named and named[2]:
+        columns = [*range(truth.instance.d)]
+    if not separated(truth.data, columns):
+        return [Finding("columns that are said to separate the classes do not", said)]
+    if "classes completely" in said and not separated_completely(truth.data, columns):
+        return [Finding("columns that are said to separate the classes completely do not", said)]
+    return None
+
+
+def unlimited(truth: Truth) -> list[Finding]:
+    """What should have been refused, since nothing limits the coefficients (and some model is better than none)."""
+    if not truth.ridgeless or not truth.empty:
+        return []
+    if truth.separated:
+        return [Finding("solved without a ridge, but the classes are separated", "")]
+    return [Finding("solved without a ridge, but columns are dependent", "")] if truth.dependent else []
