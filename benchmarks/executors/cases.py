@@ -30,8 +30,14 @@ LARGE: dict[str, Callable[[], Problem]] = {
     "huber": lambda: _case("huber", 90, 90, 9, 0.5, 4.0, delta=1.0),
     "logistic": lambda: _case("logistic", 130, 90, 8, 0.3, 8.0),
 }
+LONG: dict[str, Callable[[], Problem]] = {
+    "quadratic": lambda: _case("quadratic", 200, 390, 8, 1.0, 6.0),
+    "huber": lambda: _case("huber", 1000, 60, 8, 1.0, 25.0, delta=1.0),
+    "logistic": lambda: _case("logistic", 1000, 60, 8, 1.0, 25.0),
+}
 SMALL: dict[str, Callable[[], Problem]] = {
     "quadratic": lambda: _case("quadratic", 40, 60, 7, 1.0, 4.0),
     "huber": lambda: _case("huber", 60, 40, 6, 0.5, 3.0, delta=1.0),
     "logistic": lambda: _case("logistic", 80, 40, 6, 0.5, 3.0),
 }
+CASES = {"small": SMALL, "large": LARGE, "long": LONG}
