@@ -36,9 +36,7 @@ def cli() -> None:
 @click.option("--batch", type=int, default=SHARD * SHARDS, show_default=True, help="Nodes of a round.")
 @click.option("--shard", type=int, default=SHARD, show_default=True, help="Nodes of a shard.")
 @click.option("--cases", type=click.Choice(list(CASES)), default="large", show_default=True)
-def speed(
-    workers: tuple[int, ...], executor: str, only: str, repeats: int, batch: int, shard: int, cases: str
-) -> None:
+def speed(workers: tuple[int, ...], executor: str, only: str, repeats: int, batch: int, shard: int, cases: str) -> None:
     """Seconds with so many workers; the trees must be the same."""
     for loss, make in CASES[cases].items():
         if only not in loss:

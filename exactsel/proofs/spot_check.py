@@ -90,7 +90,7 @@ class SpotCheck:
     def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Audit, SearchState], None]) -> str:
         """What an audit finds that follows a search of its own from some nodes on."""
         audit = Audit(self._problem, self._evaluator)
-        state = SearchState(BestFirst(), self._empty, "", self._problem.hash)
+        state = _Looked(BestFirst(), self._empty, "", self._problem.hash)
         state.scope = scope
         state.next_id = 1 + max((node.id for node in nodes), default=0)
         try:
@@ -193,6 +193,17 @@ class SpotCheck:
             audit.bounds += int(np.count_nonzero(shown[at_points]))
             for at in np.flatnonzero(~shown).tolist():
                 audit.look_at_part(below[owner[at]].node, left.region(int(rows[at])), state)
+
+
+class _Looked(SearchState):
+    """A state that nobody goes on from: what was closed is not kept to be opened again."""
+
+    def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
+        """A region was closed at a bound."""
+        self.dropped = min(self.dropped, bound)
+
+    def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
+        """Nobody asks for its hash."""
 
 
 def _is_brief(outcome: Outcome) -> bool:
