@@ -6,15 +6,18 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 import numpy as np
 
-from benchmarks.executors.cases import LARGE, OPTIONS, SMALL
+from benchmarks.executors.cases import CASES, LARGE, OPTIONS, SMALL
 from benchmarks.executors.simulation import measured, simulated
 from exactsel import solve
 from exactsel.search.pool import ALLOWED, SHARD, SHARDS
+from exactsel.solving.executors import executor_for
 from exactsel.solving.processes import ProcessExecutor
 
 WORKERS = (1, 2, 4, 8, 16, 64, 256, 1_000, 10_000)
@@ -30,37 +33,64 @@ def cli() -> None:
 @click.option("--executor", default="processes", show_default=True)
 @click.option("--only", default="", help="Losses whose name holds this.")
 @click.option("--repeats", type=int, default=1, show_default=True)
-@click.option("--quick", is_flag=True, help="Small problems.")
-def speed(workers: tuple[int, ...], executor: str, only: str, repeats: int, quick: bool) -> None:
+@click.option("--batch", type=int, default=SHARD * SHARDS, show_default=True, help="Nodes of a round.")
+@click.option("--shard", type=int, default=SHARD, show_default=True, help="Nodes of a shard.")
+@click.option("--cases", type=click.Choice(list(CASES)), default="large", show_default=True)
+def speed(workers: tuple[int, ...], executor: str, only: str, repeats: int, batch: int, shard: int, cases: str) -> None:
     """Seconds with so many workers; the trees must be the same."""
-    for loss, make in (SMALL if quick else LARGE).items():
+    for loss, make in CASES[cases].items():
         if only not in loss:
             continue
         problem, hashes, taken = make(), set(), {}
         for count in [*workers] * repeats:
-            client = _warm(executor, problem, count)
-            began = time.perf_counter()
-            result = solve(problem, executor=client, **OPTIONS)
-            taken.setdefault(count, []).append(time.perf_counter() - began)
+            with _warm(executor, problem, count) as made:
+                began = time.perf_counter()
+                result = solve(problem, executor=made, batch=batch, shard=shard, **OPTIONS)
+                taken.setdefault(count, []).append(time.perf_counter() - began)
             hashes.add(result.tree_hash)
-            if executor == "dask":
-                client.cluster.close()
-                client.close()
         assert len(hashes) == 1, "another tree"
         times = "   ".join(f"{count}: {min(seconds):.1f} s" for count, seconds in taken.items())
         print(f"{loss}   {result.nodes} nodes, the same tree   {times}", flush=True)
 
 
-def _warm(executor: str, problem: Any, count: int) -> Any:
+@contextmanager
+def _warm(executor: str, problem: Any, count: int) -> Iterator[Any]:
     """An executor; where that is a cluster, its workers have everything compiled."""
     if executor == "processes":
-        return ProcessExecutor(count)
-    import distributed
+        yield ProcessExecutor(count)
+        return
+    cluster: Any = executor_for("dask", count)
+    with cluster.held():
+        solve(problem, executor=cluster, node_limit=3000, **OPTIONS)
+        yield cluster
 
-    cluster = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
-    client = distributed.Client(cluster, set_as_default=False)
-    solve(problem, executor=client, node_limit=3000, **OPTIONS)
-    return client
+
+@cli.command()
+@click.option("--only", default="", help="Losses whose name holds this.")
+@click.option("--seconds", type=float, default=20.0, show_default=True, help="Of each search, at most.")
+@click.option("--batch", type=int, default=SHARD * SHARDS, show_default=True, help="Nodes of a round.")
+@click.option("--shard", type=int, default=SHARD, show_default=True, help="Nodes of a shard.")
+@click.option("--cases", type=click.Choice(list(CASES)), default="long", show_default=True)
+def cost(only: str, seconds: float, batch: int, shard: int, cases: str) -> None:
+    """CPU seconds of the supervisor and of one Dask worker; they do not depend on what else a machine is doing.
+
+    Where two workers share two cores with the supervisor they take at least half of all there is to do, and one worker
+    takes what it has to do itself, if the supervisor is done meanwhile.
+    """
+    for loss, make in CASES[cases].items():
+        if only not in loss:
+            continue
+        problem = make()
+        with _warm("dask", problem, 1) as cluster:
+            before, own = sum(cluster.client.run(time.process_time).values()), time.process_time()
+            result = solve(problem, executor=cluster, batch=batch, shard=shard, time_limit=seconds, **OPTIONS)
+            own = time.process_time() - own
+            worker = sum(cluster.client.run(time.process_time).values()) - before
+        print(
+            f"{loss}: {result.termination.value}, {result.nodes} nodes   supervisor {own:.1f} s, worker {worker:.1f} s "
+            f"({own / worker:.3f})   at most {2 * worker / (worker + own):.2f} times one with two",
+            flush=True,
+        )
 
 
 @cli.command()

@@ -1,4 +1,4 @@
-"""Searches that take a minute or so in one process."""
+"""Searches of known difficulty for executors; large ones take a minute or so in one process."""
 
 from __future__ import annotations
 
@@ -30,8 +30,16 @@ LARGE: dict[str, Callable[[], Problem]] = {
     "huber": lambda: _case("huber", 90, 90, 9, 0.5, 4.0, delta=1.0),
     "logistic": lambda: _case("logistic", 130, 90, 8, 0.3, 8.0),
 }
+LONG: dict[str, Callable[[], Problem]] = {
+    "quadratic": lambda: _case("quadratic", 60, 130, 8, 1.0, 4.0),
+    "huber": lambda: _case("huber", 1600, 60, 8, 1.0, 31.0, delta=1.0),
+    "logistic": lambda: _case("logistic", 4000, 60, 8, 1.0, 50.0),
+}
+"""Searches that take one worker more than a minute, to compare two with it: a bound call takes long, or a walk does."""
+
 SMALL: dict[str, Callable[[], Problem]] = {
     "quadratic": lambda: _case("quadratic", 40, 60, 7, 1.0, 4.0),
     "huber": lambda: _case("huber", 60, 40, 6, 0.5, 3.0, delta=1.0),
     "logistic": lambda: _case("logistic", 80, 40, 6, 0.5, 3.0),
 }
+CASES = {"small": SMALL, "large": LARGE, "long": LONG}

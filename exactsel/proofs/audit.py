@@ -199,7 +199,7 @@ class Audit:
             self._claims.append(Claim(region, proof, bound, node, state.rounds))
 
     def _evaluate(self, state: SearchState) -> None:
-        margins = [self._margin(claim.bound) for claim in self._claims]
+        margins = [self.margin(claim.bound) for claim in self._claims]
         wrong = self._evaluator.short(self._claims, margins, state.scope != "")
         if wrong is not None:
             claim, found = wrong
@@ -210,7 +210,7 @@ class Audit:
         self.bounds += len(self._claims)
         self._claims = []
 
-    def _margin(self, bound: float) -> float:
+    def margin(self, bound: float) -> float:
         """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less."""
         margin = CLAIM_MARGIN * bound + NULL_MARGIN * self._null
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)

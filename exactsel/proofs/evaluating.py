@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.bounds.witness import (
     CurvedPoint,
@@ -21,7 +22,7 @@ from exactsel.bounds.witness import (
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, StateArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.checking import EXACT_LIMIT
 from exactsel_certificates.columns import ColumnInstance
@@ -108,9 +109,24 @@ class Evaluator:
         assert isinstance(self.instance, Instance)
         stored = _Stored(self.instance.A.shape[1])
         witnesses = np.array([stored.number(claim.proof, self._used_rows) for claim in claims], dtype=np.int64)
+        states = np.frombuffer(b"".join(claim.state for claim in claims), np.uint8).reshape(len(claims), -1)
+        return self._at(stored, states, witnesses, target, bounded)
+
+    def at_points(
+        self, states: StateArray, points: Sequence[ModelPoint], which: NDArray[np.int64], bounded: bool
+    ) -> FloatArray:
+        """Bounds of regions (m, d), each at one of some points; only in doubles, so they may fall short of a claim."""
+        assert isinstance(self.instance, Instance)
+        stored = _Stored(self.instance.A.shape[1])
+        witnesses = np.array([stored.number(point, self._used_rows) for point in points], dtype=np.int64)
+        return self._at(stored, states.view(np.uint8), witnesses[which], ANYTHING, bounded)
+
+    def _at(
+        self, stored: _Stored, states: NDArray[np.uint8], witnesses: NDArray[np.int64], target: float, bounded: bool
+    ) -> FloatArray:
+        assert isinstance(self.instance, Instance)
         if stored.curvature is not None:
             self.curvature = stored.curvature
-        states = np.frombuffer(b"".join(claim.state for claim in claims), np.uint8).reshape(len(claims), -1)
         proof = stored.as_proof(self.instance, self.curvature, target, "bounded models" if bounded else "")
         return AllRegions(self.instance, proof, EXACT_LIMIT).bounds(Leaves(states, witnesses))
 

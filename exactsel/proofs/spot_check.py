@@ -1,7 +1,8 @@
 """Look at what a worker says of some nodes before it is committed: regions, and bounds by what is said to prove them.
 
 Every bound a worker sends is evaluated anew from its witness, and the regions it makes of a node must divide that node.
-What a kernel closed below a node by itself is a proof of many steps: of those subtrees a part is looked at in full.
+What a kernel closed below a node by itself is a proof of many steps: of those subtrees a part is looked at in full,
+where need be once a worker has told the steps (search/telling.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from exactsel.errors import InvariantError
-from exactsel.kernels.node import IN, OUT
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
@@ -22,10 +23,12 @@ from exactsel.search.commit import closed_child, commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
+from exactsel.search.left_open import LeftBelow, LeftOpen
 from exactsel.search.node import Node
 from exactsel.search.pool import SHARE
 from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round, as_region
 from exactsel.search.state import SearchState
+from exactsel.types import IntArray
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 """Why a worker may say that a region is closed, or not at all: for these a bound is shown, or there is no model."""
@@ -57,24 +60,41 @@ class SpotCheck:
         """How many bounds have been evaluated."""
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
-        """One sentence, empty where nothing is wrong."""
-        audit = Audit(self._problem, self._evaluator)
-        state = SearchState(BestFirst(), self._empty, "", self._problem.hash)
-        state.scope = done.scope
-        state.next_id = 1 + max((node.id for node in nodes), default=0)
-        in_full = [outcome for outcome in done.outcomes if self._is_told(outcome)]
-        try:
+        """One sentence, empty where nothing is wrong with what can be seen before anybody is asked for steps."""
+        told = [outcome for outcome in done.outcomes if self._is_told(outcome) and not _is_brief(outcome)]
+
+        def look(audit: Audit, state: SearchState) -> None:
             for fit in done.models:
                 self._look_at_model(fit)
             for outcome in done.outcomes:
                 self._look_at_form(outcome)
-            state.in_flight = [outcome.node for outcome in in_full]
-            audit.begin(state.in_flight, state, known=True)
-            for outcome in in_full:
-                self._tell(outcome, audit, state)
-            for outcome in done.outcomes:
-                if not self._is_told(outcome):
-                    self._look_at_open(outcome, audit, state)
+            self._tell(told, audit, state)
+            known = {outcome.node.id for outcome in told}
+            others = [outcome for outcome in done.outcomes if outcome.node.id not in known]
+            for outcome in others:
+                if isinstance(outcome, NodeWalked):
+                    self._look_at_walked(outcome, audit, state)
+            self._look_at_left([outcome for outcome in others if isinstance(outcome, NodeSearched)], audit, state)
+
+        return self._wrong(nodes, done.scope, look)
+
+    def untold(self, done: Round) -> list[NodeSearched]:
+        """The subtrees to be looked at in full some steps of which have not been told."""
+        searched = [outcome for outcome in done.outcomes if isinstance(outcome, NodeSearched)]
+        return [outcome for outcome in searched if _is_brief(outcome) and self._is_told(outcome)]
+
+    def steps(self, outcome: NodeSearched) -> str:
+        """One sentence, empty where the steps of a subtree prove what is said of it."""
+        return self._wrong([outcome.node], "", lambda audit, state: self._tell([outcome], audit, state))
+
+    def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Audit, SearchState], None]) -> str:
+        """What an audit finds that follows a search of its own from some nodes on."""
+        audit = Audit(self._problem, self._evaluator)
+        state = _Looked(BestFirst(), self._empty, "", self._problem.hash)
+        state.scope = scope
+        state.next_id = 1 + max((node.id for node in nodes), default=0)
+        try:
+            look(audit, state)
             if self._stopped():
                 return "the search is to stop, and what kernels did has not been told to the end"
             audit.look_at_opened(state)
@@ -99,13 +119,13 @@ class SpotCheck:
 
     def _look_at_form(self, outcome: Outcome) -> None:
         """What this search can have done, and nothing that stands for something else."""
-        expander, regions = self._expander, list[Region](getattr(outcome, "children", ()))
+        expander, regions = self._expander, list[Region]()
         if isinstance(outcome, NodeSearched):
             numbers = outcome.numbers
-            sound = expander.subsearcher is not None and len(regions) == len(numbers) == len({*numbers})
+            sound = expander.subsearcher is not None and len(outcome.children) == len(numbers) == len({*numbers})
             sound &= all(0 < number < outcome.search.numbers for number in numbers if number)
         else:
-            regions.append(outcome.region)
+            regions += (outcome.region, *getattr(outcome, "children", ()))
             sound = not isinstance(outcome, NodeWalked) or (expander.walker or expander.counter) is not None
         if isinstance(outcome, NodeDivided):
             regions.append(outcome.rest)
@@ -113,35 +133,97 @@ class SpotCheck:
         if not sound or any(region.closed not in REASONS for region in regions):
             raise InvariantError(f"this search does not do with node {outcome.node.id} what is said of it.")
 
-    def _tell(self, outcome: Outcome, audit: Audit, state: SearchState) -> None:
-        """Commit an outcome to a state of its own, while the audit listens."""
-        closed, first = math.inf, state.next_id - 1
-        for event in commit(state, outcome, self._expander, details=True):
-            audit(event, state)
-            if isinstance(outcome, NodeSearched) and isinstance(event, Fixed | Discarded):
-                # Regions that were left open, and overtaken by a model since, are no part of it.
-                left = isinstance(event, Discarded) and event.node - first in outcome.numbers
-                closed = closed if left else min(closed, event.bound)
-        state.in_flight = state.in_flight[1:]
-        if isinstance(outcome, NodeSearched) and not outcome.search.dropped <= closed:
-            raise InvariantError(
-                f"what was closed below node {outcome.node.id} is said to be bounded by {outcome.search.dropped!r}, "
-                f"but a part of it is by {closed!r} alone."
-            )
+    def _tell(self, outcomes: Sequence[Outcome], audit: Audit, state: SearchState) -> None:
+        """Commit outcomes to a state of its own, while the audit listens."""
+        state.in_flight = [outcome.node for outcome in outcomes]
+        audit.begin(state.in_flight, state, known=True)
+        for outcome in outcomes:
+            closed, first = math.inf, state.next_id - 1
+            for event in commit(state, outcome, self._expander, details=True):
+                audit(event, state)
+                if isinstance(outcome, NodeSearched) and isinstance(event, Fixed | Discarded):
+                    # Regions that were left open, and overtaken by a model since, are no part of it.
+                    left = isinstance(event, Discarded) and event.node - first in outcome.numbers
+                    closed = closed if left else min(closed, event.bound)
+            state.in_flight = state.in_flight[1:]
+            if isinstance(outcome, NodeSearched) and not outcome.search.dropped <= closed:
+                raise InvariantError(
+                    f"what was closed below node {outcome.node.id} is said to be bounded by "
+                    f"{outcome.search.dropped!r}, but a part of it is by {closed!r} alone."
+                )
 
-    def _look_at_open(self, outcome: Outcome, audit: Audit, state: SearchState) -> None:
-        """The regions a subtree left open: they lie in its node, and what is said to prove their bounds does."""
-        assert isinstance(outcome, NodeSearched | NodeWalked)
+    def _look_at_walked(self, outcome: NodeWalked, audit: Audit, state: SearchState) -> None:
+        """The regions a walk left open: they lie in its node, and what is said to prove their bounds does."""
         node = outcome.node
-        if isinstance(outcome, NodeWalked):
-            now = node.state.copy()
-            for i, fixing in enumerate(outcome.region.fixings):
-                child = closed_child(node, outcome.region.fixings, i, self._problem)
-                if child is not None:
-                    audit.look_at_part(node, as_region(child), state)
-                now[fixing.column] = IN if fixing.inside else OUT
-            implied = self._problem.units.implied(now, self._problem.k)
-            if implied is None or not np.array_equal(implied, outcome.region.state):
-                raise InvariantError(f"node {node.id} is another region than the columns fixed make it.")
+        now = node.state.copy()
+        for i, fixing in enumerate(outcome.region.fixings):
+            child = closed_child(node, outcome.region.fixings, i, self._problem)
+            if child is not None:
+                audit.look_at_part(node, as_region(child), state)
+            now[fixing.column] = IN if fixing.inside else OUT
+        implied = self._problem.units.implied(now, self._problem.k)
+        if implied is None or not np.array_equal(implied, outcome.region.state):
+            raise InvariantError(f"node {node.id} is another region than the columns fixed make it.")
         for region in outcome.children:
             audit.look_at_part(node, region, state)
+
+    def _look_at_left(self, outcomes: Sequence[NodeSearched], audit: Audit, state: SearchState) -> None:
+        """The same of the regions that searches inside the kernel left open, all at once.
+
+        A bound that its point does not prove in doubles is looked at by itself, with all the checker's means.
+        """
+        for left, below in _by_arrays(outcomes):
+            sizes = [len(outcome.children) for outcome in below]
+            rows = np.concatenate([_rows(outcome) for outcome in below])
+            owner = np.repeat(np.arange(len(below)), sizes)
+            above, states = np.stack([outcome.node.state for outcome in below])[owner], left.states[rows]
+            outside = np.any((above != FREE) & (above != states), axis=1)
+            if np.any(outside):
+                node = below[owner[np.argmax(outside)]].node
+                raise InvariantError(f"a region left open below node {node.id} does not lie in it.")
+            bounds, proofs = np.array(left.bounds)[rows], np.array(left.proofs)[rows]
+            needed = np.array([bound - audit.margin(bound) for bound in bounds.tolist()])
+            at_points = np.flatnonzero((proofs >= 0) & (bounds > 0.0))
+            used, which = np.unique(proofs[at_points], return_inverse=True)
+            points = [left.points.point(number) for number in used.tolist()]
+            found = np.where(bounds > 0.0, -np.inf, np.inf)
+            if points:
+                found[at_points] = self._evaluator.at_points(states[at_points], points, which, state.scope != "")
+            shown = found >= needed
+            audit.bounds += int(np.count_nonzero(shown[at_points]))
+            for at in np.flatnonzero(~shown).tolist():
+                audit.look_at_part(below[owner[at]].node, left.region(int(rows[at])), state)
+
+
+class _Looked(SearchState):
+    """A state that nobody goes on from: what was closed is not kept to be opened again."""
+
+    def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
+        """A region was closed at a bound."""
+        self.dropped = min(self.dropped, bound)
+
+    def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
+        """Nobody asks for its hash."""
+
+
+def _is_brief(outcome: Outcome) -> bool:
+    """Whether a subtree was closed in steps some of which have not been told."""
+    return isinstance(outcome, NodeSearched) and outcome.search.is_brief
+
+
+def _rows(outcome: NodeSearched) -> IntArray:
+    """Where the regions left open below a node are."""
+    below = outcome.children
+    assert isinstance(below, LeftBelow)
+    return below.first + np.arange(len(below))
+
+
+def _by_arrays(outcomes: Sequence[NodeSearched]) -> list[tuple[LeftOpen, list[NodeSearched]]]:
+    """The outcomes that left something open, by the arrays that hold it."""
+    groups: dict[int, tuple[LeftOpen, list[NodeSearched]]] = {}
+    for outcome in outcomes:
+        below = outcome.children
+        if len(below):
+            assert isinstance(below, LeftBelow)
+            groups.setdefault(id(below.left), (below.left, []))[1].append(outcome)
+    return list(groups.values())

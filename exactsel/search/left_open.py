@@ -67,8 +67,10 @@ class LeftOpen:
     _made: dict[int, ModelPoint] = field(default_factory=dict)
 
     @classmethod
-    def below(cls, nodes: Sequence[Node], searches: Sequence[KernelSearch], cutoff: float) -> list[LeftBelow]:
-        """What the searches below some nodes left open."""
+    def below(
+        cls, nodes: Sequence[Node], searches: Sequence[KernelSearch], overtaken: float | BoolArray
+    ) -> list[LeftBelow]:
+        """What the searches below some nodes left open; ``overtaken``: from which bound on it is closed, or which."""
         sizes = np.array([len(search.open_bounds) for search in searches])
         owner = np.repeat(np.arange(len(nodes)), sizes)
         labels = np.concatenate([search.open_labels for search in searches])
@@ -78,7 +80,8 @@ class LeftOpen:
         points, named = _points(searches, labels[:, 1:], owner)
         without = np.flatnonzero(np.any(named < 0, axis=1)).tolist()
         left = cls(
-            np.concatenate([search.open_states for search in searches])[order], bounds.tolist(), bounds >= cutoff,
+            np.concatenate([search.open_states for search in searches])[order], bounds.tolist(),
+            overtaken if isinstance(overtaken, np.ndarray) else bounds >= overtaken,
             np.repeat([node.estimate for node in nodes], sizes).tolist(), named[:, 0].tolist(), named[:, 1].tolist(),
             {row: (nodes[owner[row]].proof, nodes[owner[row]].warm) for row in without}, points,
         )  # fmt: skip

@@ -23,7 +23,7 @@ from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.sizes import object_bytes
 from exactsel.search.waiting import Key
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 ALIKE = (FitPoint, EigenvaluePoint, InfimumPoint)
 """What holds nothing: one of a kind is as good as another."""
@@ -80,7 +80,7 @@ class NodeBlock:
             rows[name] = [getattr(node, name) for node in nodes]
         rows["proof"] = [number(node.proof) for node in nodes]
         rows["warm"] = [number(node.warm) for node in nodes]
-        rows["state"] = np.packbits(np.stack([states & 1, states >> 1], axis=1), axis=2)
+        rows["state"] = bits_of(states)
         return cls(rows, PackedPoints.of(tuple(points.values())), tuple(others.values()), states.shape[1])
 
     def part(self, first: int, end: int) -> NodeBlock:
@@ -159,9 +159,9 @@ class NodeBlock:
         """
         with refusing_damage():
             require(packed.header.get("block") == problem.d, "nodes of another problem")
-            others = tuple(unpack(Packed(packed.header["others"], _under("others", packed)), problem))
-            points = PackedPoints.read(_under("points", packed), problem.units.columns)
-            columns, kinds = _under("node", packed), _row_type(problem.d)
+            others = tuple(unpack(Packed(packed.header["others"], arrays_under("others", packed)), problem))
+            points = PackedPoints.read(arrays_under("points", packed), problem.units.columns)
+            columns, kinds = arrays_under("node", packed), _row_type(problem.d)
             many = columns["id"].size
             require(set(columns) == set(kinds.names or ()) and many > 0, "other fields of nodes")
             rows = np.empty(many, kinds)
@@ -194,9 +194,7 @@ class NodeBlock:
 
     def states(self, first: int, end: int) -> NDArray[np.int8]:
         """(m, d) those of the nodes in some rows."""
-        bits = np.unpackbits(self.rows["state"][first:end], axis=2, count=self.d).view(np.int8)
-        states: NDArray[np.int8] = bits[:, 0] + 2 * bits[:, 1]
-        return states
+        return states_of(self.rows["state"][first:end], self.d)
 
 
 class BlockReader:
@@ -282,7 +280,20 @@ def in_order(bounds: FloatArray, ids: IntArray) -> IntArray:
     return order
 
 
-def _under(name: str, packed: Packed) -> dict[str, NDArray[Any]]:
+def bits_of(states: StateArray) -> NDArray[np.uint8]:
+    """States (m, d) as (m, 2, ·) bits, the lower and the higher ones of all columns'."""
+    return np.packbits(np.stack([states & 1, states >> 1], axis=1), axis=2)
+
+
+def states_of(bits: NDArray[np.uint8], d: int) -> StateArray:
+    """What :func:`bits_of` was given; 3, which is no state, where whoever wrote the bits did not use it."""
+    single = np.unpackbits(bits, axis=2, count=d).view(np.int8)
+    states: StateArray = single[:, 0] + 2 * single[:, 1]
+    return states
+
+
+def arrays_under(name: str, packed: Packed) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with this one and a dot, without it."""
     return {key[len(name) + 1 :]: array for key, array in packed.arrays.items() if key.startswith(f"{name}.")}
 
 

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, TypeVar
+from operator import itemgetter
+from typing import Protocol, TypeVar
+
+import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.layout import require
+from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import Node
-from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import RECORDS, Packed, pack, unpack
-from exactsel.search.regions import Round, Seconds
+from exactsel.search.node_block import BlockReader, NodeBlock, arrays_under, in_order
+from exactsel.search.packed_bytes import AS_IT_IS, from_bytes, to_bytes
+from exactsel.search.packed_round import packed_round, unpacked_round
+from exactsel.search.packing import Packed, pack, unpack
+from exactsel.search.regions import NodeSearched, Round, Seconds
 from exactsel.search.state import Begun
 from exactsel.search.visit import Interrupted
 from exactsel.walks.effort import Effort
+
+VERSION = 2
+"""Of the layout of shards."""
 
 SHARD = 32
 """Nodes of a shard, where nothing else is asked for."""
@@ -76,8 +84,20 @@ class Executor(Protocol):
         ...
 
 
-Check: TypeAlias = Callable[[Sequence[Node], Round], str]
-"""What is wrong with the outcome for some nodes, in words; empty where nothing is."""
+class Check(Protocol):
+    """Looks at answers before they are committed."""
+
+    def __call__(self, nodes: Sequence[Node], done: Round) -> str:
+        """What is wrong with the outcome for some nodes, in words; empty where nothing is."""
+        ...
+
+    def untold(self, done: Round) -> Sequence[NodeSearched]:
+        """What of it is to be looked at once every step has been told (telling.py)."""
+        ...
+
+    def steps(self, outcome: NodeSearched) -> str:
+        """What is wrong with the steps of such a search; what has not been told is told here."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -127,31 +147,36 @@ def shards(nodes: Sequence[Node], effort: Effort, size: int) -> list[tuple[tuple
 
 def shard_bytes(nodes: Sequence[Node], upper: float, effort: Effort) -> bytes:
     """A shard as a worker is given it."""
-    return to_bytes(pack([Begun(tuple(nodes), upper, effort)], _RECORDS))
+    order = in_order(np.array([node.bound for node in nodes]), np.array([node.id for node in nodes]))
+    block = NodeBlock.of([nodes[at] for at in order.tolist()]).packed()
+    spent = pack([effort])
+    arrays = {f"nodes.{name}": array for name, array in block.arrays.items()}
+    arrays |= {f"effort.{name}": array for name, array in spent.arrays.items()}
+    arrays |= {"order": order, "upper": np.array([upper])}
+    return to_bytes(Packed({"shard": VERSION, "nodes": block.header, "effort": spent.header}, arrays), AS_IT_IS)
 
 
 def shard_from(packed: Packed, problem: SubsetProblem) -> Begun:
     """What :func:`shard_bytes` was given; :class:`exactsel.errors.InputError` where it is damaged."""
-    roots = unpack(packed, problem, _RECORDS)
-    if len(roots) != 1 or not isinstance(roots[0], Begun):
-        raise InputError("what was sent is no shard of a search.")
-    return roots[0]
+    with refusing_damage():
+        require(packed.header.get("shard") == VERSION, "no shard of a search of this version")
+        block = NodeBlock.unpacked(Packed(packed.header["nodes"], arrays_under("nodes", packed)), problem)
+        (effort,) = unpack(Packed(packed.header["effort"], arrays_under("effort", packed)), problem)
+        order, upper = packed.arrays["order"].tolist(), packed.arrays["upper"]
+        require(sorted(order) == list(range(len(block))), "nodes in no order")
+        require(isinstance(effort, Effort) and upper.shape == (1,), "no shard of a search")
+        nodes = [node for _, node in sorted(zip(order, BlockReader(block), strict=True), key=itemgetter(0))]
+        return Begun(tuple(nodes), float(upper[0]), effort)
 
 
 def round_bytes(done: Round) -> bytes:
     """An outcome as a worker sends it."""
-    return to_bytes(pack([done]))
+    return to_bytes(packed_round(done), AS_IT_IS)
 
 
 def round_from_bytes(data: bytes, nodes: Sequence[Node], problem: SubsetProblem) -> Round:
     """The outcome for these nodes; :class:`exactsel.errors.InputError` where it is none."""
-    roots = unpack(from_bytes(data), problem)
-    require(len(roots) == 1 and isinstance(roots[0], Round), "no outcome of a round")
-    done: Round = roots[0]
-    require([outcome.node.id for outcome in done.outcomes] == [node.id for node in nodes], "outcomes for other nodes")
-    # A worker's word for what it was given is not taken.
-    mine = zip(nodes, done.outcomes, strict=True)
-    return replace(done, outcomes=tuple(replace(outcome, node=node) for node, outcome in mine))
+    return unpacked_round(from_bytes(data), nodes, problem)
 
 
 def merged(rounds: Sequence[Round], upper: float) -> Round:
@@ -169,6 +194,3 @@ def merged(rounds: Sequence[Round], upper: float) -> Round:
         next((part.scope for part in reversed(rounds) if part.scope), ""), seconds, rounded.rounded,
         next((part.counted for part in reversed(rounds) if part.counted is not None), None), rounded.rounded_value,
     )  # fmt: skip
-
-
-_RECORDS = RECORDS | {Begun: "nodes:m upper:f effort:r"}

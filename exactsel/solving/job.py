@@ -20,12 +20,13 @@ from exactsel.search.expand import Expander
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import Packed
 from exactsel.search.pool import round_bytes, shard_from
+from exactsel.search.telling import TELL, told_bytes
 from exactsel.solving.choose import Methods, methods_for
 from exactsel.solving.given import given, made_again
 from exactsel.solving.settings import Settings, option_of, settings_of
 from exactsel.types import BoolArray
 
-FORMAT = 1
+FORMAT = 2
 
 
 def job_bytes(problem: SubsetProblem, settings: Settings, brief: bool) -> bytes:
@@ -99,10 +100,12 @@ class Workshop:
         self._expander = expander_of(self.problem, settings, methods, bound, options, bool(header["brief"]))
 
     def expanded(self, shard: bytes) -> bytes:
-        """The outcome of a shard, or of a part of a count."""
+        """The outcome of a shard, or of a part of a count, or the steps of a search below a node."""
         packed = from_bytes(shard)
         if COUNT in packed.header:
             return counted_bytes(packed, self.problem, self._expander.counter)
+        if TELL in packed.header:
+            return told_bytes(packed, self.problem, self._expander.subsearcher)
         return round_bytes(self._expander.expand(*shard_from(packed, self.problem)))
 
 

@@ -148,7 +148,10 @@ def test_a_worker_that_says_for_ever_that_it_lacks_the_problem():
     class Nothing:
         def submit(self, function, key, shard, job, pure):
             given.append(job)
-            return SimpleNamespace(result=lambda timeout: None, cancel=lambda: None)
+            return SimpleNamespace(
+                result=lambda timeout: None, cancel=lambda: None, done=lambda: True,
+                add_done_callback=lambda told: told(None),
+            )  # fmt: skip
 
     executor = dask_executor.DaskExecutor(client=Nothing())
     executor.job = b"job"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from every_search import SEARCHES
-from executors_for_tests import Here, larger, same
+from executors_for_tests import Here, changed, larger, same
 
 from exactsel import Problem, solve
 from exactsel.errors import InputError, UnsupportedError
@@ -16,16 +16,23 @@ from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import pack, unpack
 from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, as_region
+from exactsel.search.telling import TELL
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
 
 
-def changed(answer, change, problem):
-    """An answer whose outcomes have been changed."""
-    (done,) = unpack(from_bytes(answer), problem)
-    return to_bytes(pack([replace(done, outcomes=tuple(change(outcome) for outcome in done.outcomes))]))
+def lying(change, when):
+    """An executor some of whose answers have their outcomes changed."""
+
+    def spoilt(number, answer):
+        if not when(number):
+            return answer
+        return changed(executor, answer, lambda done: replace(done, outcomes=tuple(map(change, done.outcomes))))
+
+    executor = Here(spoilt)
+    return executor
 
 
 def lifted(outcome):
@@ -87,7 +94,7 @@ LIES = {
 def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
     problem, options = larger()
     serial = solve(problem, **options, executor="serial", signals=())
-    executor = Here(lambda number, answer: changed(answer, LIES[lie], problem) if number % 7 == 1 else answer)
+    executor = lying(LIES[lie], lambda number: number % 7 == 1)
     assert same(solve(problem, **options, executor=executor, signals=()), serial)
     assert executor.given > 10
 
@@ -101,13 +108,13 @@ def test_a_model_that_the_problem_does_not_admit(demand, kernels_at_once):
     spoilt = []
 
     def better(number, answer):
-        (done,) = unpack(from_bytes(answer), problem)
         if number % 3:
             return answer
         spoilt.append(number)
-        return to_bytes(pack([replace(done, models=(best,))]))
+        return changed(executor, answer, lambda done: replace(done, models=(best,)))
 
-    assert same(solve(problem, **options, executor=Here(better), signals=()), serial)
+    executor = Here(better)
+    assert same(solve(problem, **options, executor=executor, signals=()), serial)
     assert spoilt
 
 
@@ -142,7 +149,7 @@ def test_a_search_that_was_not_begun_in_shards(tmp_path, kernels_at_once):
 def test_what_a_worker_says_of_the_node_itself_is_not_taken(kernels_at_once):
     problem, options = larger()
     serial = solve(problem, **options, executor="serial", signals=())
-    executor = Here(lambda number, answer: changed(answer, elsewhere, problem))
+    executor = lying(elsewhere, lambda number: True)
     assert same(solve(problem, **options, executor=executor, signals=()), serial)
 
 
@@ -162,10 +169,105 @@ def test_a_search_below_a_node_that_says_too_much(kernels_at_once):
         serial = solve(make(seed), **options | SHARDED, executor="serial", signals=())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (1,))
-            executor = Here(lambda number, answer: changed(answer, better, make(seed)) if number % 2 else answer)  # noqa: B023
+            executor = lying(better, lambda number: number % 2)
             assert same(solve(make(seed), **options | SHARDED, executor=executor, signals=()), serial)
         found += len(spoilt)
     assert found > 0, "the case to be tested"
+
+
+def left_higher(search):
+    return replace(search, open_bounds=search.open_bounds * (1 + 1e-6))
+
+
+def left_elsewhere(search):
+    return replace(search, open_states=np.zeros_like(search.open_states))
+
+
+@pytest.mark.parametrize("lie", [left_higher, left_elsewhere])
+def test_regions_left_open_below_a_node(lie, kernels_at_once):
+    """Looked at all together, and each of them: also where no subtree is looked at in full."""
+    problem, options = larger()
+    options = options | {"subtrees": True, "shard": 2, "batch": 8}
+    lied = []
+
+    def change(outcome):
+        if not isinstance(outcome, NodeSearched) or not len(outcome.search.open_bounds) or len(lied) > 1:
+            return outcome
+        lied.append(outcome.node.id)
+        return replace(outcome, search=lie(outcome.search))
+
+    serial = solve(problem, **options, executor="serial", signals=())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (10**9,))
+        assert same(solve(problem, **options, executor=lying(change, lambda number: number % 2), signals=()), serial)
+    assert lied, "the case to be tested"
+
+
+def labels():
+    """Where kernels close regions at once, so that steps are asked for; too large for a proof to be written beside."""
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((340, 24)) + rng.standard_normal((340, 1))
+    y = np.sign(A[:, :6].sum(axis=1) + 16 * rng.standard_normal(340))
+    options = {"heuristics": (), "shard": 2, "batch": 8, "signals": ()}
+    return Problem(A, y, 6, lam=0.5, loss="logistic"), options
+
+
+def untold(told):
+    """An answer without the steps that were asked for."""
+    state, search = told
+    return state, replace(search, steps=search.steps[:1], step_bounds=search.step_bounds[:1])
+
+
+def told_too_much(told):
+    state, search = told
+    return state, replace(search, step_bounds=search.step_bounds + 1.0)
+
+
+def told_of_nothing(told):
+    state, search = told
+    return state, replace(search, scaled_points=search.scaled_points[:1])
+
+
+@pytest.mark.parametrize("lie", [None, untold, told_too_much, told_of_nothing, b"nonsense"])
+def test_steps_that_are_asked_for(lie):
+    """Another worker tells them, or in the end the supervisor; whoever lies, the tree is the same."""
+    problem, options = labels()
+    asked = []
+
+    def spoilt(number, answer):
+        if TELL not in from_bytes(executor.asked).header:
+            return answer
+        asked.append(number)
+        if lie is None or isinstance(lie, bytes) or (lie is told_too_much and len(asked) > 1):
+            return lie if isinstance(lie, bytes) else answer
+        return to_bytes(pack(lie(unpack(from_bytes(answer), problem))))
+
+    serial = solve(problem, **options, executor="serial")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (4,))
+        executor = Here(spoilt)
+        assert same(solve(problem, **options, executor=executor), serial)
+    assert asked, "the case to be tested"
+
+
+def test_an_answer_whose_steps_do_not_prove_it():
+    problem, options = labels()
+    spoilt = []
+
+    def better(outcome):
+        if not isinstance(outcome, NodeSearched) or not outcome.search.is_brief or len(spoilt) > 1:
+            return outcome
+        spoilt.append(outcome.node.id)
+        search = outcome.search
+        return replace(
+            outcome, search=replace(search, dropped=search.dropped + 20.0, step_bounds=search.step_bounds + 20.0)
+        )
+
+    serial = solve(problem, **options, executor="serial")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (1,))
+        assert same(solve(problem, **options, executor=lying(better, lambda number: number % 7 == 0)), serial)
+    assert spoilt, "the case to be tested"
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense", to_bytes(pack([np.zeros(3)]))])

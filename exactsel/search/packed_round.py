@@ -1,0 +1,393 @@
+"""The outcome of a shard as a worker sends it: columns of numbers instead of objects, and nothing whoever asked has.
+
+Regions lie one after the other, a row of each array for each. What they take over from the node they are made of is a
+number that says so, and what was left open below a node is not sent beside what the kernel wrote down: both come out of
+the receiver's own nodes. So reading takes a few operations on arrays, and an object is made of what is committed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.bounds.witness import ModelPoint
+from exactsel.kernels.node import IN
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.layout import refusing_damage, require
+from exactsel.search.left_open import LeftBelow, LeftOpen
+from exactsel.search.node import Node
+from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
+from exactsel.search.packed_points import PackedPoints, can_be_packed
+from exactsel.search.packing import Packed, pack, unpack
+from exactsel.search.regions import (
+    Fixing,
+    NodeDivided,
+    NodeKept,
+    NodeSearched,
+    NodeWalked,
+    Outcome,
+    Region,
+    Round,
+    Seconds,
+    Visit,
+)
+from exactsel.types import BoolArray, IntArray
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.effort import CellCount
+from exactsel.walks.relaxation import KernelSearch
+
+VERSION = 1
+"""Of the layout."""
+
+KEPT, DIVIDED, WALKED, SEARCHED = range(4)
+"""What became of a node."""
+
+NOTHING, PROOF_OF_NODE, WARM_OF_NODE = -1, -2, -3
+"""Numbers of objects that are not sent."""
+
+
+class _Objects:
+    """What regions refer to, by number: points first, then the rest."""
+
+    def __init__(self) -> None:
+        self.points: dict[int | type, ModelPoint] = {}
+        self.others: dict[int | type, Any] = {}
+
+    def add(self, one: Any, node: Node) -> None:
+        if one is None or one is node.proof or one is node.warm:
+            return
+        if isinstance(one, ModelPoint):
+            self.points.setdefault(id(one), one)
+        else:
+            self.others.setdefault(type(one) if type(one) in ALIKE else id(one), one)
+
+    def close(self) -> None:
+        """Give everything its number."""
+        if not can_be_packed(tuple(self.points.values())):
+            self.points, self.others = {}, {**self.points, **self.others}
+        self._numbers = {key: number for number, key in enumerate((*self.points, *self.others))}
+
+    def number(self, one: Any, node: Node) -> int:
+        if one is None:
+            return NOTHING
+        if one is node.proof:
+            return PROOF_OF_NODE
+        if one is node.warm:
+            return WARM_OF_NODE
+        return self._numbers[type(one) if type(one) in ALIKE else id(one)]
+
+
+def packed_round(done: Round) -> Packed:
+    """An outcome as plain data.
+
+    Raises
+    ------
+    exactsel.errors.UnsupportedError
+        Where a bound handed on objects other than arrays and points.
+    """
+    regions = [(region, outcome.node) for outcome in done.outcomes for region in _regions(outcome)]
+    kernels = [_kernel(outcome) for outcome in done.outcomes]
+    objects = _Objects()
+    for region, node in regions:
+        for one in (region.proof, region.warm, *(fixing.proof for fixing in region.fixings)):
+            objects.add(one, node)
+    objects.close()
+    kept = [*objects.others.values()]
+    rest = pack([*kept, *(kernel for kernel in kernels if kernel is not None), *done.models, done.counted])
+    reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
+    arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
+    arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
+    arrays |= {f"points.{name}": array for name, array in PackedPoints.of([*objects.points.values()]).arrays().items()}
+    arrays |= {f"rest.{name}": array for name, array in rest.arrays.items()}
+    header = {
+        "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
+        "scope": done.scope, "rounded": None if done.rounded is None else list(done.rounded),
+    }  # fmt: skip
+    return Packed(header, arrays)
+
+
+def _regions(outcome: Outcome) -> tuple[Region, ...]:
+    """Those that are sent."""
+    if isinstance(outcome, NodeSearched):
+        return ()
+    if isinstance(outcome, NodeKept):
+        return (outcome.region,)
+    rest = (outcome.rest,) if isinstance(outcome, NodeDivided) else ()
+    return (outcome.region, *outcome.children, *rest)
+
+
+def _kernel(outcome: Outcome) -> WalkResult | KernelSearch | None:
+    """What a kernel brought that dealt with the node by itself."""
+    if isinstance(outcome, NodeWalked):
+        return outcome.walk
+    return outcome.search if isinstance(outcome, NodeSearched) else None
+
+
+def _outcome_arrays(outcomes: Sequence[Outcome]) -> dict[str, NDArray[Any]]:
+    kinds = {NodeKept: KEPT, NodeDivided: DIVIDED, NodeWalked: WALKED, NodeSearched: SEARCHED}
+    walks = [getattr(outcome, "unused_walk", None) for outcome in outcomes]
+    chains = [outcome.columns if isinstance(outcome, NodeDivided) else () for outcome in outcomes]
+    flags = [_closed_flags(outcome) for outcome in outcomes if isinstance(outcome, NodeSearched)]
+    return {
+        "outcome.id": np.array([outcome.node.id for outcome in outcomes], dtype=np.int64),
+        "outcome.kind": np.array([kinds[type(outcome)] for outcome in outcomes], dtype=np.int64),
+        "outcome.regions": np.array([len(_regions(outcome)) for outcome in outcomes], dtype=np.int64),
+        "outcome.chain": np.array([len(chain) for chain in chains], dtype=np.int64),
+        "outcome.unused_walk": np.array([-1 if walk is None else walk for walk in walks], dtype=np.int64),
+        "outcome.unused_work": np.array([getattr(outcome, "unused_work", 0.0) for outcome in outcomes]),
+        "columns": np.array([column for chain in chains for column in chain], dtype=np.int64),
+        "overtaken": np.concatenate([np.zeros(0, dtype=np.bool_), *flags]),
+    }
+
+
+def _closed_flags(outcome: NodeSearched) -> BoolArray:
+    """Which of the regions left open below a node a model has overtaken since."""
+    below = outcome.children
+    if not isinstance(below, LeftBelow):
+        return np.array([region.closed is not None for region in below], dtype=np.bool_)
+    return below.left.closed[below.first : below.first + len(below)]
+
+
+def _region_arrays(
+    regions: Sequence[tuple[Region, Node]], objects: _Objects, reasons: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    d = regions[0][0].state.size if regions else 0
+    visits = [visit for region, _ in regions for visit in region.visits]
+    fixings = [(fixing, node) for region, node in regions for fixing in region.fixings]
+    place = {None: -1} | {reason: number for number, reason in enumerate(reasons)}
+    whole, real, truth = np.int64, np.float64, np.bool_
+    return {
+        "region.state": bits_of(
+            np.array([region.state for region, _ in regions], dtype=np.int8).reshape(len(regions), d)
+        ),
+        "region.bound": np.array([region.bound for region, _ in regions], dtype=real),
+        "region.estimate": np.array([region.estimate for region, _ in regions], dtype=real),
+        "region.proof": np.array([objects.number(region.proof, node) for region, node in regions], dtype=whole),
+        "region.warm": np.array([objects.number(region.warm, node) for region, node in regions], dtype=whole),
+        "region.tight": np.array([region.tight for region, _ in regions], dtype=truth),
+        "region.closed": np.array([place[region.closed] for region, _ in regions], dtype=whole),
+        "region.visits": np.array([len(region.visits) for region, _ in regions], dtype=whole),
+        "region.fixings": np.array([len(region.fixings) for region, _ in regions], dtype=whole),
+        "visit.bound": np.array([visit.bound for visit in visits], dtype=real),
+        "visit.solved": np.array([visit.solved for visit in visits], dtype=truth),
+        "visit.iterations": np.array([visit.iterations for visit in visits], dtype=whole),
+        "fixing.column": np.array([fixing.column for fixing, _ in fixings], dtype=whole),
+        "fixing.inside": np.array([fixing.inside for fixing, _ in fixings], dtype=truth),
+        "fixing.bound": np.array([fixing.bound for fixing, _ in fixings], dtype=real),
+        "fixing.proof": np.array([objects.number(fixing.proof, node) for fixing, node in fixings], dtype=whole),
+    }
+
+
+def unpacked_round(packed: Packed, nodes: Sequence[Node], problem: SubsetProblem) -> Round:
+    """The outcome for these nodes; a worker's word for what it was given is not asked for.
+
+    Raises
+    ------
+    exactsel.errors.InputError
+        Where it is none, or damaged.
+    """
+    with refusing_damage():
+        require(packed.header.get("round") == VERSION, "no outcome of a round of this version")
+        return _Reading(packed, nodes, problem).round()
+
+
+@dataclass
+class _Reading:
+    """An outcome that is being read, and believed in nothing."""
+
+    packed: Packed
+    nodes: Sequence[Node]
+    problem: SubsetProblem
+    objects: list[Any] = field(default_factory=list)
+
+    def round(self) -> Round:
+        """The outcome."""
+        header, problem = self.packed.header, self.problem
+        scope, rounded, models = header["scope"], header["rounded"], _whole(header["models"])
+        require(isinstance(scope, str), "a scope that is no text")
+        require(rounded is None or all(0 <= _whole(unit) < problem.d for unit in rounded), "a model of unknown columns")
+        ids = self._column("outcome.id", np.int64)
+        require(ids.tolist() == [node.id for node in self.nodes], "outcomes for other nodes")
+        rest = unpack(Packed(header["rest"], arrays_under("rest", self.packed)), problem)
+        self.points = PackedPoints.read(arrays_under("points", self.packed), problem.units.columns)
+        kept = _whole(header["objects"])
+        self.others, kernels = rest[:kept], rest[kept : len(rest) - models - 1]
+        fits, counted = rest[len(rest) - models - 1 : -1], rest[-1]
+        require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
+        require(counted is None or isinstance(counted, CellCount), "a count that is none")
+        require(all(isinstance(one, (*PROOFS, np.ndarray)) for one in self.others), "objects of the wrong type")
+        rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
+        require(not np.isnan(rounded_value), "a model of no value")
+        return Round(
+            tuple(fits), tuple(self._outcomes(kernels)), scope, Seconds(*seconds),
+            None if rounded is None else tuple(rounded), counted, rounded_value,
+        )  # fmt: skip
+
+    def _column(self, name: str, kind: type, size: int | None = None) -> NDArray[Any]:
+        array = self.packed.arrays[name]
+        sound = array.dtype == kind and array.ndim == 1 and size in (None, array.size)
+        require(sound, f"no array '{name}' of the type and size it should have")
+        return array
+
+    def _counts(self, name: str, rows: int, total: int) -> list[int]:
+        """How many things each of some rows has, of so many things in all."""
+        counts: list[int] = self._column(name, np.int64, rows).tolist()
+        require(all(count >= 0 for count in counts) and sum(counts) == total, f"other numbers of things in '{name}'")
+        return counts
+
+    def _outcomes(self, kernels: Sequence[Any]) -> list[Outcome]:
+        nodes, count = self.nodes, len(self.nodes)
+        kinds = self._column("outcome.kind", np.int64, count)
+        require(bool(np.all((kinds >= KEPT) & (kinds <= SEARCHED))), "outcomes of no kind")
+        parts = self._counts("outcome.regions", count, self._column("region.bound", np.float64).size)
+        columns = self._column("columns", np.int64)
+        require(bool(np.all((columns >= 0) & (columns < self.problem.d))), "unknown columns")
+        chains, chain = self._counts("outcome.chain", count, columns.size), columns.tolist()
+        walks = self._column("outcome.unused_walk", np.int64, count).tolist()
+        works = self._column("outcome.unused_work", np.float64, count).tolist()
+        regions = self._regions([node for node, part in zip(nodes, parts, strict=True) for _ in range(part)])
+        own = iter(kernels)
+        found: list[Outcome | None] = []
+        searched: list[tuple[int, KernelSearch]] = []
+        first = column = 0
+        for at, (node, kind) in enumerate(zip(nodes, kinds.tolist(), strict=True)):
+            mine, first = regions[first : first + parts[at]], first + parts[at]
+            columns_of, column = tuple(chain[column : column + chains[at]]), column + chains[at]
+            unused = None if walks[at] < 0 else walks[at]
+            require(len(mine) >= (1, 2, 1, 0)[kind] and (kind == DIVIDED or not columns_of), "outcomes of other parts")
+            if kind == KEPT:
+                require(len(mine) == 1, "outcomes of other parts")
+                found.append(NodeKept(node, mine[0], unused, works[at]))
+            elif kind == DIVIDED:
+                found.append(NodeDivided(node, mine[0], columns_of, tuple(mine[1:-1]), mine[-1], unused, works[at]))
+            elif kind == WALKED:
+                walk = next(own, None)
+                assert isinstance(walk, WalkResult)
+                found.append(NodeWalked(node, mine[0], walk, tuple(mine[1:])))
+            else:
+                search = next(own, None)
+                assert isinstance(search, KernelSearch)
+                require(not mine, "outcomes of other parts")
+                searched.append((at, search))
+                found.append(None)
+        require(next(own, None) is None, "more than it says")
+        below = self._searched(searched)
+        return [next(below) if one is None else one for one in found]
+
+    def _searched(self, searched: Sequence[tuple[int, KernelSearch]]) -> Any:
+        """What kernels did below nodes, with the regions they left open."""
+        overtaken = self._column("overtaken", np.bool_)
+        require(overtaken.size == sum(len(search.open_bounds) for _, search in searched), "other regions left open")
+        if not searched:
+            return iter(())
+        for _, search in searched:
+            check_points(search, self.problem)
+        nodes = [self.nodes[at] for at, _ in searched]
+        searches = [search for _, search in searched]
+        left = LeftOpen.below(nodes, searches, overtaken)
+        require(bool(np.all(np.isfinite(left[0].left.points.values))), "points that are not finite")
+        return (
+            NodeSearched(node, search, below, below.numbers)
+            for node, search, below in zip(nodes, searches, left, strict=True)
+        )
+
+    def _regions(self, nodes: Sequence[Node]) -> list[Region]:
+        """The regions, each of the node it is made of."""
+        count, d, k = len(nodes), self.problem.d, self.problem.k
+        bits = self.packed.arrays["region.state"]
+        require(bits.dtype == np.uint8 and bits.shape == (count, 2, -(-d // 8) if count else 0), "states of no regions")
+        states = states_of(bits, d if count else 0)
+        members = np.count_nonzero(states == IN, axis=1)
+        require(bool(np.all(states <= IN) and np.all(members <= k)), "impossible states")
+        bounds, estimates = self._bounds("region.bound", count), self._bounds("region.estimate", count)
+        proofs = self._found("region.proof", nodes, proving=True)
+        warm = self._found("region.warm", nodes, proving=False)
+        tight = self._column("region.tight", np.bool_, count).tolist()
+        closed = self._reasons(count)
+        visits, fixings = self._visits(count), self._fixings(nodes)
+        fields = zip(bounds, proofs, warm, tight, visits, fixings, closed, estimates, strict=True)
+        return [Region(states[row].copy(), *others) for row, others in enumerate(fields)]
+
+    def _bounds(self, name: str, count: int) -> list[float]:
+        bounds = self._column(name, np.float64, count)
+        require(not np.any(np.isnan(bounds)), f"a bound that is nan in '{name}'")
+        numbers: list[float] = bounds.tolist()
+        return numbers
+
+    def _reasons(self, count: int) -> list[str | None]:
+        reasons, codes = self.packed.header["reasons"], self._column("region.closed", np.int64, count)
+        require(all(isinstance(reason, str) for reason in reasons), "reasons that are no texts")
+        require(bool(np.all((codes >= -1) & (codes < len(reasons)))), "reasons that are not there")
+        return [None if code < 0 else reasons[code] for code in codes.tolist()]
+
+    def _found(self, name: str, nodes: Sequence[Node], *, proving: bool) -> list[Any]:
+        """The objects with some numbers, those of the nodes among them."""
+        numbers = self._column(name, np.int64, len(nodes))
+        end = len(self.points) + len(self.others)
+        require(bool(np.all((numbers >= WARM_OF_NODE) & (numbers < end))), f"objects that are not there in '{name}'")
+        found = []
+        for number, node in zip(numbers.tolist(), nodes, strict=True):
+            if number == PROOF_OF_NODE:
+                found.append(node.proof)
+            elif number == WARM_OF_NODE:
+                found.append(node.warm)
+            else:
+                found.append(self._object(number))
+        if proving:
+            require(all(isinstance(one, PROOFS) for one in found), "objects of the wrong type as proofs")
+        return found
+
+    def _object(self, number: int) -> Any:
+        """The object of a number, the same one each time; None where that is negative."""
+        if number < 0:
+            return None
+        if not self.objects:
+            self.objects = [None] * len(self.points) + self.others
+        if self.objects[number] is None:
+            self.objects[number] = self.points.point(number)
+        return self.objects[number]
+
+    def _visits(self, count: int) -> list[tuple[Visit, ...]]:
+        bounds = self._bounds("visit.bound", self._column("visit.bound", np.float64).size)
+        solved = self._column("visit.solved", np.bool_, len(bounds)).tolist()
+        iterations = self._column("visit.iterations", np.int64, len(bounds))
+        require(not np.any(iterations < 0), "too small numbers in 'visit.iterations'")
+        visits = list(map(Visit, bounds, solved, iterations.tolist()))
+        return _grouped(visits, self._counts("region.visits", count, len(visits)))
+
+    def _fixings(self, nodes: Sequence[Node]) -> list[tuple[Fixing, ...]]:
+        columns: IntArray = self._column("fixing.column", np.int64)
+        counts = self._counts("region.fixings", len(nodes), columns.size)
+        require(bool(np.all((columns >= 0) & (columns < self.problem.d))), "unknown columns in 'fixing.column'")
+        inside = self._column("fixing.inside", np.bool_, columns.size).tolist()
+        bounds = self._bounds("fixing.bound", columns.size)
+        owners = [node for node, count in zip(nodes, counts, strict=True) for _ in range(count)]
+        proofs = self._found("fixing.proof", owners, proving=True)
+        return _grouped(list(map(Fixing, columns.tolist(), inside, bounds, proofs)), counts)
+
+
+def check_points(search: KernelSearch, problem: SubsetProblem) -> None:
+    """Refuse what no kernel can have written down of this problem; contents.py has looked at the rest."""
+    points, wide = search.scaled_points, problem.units.columns
+    require(points.shape[1] == wide and search.scale.size == wide, "points of another problem")
+    require(bool(np.all(search.scale > 0) and np.all(np.isfinite(points))), "points that are not finite")
+    require(not np.any(search.open_labels[:, 1:] >= len(points)), "points that are not there")
+
+
+def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:
+    """The things one after the other, so many together."""
+    groups, first = [], 0
+    for count in counts:
+        groups.append(tuple(things[first : first + count]))
+        first += count
+    return groups
+
+
+def _whole(number: Any) -> int:
+    require(type(number) is int and number >= 0, "a number that is none")
+    return int(number)

@@ -1,0 +1,114 @@
+"""Outcomes on their way from a worker: nothing is lost, and what is damaged is refused in a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import cache
+
+import numpy as np
+import pytest
+from every_search import SEARCHES
+from executors_for_tests import larger
+from recorded import plain
+
+from exactsel import InputError, Search, Settings
+from exactsel.search.expand import Expander
+from exactsel.search.left_open import LeftBelow
+from exactsel.search.packed_bytes import from_bytes
+from exactsel.search.packed_round import packed_round, unpacked_round
+from exactsel.search.packing import Packed
+from exactsel.search.pool import round_bytes, round_from_bytes, shard_bytes, shard_from
+from exactsel.search.regions import NodeSearched
+from exactsel.walks.effort import Effort
+
+ODD = (np.nan, np.inf, -1.0, 1e300)
+ABSURD = (-(2**63), -4, -2, -1, 0, 1, 3, 10**6, 2**62)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "the paper's"])
+def test_shards_and_outcomes_survive(kind, kernels_at_once, monkeypatch):
+    """A search all of whose rounds are done elsewhere: same events, same tree, and regions left open wait in arrays."""
+    make, options = SEARCHES[kind]
+    expand, waiting = Expander.expand, []
+
+    def elsewhere(self, nodes, upper, effort):
+        there = shard_from(from_bytes(shard_bytes(nodes, upper, effort)), self.problem)
+        assert plain(there.nodes) == plain(tuple(nodes))
+        assert (there.upper, there.effort) == (upper, effort)
+        done = expand(self, *there)
+        back = round_from_bytes(round_bytes(done), nodes, self.problem)
+        assert plain(back) == plain(done)
+        assert all(mine is outcome.node for mine, outcome in zip(nodes, back.outcomes, strict=True))
+        waiting.extend(isinstance(one.children, LeftBelow) for one in back.outcomes if isinstance(one, NodeSearched))
+        return back
+
+    for seed in range(900, 902):
+        whole = Search(make(seed), Settings(**options), signals=())
+        told = [plain(event) for event in whole]
+        with monkeypatch.context() as patch:
+            patch.setattr(Expander, "expand", elsewhere)
+            search = Search(make(seed), Settings(**options), signals=())
+            assert [plain(event) for event in search] == told
+        assert search.state.tree_hash == whole.state.tree_hash
+    assert all(waiting)
+
+
+@cache
+def outcomes():
+    """A problem, some nodes, and what became of them: divided, kept, and searched below."""
+    found = []
+    for subtrees in (False, True):
+        problem, options = larger()
+        search = Search(problem, Settings(**options | {"subtrees": subtrees, "shard": 2}), signals=())
+        for _ in search:
+            if len(search.state.frontier) > 8:
+                break
+        nodes = search.state.frontier.take(6)
+        done = search._expander.expand(nodes, search.state.value, Effort(10**6, 10**6, 10**7))
+        found.append((problem, nodes, packed_round(done)))
+    return found
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("seed", range(150))
+def test_damaged_outcomes(which, seed):
+    """One entry, type, size or array is another one: refused, or read as an outcome for the same nodes."""
+    problem, nodes, packed = outcomes()[which]
+    rng = np.random.default_rng(seed)
+    arrays, header = dict(packed.arrays), dict(packed.header)
+    names = [name for name, array in arrays.items() if array.size]
+    name = names[int(rng.integers(len(names)))]
+    array = arrays[name].copy()
+    match int(rng.integers(6)):
+        case 0 | 1 | 2:
+            odd = ODD if array.dtype.kind == "f" else [x for x in ABSURD if array.dtype.kind == "i"] or (0, 1, 3)
+            info = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
+            odd = [x for x in odd if info is None or info.min <= x <= info.max]
+            array.flat[int(rng.integers(array.size))] = odd[int(rng.integers(len(odd)))]
+            arrays[name] = array
+        case 3:
+            arrays[name] = array[:-1]
+        case 4:
+            arrays[name] = array.astype(np.float16)
+        case 5:
+            key = list(header)[int(rng.integers(len(header)))]
+            header[key] = (None, -1, 10**9, "x", [], {}, [None])[int(rng.integers(7))]
+    with contextlib.suppress(InputError):
+        done = unpacked_round(Packed(header, arrays), nodes, problem)
+        assert all(outcome.node is node for outcome, node in zip(done.outcomes, nodes, strict=True))
+
+
+def test_the_cases_to_be_damaged():
+    kinds = [set(packed.arrays["outcome.kind"].tolist()) for _, _, packed in outcomes()]
+    assert 1 in kinds[0]
+    assert 3 in kinds[1]
+
+
+def test_shards_in_another_order_than_that_of_bounds():
+    """As a frontier of its own order gives them out."""
+    problem, nodes, _ = outcomes()[0]
+    there = shard_from(from_bytes(shard_bytes(nodes[::-1], 2.0, Effort())), problem)
+    assert plain(there.nodes) == plain(tuple(nodes[::-1]))
+    packed = from_bytes(shard_bytes(nodes, 2.0, Effort()))
+    with pytest.raises(InputError, match="nodes in no order"):
+        shard_from(Packed(packed.header, packed.arrays | {"order": np.zeros(6, np.int64)}), problem)
