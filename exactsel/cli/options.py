@@ -31,7 +31,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
-    "groups", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights",
+    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale",
+    "weights",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -77,6 +78,7 @@ def problem_options(function: Decorated) -> Decorated:
                 "--groups",
                 help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
             ),
+            click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
             click.option(
                 "--hierarchy",
                 metavar="FILE",
@@ -220,8 +222,9 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             labelled = with_labels(instance, arguments["loss"])
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
-            if arguments["groups"] is not None or labelled.groups is not None:
+            if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):
                 state, chosen = labelled.grouped_problem, {"groups": _groups(arguments["groups"], labelled)}
+                chosen["per_group"] = arguments["per_group"]
             return state(
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
                 **{name: _columns(arguments[name], labelled) for name in ("must_have", "must_not")},
@@ -326,6 +329,7 @@ PROBLEM = (
     "decimal",
     "encoding",
     "groups",
+    "per_group",
     "hierarchy",
     "intercept",
     "scale",

@@ -162,6 +162,10 @@ def demands_text(problem: dict[str, Any]) -> str:
     ]
     if problem.get("hierarchy"):
         words.append(_hierarchy_text(problem["hierarchy"], names))
+    if problem.get("limits"):
+        limits = problem["limits"]
+        many = len(limits["groups"])
+        words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
 

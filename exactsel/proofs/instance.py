@@ -12,10 +12,12 @@ from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.limits import GroupLimits
 from exactsel_certificates.checking import AnyInstance
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
@@ -41,6 +43,8 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
     if isinstance(units.constraint, Hierarchy):
         above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)
         chosen["hierarchy"] = CheckedHierarchy(units.constraint.kind, above)
+    elif isinstance(units.constraint, GroupLimits):
+        chosen["hierarchy"] = CheckedLimits(units.constraint.most, units.constraint.groups)
     elif units.constraint is not None:
         raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:

@@ -70,6 +70,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     groups = cast("Any", None)
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
+    per_group = cast("int | None", None)
     criterion = cast("str | None", None)
     class_weight = cast("Any", None)
     loss = ""
@@ -200,7 +201,9 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
 
     def _constrained(self, problem: Problem) -> Problem:
         """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
-        if self.groups is not None:
+        if self.per_group is not None:
+            problem = problem.limited(self.groups, self.per_group)
+        elif self.groups is not None:
             grouped = GroupedProblem(problem.replace(k=0), self.groups)
             problem = grouped.replace(k=min(problem.k, grouped.d))
         units = under_hierarchy(problem.units, self.hierarchy, self.hierarchy_kind)
@@ -224,6 +227,7 @@ class GivenSize(BestSubsetBase):
     groups: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
+    per_group: int | None = None
     criterion: str | None = None
 
     def _best_model(

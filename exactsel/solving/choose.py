@@ -217,8 +217,8 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     tree = make("trees", settings.tree)
     if tree.eager and problem.units.constraint is not None:
         raise UnsupportedError(
-            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy; use "
-            f"--tree binary."
+            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy "
+            f"or limits on groups; use --tree binary."
         )
     bound = _bound_for(problem, settings)
     branching = company_of(bound.name).branching if settings.branching == "auto" else settings.branching

@@ -22,6 +22,7 @@ CHOICES: dict[str, list[list[str]]] = {
     "decimal": [["--decimal", "."], ["--decimal", ","]],
     "encoding": [["--encoding", "latin-1"]],
     "groups": [["--groups", "g=a,b"]],
+    "per_group": [["--per-group", "1"], ["--per-group", "2"]],
     "hierarchy": [["--hierarchy", "parents.txt"], ["--hierarchy", "names"]],
     "loss": [["--loss", "huber"], ["--loss", "logistic"]],
     "must_have": [["--must-have", "a"]],
