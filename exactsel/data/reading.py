@@ -101,11 +101,10 @@ def load(
     chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot, "missing": missing}
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
-    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "hierarchy": hierarchy}
-    options["hierarchy_kind"] = hierarchy_kind
+    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "hierarchy_kind": hierarchy_kind}
     if groups is not None or instance.groups is not None or per_group is not None:
-        return instance.grouped_problem(groups=groups, per_group=per_group, **options)
-    return instance.problem(**options)
+        return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
+    return instance.problem(hierarchy=hierarchy, **options)
 
 
 def read_data(
