@@ -10,6 +10,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits
@@ -27,6 +28,8 @@ CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     objective = problem.objective
+    if isinstance(problem, BoxedProblem):
+        raise UnsupportedError("a proof file cannot speak of signs or bounds of coefficients yet; leave the proof out.")
     if objective is None:
         return ColumnInstance(problem.A, problem.k)
     if type(objective.loss) not in CHECKABLE:

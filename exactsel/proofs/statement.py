@@ -15,6 +15,7 @@ import numpy as np
 
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.proofs.instance import instance_of
@@ -31,7 +32,7 @@ def statement_of(problem: SubsetProblem) -> Statement:
     try:
         instance = instance_of(problem)
     except UnsupportedError:
-        return _Unchecked(problem.objective)
+        return _Unchecked(problem.base if isinstance(problem, BoxedProblem) else problem.objective)
     if isinstance(instance, ColumnInstance):
         return _Selection(instance)
     return _Regression(problem.objective, instance)

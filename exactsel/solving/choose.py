@@ -13,6 +13,7 @@ from typing import Any, cast
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
+from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
@@ -54,8 +55,8 @@ class Family:
 
     words: str
     """What messages call these problems."""
-    bound: Callable[[Any, float | None], str]
-    """The name of the default bound for a problem, with so many seconds to solve it in."""
+    bound: Callable[[Any, float | None], str | BoundSolver]
+    """The default bound, or its name, for a problem, with so many seconds to solve it in."""
     greedy: str
     """The heuristic that takes one column after the other."""
     improving: tuple[str, ...]
@@ -74,6 +75,8 @@ FAMILIES = {
     "grouped": Family(
         "problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
     ),
+    # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
+    "boxed": Family("problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "none", ()),
     "css": Family(
         "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
@@ -107,6 +110,7 @@ BOUNDS = {
     "grouped": Company(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
     ),
+    "boxed": Company("perspective bound within the bounds of the coefficients"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
     "fit": Company("least-squares fit on the columns left", branching="costliest"),
     "eigenvalue": Company("eigenvalues of what the columns put in leave", branching="largest"),

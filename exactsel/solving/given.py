@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.instance import Instance
+from exactsel.errors import UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import Hierarchy
@@ -22,6 +24,8 @@ CSS = "css"
 
 def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     """The data as they were given, and what else makes the problem."""
+    if isinstance(problem, BoxedProblem):
+        raise UnsupportedError("workers do not know signs or bounds of coefficients yet; leave the executor out.")
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,

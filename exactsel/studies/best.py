@@ -16,6 +16,7 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import interpreted
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
@@ -83,6 +84,7 @@ def best_model(
     UnsupportedError
         For column subset selection, and where columns are chosen in groups.
     """
+    refuse_boxes(problem, "best_model")
     asked, settings = _asked(problem, y, options)
     measure = SizeCriterion.of(asked, criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
