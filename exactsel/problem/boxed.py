@@ -41,7 +41,8 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, lam > 0 and demands; quadratic loss, columns chosen one by one and freely, data as given.
+        Data, k, lam > 0 and demands; quadratic loss, columns chosen one by one and freely. It may have an
+        intercept, which is free, and weights; scaled columns, too, where no bound is other than 0 and infinity.
     lower, upper : array (d,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
 
@@ -69,6 +70,16 @@ class BoxedProblem:
                 f"the bounds of column {j} are {self.lower[j]:g} and {self.upper[j]:g}, but 0, the coefficient of a "
                 f"column that is not chosen, must lie between them; correct them."
             )
+        made = problem.preparation
+        if (
+            made is not None
+            and made.scaled
+            and np.any(np.isfinite(self.lower) & (self.lower != 0.0) | np.isfinite(self.upper) & (self.upper != 0.0))
+        ):
+            raise InputError(
+                "bounds other than 0 go with columns as they are, for scaling rounds them; leave --scale out, or scale "
+                "the columns yourself."
+            )
         self.base: Objective = problem.objective
         """P without the box."""
         self._settle(problem.units, problem.k)
@@ -89,6 +100,11 @@ class BoxedProblem:
 
     def __repr__(self) -> str:
         return f"BoxedProblem({self.base.loss_text}, n={self.n}, d={self.d}, k={self.k}, lam={self.base.lam:g})"
+
+    @cached_property
+    def unlimited(self) -> Problem:
+        """The same problem without the box: the objective of every model is the same in both."""
+        return Problem.of(self.base, self.units, self.k)
 
     @property
     def A(self) -> FloatArray:
@@ -191,10 +207,13 @@ class BoxedProblem:
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
+        made = self.base.preparation
         return {
             "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.base.loss.name,
             "loss_parameters": self.base.loss_parameters, "lam": self.base.lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
+            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
+            "weights": made is not None and made.weights is not None,
             "bounds": [[None if np.isinf(v) else float(v) for v in side] for side in (self.lower, self.upper)],
         }  # fmt: skip
 
@@ -214,7 +233,6 @@ def _check_kind(problem: Problem) -> None:
         "groups of columns, a hierarchy or limits on groups": not problem.units.free_columns,
         f"{problem.loss.name} loss": not problem.is_quadratic,
         "lam = 0": not problem.lam > 0,
-        "an intercept, scaled columns or row weights": problem.preparation is not None,
         "rows that have been reduced": problem.objective.tall is not None,
     }
     found = next((name for name, holds in what.items() if holds), None)

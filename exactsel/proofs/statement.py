@@ -28,11 +28,12 @@ from exactsel_certificates.selections import selection_objective_above
 
 
 def statement_of(problem: SubsetProblem) -> Statement:
-    """How to speak about a problem."""
+    """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
+    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
     try:
         instance = instance_of(problem)
     except UnsupportedError:
-        return _Unchecked(problem.base if isinstance(problem, BoxedProblem) else problem.objective)
+        return _Unchecked(problem.objective)
     if isinstance(instance, ColumnInstance):
         return _Selection(instance)
     return _Regression(problem.objective, instance)

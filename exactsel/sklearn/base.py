@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
 from exactsel.errors import InputError
+from exactsel.problem.boxed import ALL, boxed
 from exactsel.problem.checks import default_delta
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import under_hierarchy
@@ -71,6 +72,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
     per_group = cast("int | None", None)
+    positive = False
     criterion = cast("str | None", None)
     class_weight = cast("Any", None)
     loss = ""
@@ -187,7 +189,9 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        result = self._searched(self._constrained(problem), self._options() | limits)
+        chosen: Any = self._constrained(problem)
+        chosen = boxed(chosen, ALL) if self.positive else chosen
+        result = self._searched(chosen, self._options() | limits)
         self._note(result)
         return problem.as_given(result.coef)
 
@@ -228,6 +232,7 @@ class GivenSize(BestSubsetBase):
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
     per_group: int | None = None
+    positive: bool = False
     criterion: str | None = None
 
     def _best_model(

@@ -125,6 +125,54 @@ def test_what_a_column_gains(seed):
     assert np.all(q >= 2.0 * lam * problem.gains(-(problem.A.T @ (problem.A @ x - problem.base.y)), columns))
 
 
+@pytest.mark.parametrize("seed", sample(30, 1000, smoke=3))
+def test_intercept_scale_and_weights(seed):
+    """Against every set, prepared by hand; signs and values are those of the data as given."""
+    rng = np.random.default_rng([seed, 53])
+    n, d, k = int(rng.integers(3, 14)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    A, y = 5.0 + rng.standard_normal((n, d)) * 10.0 ** rng.integers(-2, 3, d), 3.0 + rng.standard_normal(n)
+    weights = rng.integers(0, 3, n).astype(float) if seed % 3 == 0 else None
+    if weights is not None and not weights.any():
+        weights[:] = 1.0
+    intercept, scale, lam = bool(seed % 2), bool(seed % 5 < 2), float(rng.choice([0.1, 1.0]))
+    given = Problem.prepared(A, y, min(k, d), lam=lam, intercept=intercept, scale=scale, weights=weights)
+    result = solve(boxed(given, "all"), signals=())
+    w = np.ones(n) if weights is None else weights
+    mean, target = (np.average(A, axis=0, weights=w), np.average(y, weights=w)) if intercept else (np.zeros(d), 0.0)
+    spread = np.sqrt(np.average((A - np.average(A, axis=0, weights=w) * intercept) ** 2, axis=0, weights=w))
+    size = np.where(spread > 0, spread, 1.0) if scale else np.ones(d)
+    prepared, off = np.sqrt(w)[:, None] * (A - mean) / size, np.sqrt(w) * (y - target)
+
+    def best_on(chosen):
+        matrix = np.vstack([prepared[:, chosen], np.sqrt(lam) * np.eye(len(chosen))])
+        return 0.5 * float(nnls(matrix, np.concatenate([off, np.zeros(len(chosen))]))[1]) ** 2
+
+    sets = [[*c] for r in range(1, min(k, d) + 1) for c in itertools.combinations(range(d), r)]
+    best = min([0.5 * float(off @ off), *map(best_on, sets)])
+    assert result.lower <= best * (1.0 + 1e-9)
+    assert result.upper == pytest.approx(best, rel=1e-6, abs=1e-9)
+    coef, level = result.model.coef, result.model.intercept or 0.0
+    assert np.all(coef >= 0.0)
+    reached = 0.5 * float(w @ (A @ coef + level - y) ** 2) + 0.5 * lam * float(np.sum((size * coef) ** 2))
+    assert result.upper >= reached * (1.0 - 1e-12)
+    assert result.upper == pytest.approx(reached, rel=1e-9)
+
+
+def test_estimators():
+    estimators = pytest.importorskip("exactsel.sklearn")
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 5))
+    y = 2.0 - X[:, 0] + X[:, 1] + 0.3 * X[:, 2] + 0.1 * rng.standard_normal(40)
+    fitted = estimators.BestSubsetRegressor(k=2, lam=0.1, positive=True).fit(X, y)
+    assert fitted.support_.tolist() == [1, 2]
+    assert np.all(fitted.coef_ >= 0.0)
+    np.testing.assert_allclose(fitted.predict(X), X @ fitted.coef_ + fitted.intercept_)
+    with pytest.raises(InputError, match="lam = 0"):
+        estimators.BestSubsetRegressor(k=2, positive=True).fit(X, y)
+    with pytest.raises(InputError, match="logistic"):
+        estimators.BestSubsetClassifier(k=2, positive=True).fit(X, y > 2)
+
+
 def test_signs_make_a_difference():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((50, 12))
@@ -150,12 +198,13 @@ def test_what_does_not_go_together_is_said(tmp_path):
     for other, words in (
         (Problem(A, y, 2), "lam = 0"),
         (Problem(A, np.sign(y), 2, lam=0.5, loss="logistic"), "logistic loss"),
-        (Problem.prepared(A, y, 2, lam=0.5, intercept=True), "intercept"),
         (Problem(A, y, 2, lam=0.5, groups=["a", "a", None, None]), "groups"),
         (Problem(A, y, 2, lam=0.5, hierarchy={1: [0]}), "hierarchy"),
     ):
         with pytest.raises(InputError, match=words):
             boxed(other, "all")
+    with pytest.raises(InputError, match="scaling rounds them"):
+        boxed(Problem.prepared(A, y, 2, lam=0.5, scale=True), "all", [(0, 0.0, 1.0)])
     for options, words in (
         ({"bounds": [(0, 0.5, 1.0)]}, "0, the coefficient"),
         ({"bounds": [(0, 0.0, 1.0), (0, 0.0, 2.0)]}, "twice"),
