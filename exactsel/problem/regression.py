@@ -335,7 +335,7 @@ class Problem:
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weights is not None, **self.units.describe(),
-            "tall": None if self.objective.tall is None else self.objective.tall.describe(),
+            "bounds": None, "tall": None if self.objective.tall is None else self.objective.tall.describe(),
         }  # fmt: skip
 
     def fit(self, columns: Iterable[int]) -> Fit:

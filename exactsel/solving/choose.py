@@ -58,7 +58,7 @@ class Family:
     bound: Callable[[Any, float | None], str | BoundSolver]
     """The default bound, or its name, for a problem, with so many seconds to solve it in."""
     greedy: str
-    """The heuristic that takes one column after the other."""
+    """The heuristic that takes one column after the other; empty where none serves."""
     improving: tuple[str, ...]
     """Heuristics that improve a model that is known already, or find one like it."""
     closed_form: bool = False
@@ -76,7 +76,7 @@ FAMILIES = {
         "problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
     ),
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
-    "boxed": Family("problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "none", ()),
+    "boxed": Family("problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "", ()),
     "css": Family(
         "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
