@@ -19,6 +19,8 @@ _HOMES = {
     "Problem": "exactsel.problem.regression",
     "ColumnSubsetProblem": "exactsel.problem.column_subset",
     "GroupedProblem": "exactsel.problem.grouped",
+    "BoxedProblem": "exactsel.problem.boxed",
+    "boxed": "exactsel.problem.boxed",
     "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
     "gram": "exactsel.data.gram",
@@ -52,6 +54,7 @@ _HOMES = {
 
 __all__ = [
     "BestModels",
+    "BoxedProblem",
     "Certified",
     "Claim",
     "ColumnSubsetProblem",
@@ -75,6 +78,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "best_model",
+    "boxed",
     "certify",
     "gram",
     "heuristics",
@@ -93,6 +97,7 @@ if TYPE_CHECKING:
     from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.problem.boxed import BoxedProblem, boxed
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.model import Model

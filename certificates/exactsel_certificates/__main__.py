@@ -8,6 +8,7 @@ forced in or out.
 A hierarchy is a text with a line ``child: parent, parent`` for each column that is chosen only together with others,
 ``weak`` in the first line where one parent is enough; ``#`` begins a comment. Columns are named by number from 0 or by
 the instance's feature_names; with groups these are groups, named by number, label or one of their columns.
+With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
 Neither file is believed about its sizes: more than --most-bytes are not read of either.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
@@ -27,7 +28,7 @@ from exactsel_certificates.archive import MOST_BYTES, read_archive
 from exactsel_certificates.checking import EXACT_LIMIT, AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, read_proof
-from exactsel_certificates.formula import Hierarchy, Instance
+from exactsel_certificates.formula import Hierarchy, Instance, Limits
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.hierarchy_text import meant, read_hierarchy
 
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--delta", type=float, help="Huber threshold")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
     parser.add_argument("--hierarchy", help="text file, lines of child: parent, parent; first line weak or strong")
+    parser.add_argument("--per-group", type=int, help="choose columns one by one, at most so many from each group")
     parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
@@ -124,6 +126,9 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
         raise ValueError(f"A has shape {A.shape}, but a table was expected.")
     labels = options.groups if options.groups is not None else stored.get("groups")
     groups = () if labels is None else _partition([str(label) for label in labels], A.shape[1])
+    limits = _limits(options, groups, stored)
+    if limits is not None:
+        groups = ()
     k = min(operator.index(given("k")), len(groups) or A.shape[1])
     if options.problem == "css" and options.hierarchy is not None:
         raise ValueError("column subset selection knows no hierarchy; leave --hierarchy out.")
@@ -136,13 +141,24 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     forced = (options.must_have, options.must_not)
     scale = options.scale or bool(stored.get("scale", False))
     weights = stored.get("weights") if options.weights is None else _weights(options.weights)
-    hierarchy = _hierarchy(options, stored, groups)
+    hierarchy = _hierarchy(options, stored, groups) if limits is None else limits if limits.groups else None
     # What lies outside the domain is the checker's to reject.
     if intercept or scale or weights is not None:
         return GivenInstance(
             A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, hierarchy=hierarchy
         )
     return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy)
+
+
+def _limits(options: argparse.Namespace, groups: Sequence[Sequence[int]], stored: dict[str, Any]) -> Limits | None:
+    """The limits on groups that the option names, without groups where none is larger; None without the option."""
+    if options.per_group is None:
+        return None
+    if options.problem == "css" or options.hierarchy is not None or "hierarchy" in stored or options.per_group < 1:
+        raise ValueError("--per-group is at least 1 and goes with neither a hierarchy nor column subset selection.")
+    if not groups:
+        raise ValueError("--per-group is given, but no groups; give --groups too.")
+    return Limits(options.per_group, tuple(tuple(group) for group in groups if len(group) > options.per_group))
 
 
 def _hierarchy(

@@ -19,9 +19,9 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import VERSION, MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import FloatArray, Instance, row_blocks
+from exactsel_certificates.formula import LIMITS, FloatArray, Instance, Limits, row_blocks
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
-from exactsel_certificates.hierarchy import Rule, inadmissible
+from exactsel_certificates.hierarchy import inadmissible, rule_of
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.regions import eigenvalue_rows
@@ -237,7 +237,7 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
         return
     regions = AllRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.must_have, instance.must_not)
-    implied = None if instance.hierarchy is None else Rule(instance.hierarchy, instance.k).implied
+    implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
     for leaves in closed_regions(proof.tree, root, instance.k, batch, implied):
         yield regions.bounds(leaves), regions.exact_regions
 
@@ -324,7 +324,9 @@ class _About:
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
         limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"
-        if instance.hierarchy is not None:
+        if isinstance(instance.hierarchy, Limits):
+            loss += f", at most {instance.hierarchy.most} from each of {len(instance.hierarchy.groups)} larger groups"
+        elif instance.hierarchy is not None:
             loss += f", {self.hierarchy} hierarchy ({len(instance.hierarchy.parents)} with parents)"
         ridge = "||Sx||^2, S the columns' sizes," if getattr(instance, "scale", False) else "||x||^2"
         return f"L({model}) + (lam/2){ridge} over x {limit}, {loss}, {size}"
@@ -351,7 +353,9 @@ def problem_hash(instance: AnyInstance) -> str:
         header |= {"weights": True} if instance.weights is not None else {}
         header |= {"scale": True} if getattr(instance, "scale", False) else {}
         header |= {"groups": instance.groups} if instance.groups else {}
-        header |= {"hierarchy": instance.hierarchy._asdict()} if instance.hierarchy else {}
+        if instance.hierarchy is not None:
+            name = LIMITS if isinstance(instance.hierarchy, Limits) else "hierarchy"
+            header |= {name: instance.hierarchy._asdict()}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
     for part in row_blocks(instance.A):
         digest.update(np.ascontiguousarray(part, dtype="<f8").data)

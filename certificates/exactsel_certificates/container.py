@@ -79,7 +79,7 @@ MORE_ARRAYS = {FREE_VERSION: FREE_ARRAYS, COUNTING_VERSION: SPLIT_ARRAYS, MINORA
 FLAGS = ("weights", "intercept", "scale")
 """What the problem has besides: true, or null where it has not."""
 
-HIERARCHIES = ("strong", "weak")
+HIERARCHIES = ("strong", "weak", "limits")
 
 LAST_ENTRIES = ("weights", "groups", "intercept")
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import FloatArray, Hierarchy, Instance
+from exactsel_certificates.formula import FloatArray, Hierarchy, Instance, Limits
 from exactsel_certificates.mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
@@ -151,10 +151,12 @@ def _number(name: str, given: Any) -> float:
     return value
 
 
-def _hierarchy(given: Hierarchy | None) -> Hierarchy | None:
+def _hierarchy(given: Hierarchy | Limits | None) -> Hierarchy | Limits | None:
     """The same in plain numbers."""
     if given is None:
         return None
+    if isinstance(given, Limits):
+        return Limits(_whole("a limit", given.most), tuple(_numbers(group) for group in given.groups))
     kind, parents = given
     _need(isinstance(kind, str), f"the kind of the hierarchy is {kind!r}, no text.")
     return Hierarchy(kind, tuple((_whole("a unit", j), _numbers(own)) for j, own in parents))

@@ -26,6 +26,10 @@ KINDS = ("strong", "weak")
 """Hierarchies: with every unit all of its parents are chosen, or at least one."""
 
 
+LIMITS = "limits"
+"""What a file says in place of a kind of hierarchy where there are :class:`Limits`."""
+
+
 class Hierarchy(NamedTuple):
     """Which units (groups, or columns where there are none) are chosen only together with others."""
 
@@ -33,6 +37,20 @@ class Hierarchy(NamedTuple):
     """``strong`` or ``weak``."""
     parents: tuple[tuple[int, tuple[int, ...]], ...]
     """The units that have parents, ascending, each with these, ascending."""
+
+
+class Limits(NamedTuple):
+    """At most so many columns of each group, in place of a hierarchy; only where columns are chosen one by one."""
+
+    most: int
+    """Columns of a group that are chosen at most, at least 1."""
+    groups: tuple[tuple[int, ...], ...]
+    """The groups with more columns than that, each ascending, in the order of their first columns."""
+
+    @property
+    def kind(self) -> str:
+        """What a file calls it."""
+        return LIMITS
 
 
 @dataclass(frozen=True)
@@ -62,9 +80,10 @@ class Instance:
     groups: tuple[tuple[int, ...], ...] = ()
     """Where columns are chosen in groups: the columns of each, ascending, in the order of their first columns, every
     column in one. Then k, must_have, must_not and all regions speak of groups, by number. None: every column is one."""
-    hierarchy: Hierarchy | None = field(default=None, kw_only=True)
+    hierarchy: Hierarchy | Limits | None = field(default=None, kw_only=True)
     """Where units are chosen only together with their parents: a model's columns must lie in a set of at most k units
-    that holds all parents (strong) of each of its units, or one of them (weak), and what must_have and must_not ask."""
+    that holds all parents (strong) of each of its units, or one of them (weak), and what must_have and must_not ask.
+    Or limits on groups, in its place."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -81,8 +100,18 @@ class Instance:
         forced = (*self.must_have, *self.must_not)
         if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.must_have) > self.k:
             raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
-        if self.hierarchy is not None:
+        if isinstance(self.hierarchy, Limits):
+            self._check_limits(*self.hierarchy)
+        elif self.hierarchy is not None:
             self._check_hierarchy(*self.hierarchy)
+
+    def _check_limits(self, most: int, groups: tuple[tuple[int, ...], ...]) -> None:
+        """:class:`ValueError` for limits that are not as :class:`Limits` says."""
+        held = [j for group in groups for j in group]
+        if self.groups or most < 1 or not groups or not {*held} <= {*range(self.units)} or len({*held}) < len(held):
+            raise ValueError("limits must be at least 1 and about groups of different columns, chosen one by one.")
+        if not all(len(group) > most and _rising(group) for group in groups) or not _rising([g[0] for g in groups]):
+            raise ValueError("limits must name the groups with more columns than that, in the order of their columns.")
 
     def _check_hierarchy(self, kind: str, parents: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
         """:class:`ValueError` for a hierarchy that is not as :class:`Hierarchy` says."""

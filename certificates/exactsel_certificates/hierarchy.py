@@ -6,13 +6,16 @@ and again until nothing new does: a unit that can no longer have the parents it 
 S needs for certain are in. Both take no set away; so the region may be replaced by what is left of it, whatever order
 they were found in. Nothing is left where a unit would be in and out, where more than k are in, and where k are in and
 one of them has none of its parents among them.
+
+Limits on groups are of the same kind: where a group has as many columns in as it may have, its others are out, and
+nothing is left where it has more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from exactsel_certificates.formula import Hierarchy, Instance
+from exactsel_certificates.formula import Hierarchy, Instance, Limits
 from exactsel_certificates.walk import FREE, IN, OTHER, OUT, first_region
 
 
@@ -63,15 +66,48 @@ class Rule:
                 yield j
 
 
+class LimitRule:
+    """At most so many columns of each group, and the limit k on what is chosen."""
+
+    def __init__(self, limits: Limits, k: int) -> None:
+        self.k, self.most = k, limits.most
+        self.group = {j: group for group in limits.groups for j in group}
+
+    def implied(self, state: bytes, changed: Iterable[int]) -> bytes | None:
+        """The state of every column where those of full groups are out; None where nothing is left.
+
+        All that follows from decisions on other columns than ``changed`` must be there already.
+        """
+        now = bytearray(state)
+        for group in {self.group[j] for j in changed if j in self.group}:
+            inside = sum(now[j] == IN for j in group)
+            if inside > self.most:
+                return None
+            for j in group if inside == self.most else ():
+                if now[j] == FREE:
+                    now[j] = OUT
+        return None if now.count(IN) > self.k else bytes(now)
+
+    def orphans(self, state: bytes | bytearray) -> Iterator[int]:
+        """None: no column needs another one."""
+        return iter(())
+
+
+def rule_of(demanded: Hierarchy | Limits, k: int) -> Rule | LimitRule:
+    """What a hierarchy, or limits on groups, make of regions."""
+    return LimitRule(demanded, k) if isinstance(demanded, Limits) else Rule(demanded, k)
+
+
 def inadmissible(instance: Instance, listed: Iterable[int]) -> str:
     """Why the set of units that are listed or forced in, with all it implies, is not admissible; empty when it is."""
     if instance.hierarchy is None:
         return ""
-    rule, what = Rule(instance.hierarchy, instance.k), "group" if instance.groups else "column"
+    rule, what = rule_of(instance.hierarchy, instance.k), "group" if instance.groups else "column"
     inside = {*listed, *instance.must_have}
     state = rule.implied(first_region(instance.units, [*inside], instance.must_not), range(instance.units))
     if state is None:
-        return f"the model's {what}s lie in no set of at most {instance.k} that the hierarchy allows."
+        allows = "limits on groups allow" if isinstance(rule, LimitRule) else "hierarchy allows"
+        return f"the model's {what}s lie in no set of at most {instance.k} that the {allows}."
     alone = next(rule.orphans(state), None)
     if alone is None:
         return ""

@@ -10,7 +10,8 @@ SECTIONS = {
     "Data": ("target", "drop", "one_hot", "missing", "decimal", "encoding", "weights"),
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
-        "scale", "groups", "hierarchy", "must_have", "must_not",
+        "scale", "groups", "per_group", "hierarchy", "must_have", "must_not",
+        "nonnegative", "bounds",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
+from exactsel.cli.demands import columns_in, groups_in, hierarchy_in, within_bounds
 from exactsel.cli.talk import say_line
 from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
@@ -31,7 +32,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
-    "groups", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "intercept", "scale", "weights",
+    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "nonnegative",
+    "bounds", "intercept", "scale", "weights",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -49,6 +51,23 @@ class Seconds(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
         return number
+
+
+def _only_solve(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Refuse limits on coefficients wherever they would not be kept to."""
+    if value is not None and context.info_name != "solve":
+        raise click.UsageError(f"{parameter.opts[0]} is known to exactsel solve alone so far; leave it out.", context)
+    return value
+
+
+def _limits() -> list[Any]:
+    """Limits on coefficients."""
+    signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
+    boxes = "File of bounds of coefficients: lines column,lower,upper."
+    return [
+        click.option("--nonnegative", metavar="COLUMNS|all", callback=_only_solve, help=signs),
+        click.option("--bounds", type=click.Path(), callback=_only_solve, help=boxes),
+    ]
 
 
 def problem_options(function: Decorated) -> Decorated:
@@ -77,6 +96,7 @@ def problem_options(function: Decorated) -> Decorated:
                 "--groups",
                 help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
             ),
+            click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
             click.option(
                 "--hierarchy",
                 metavar="FILE",
@@ -99,6 +119,7 @@ def problem_options(function: Decorated) -> Decorated:
             ),
             click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
+            *_limits(),
             click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
             click.option("--weights", type=click.Path(), help="File of row weights, one a line or .npy."),
@@ -220,37 +241,21 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             labelled = with_labels(instance, arguments["loss"])
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
-            if arguments["groups"] is not None or labelled.groups is not None:
-                state, chosen = labelled.grouped_problem, {"groups": _groups(arguments["groups"], labelled)}
-            return state(
+            if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):
+                state, chosen = labelled.grouped_problem, {"groups": groups_in(arguments["groups"], labelled)}
+                chosen["per_group"] = arguments["per_group"]
+            stated = state(
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
-                **{name: _columns(arguments[name], labelled) for name in ("must_have", "must_not")},
+                **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
-                weights=read_weights(arguments["weights"]), **_hierarchy(arguments["hierarchy"], labelled),
+                weights=read_weights(arguments["weights"]), **hierarchy_in(arguments["hierarchy"], labelled),
             )  # fmt: skip
+            return within_bounds(stated, arguments, labelled)
         foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
         if foreign:
             option = foreign[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")
         return instance.columns_problem(k=k)
-
-
-def _groups(text: str | None, instance: Instance) -> Any:
-    """The groups --groups names, None where it is not given."""
-    if text is None:
-        return None
-    from exactsel.data.encoding import read_groups
-
-    return read_groups(text, instance.feature_names)
-
-
-def _hierarchy(text: str | None, instance: Instance) -> dict[str, Any]:
-    """The hierarchy --hierarchy names, as a problem takes it; nothing where it is not given."""
-    if text is None:
-        return {}
-    from exactsel.data.hierarchy import read_hierarchy
-
-    return read_hierarchy(text, instance.feature_names).as_options()
 
 
 def read_weights(path: str | None) -> Any:
@@ -268,13 +273,6 @@ def read_weights(path: str | None) -> Any:
         raise InputError(
             f"the weights cannot be read from {path} ({error}); give one number a line, or .npy."
         ) from None
-
-
-def _columns(text: str | None, instance: Instance) -> list[Any]:
-    """Columns separated by commas: names, or numbers where no column is called so."""
-    from exactsel.data.tables import meant
-
-    return [] if text is None else meant([text.strip()] if text.strip() else [], instance.feature_names or ())
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -319,6 +317,8 @@ PROBLEM = (
     "delta",
     "must_have",
     "must_not",
+    "nonnegative",
+    "bounds",
     "target",
     "drop",
     "one_hot",
@@ -326,6 +326,7 @@ PROBLEM = (
     "decimal",
     "encoding",
     "groups",
+    "per_group",
     "hierarchy",
     "intercept",
     "scale",

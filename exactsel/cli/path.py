@@ -121,6 +121,7 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     from exactsel.data.missing import KEPT
     from exactsel.errors import InputError
     from exactsel.problem.hierarchy import hierarchy_options
+    from exactsel.problem.limits import limit_options
     from exactsel.studies.crossval import random_folds
 
     if problem.family == "css":
@@ -141,6 +142,7 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         prepared |= {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
     splits = random_folds(len(y), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
+    demands |= limit_options(problem.units)
     return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}
 
 

@@ -181,17 +181,11 @@ class Instance:
             self.A,
             self._target(),
             self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
-            loss=chosen,
-            lam=self.lam if lam is None else lam,
-            delta=delta,
-            feature_names=self.feature_names,
-            must_have=must_have,
-            must_not=must_not,
-            intercept=bool(self.intercept if intercept is None else intercept),
-            scale=scale,
-            weights=self.weights if weights is None else weights,
-            **self._hierarchy(hierarchy, hierarchy_kind),
-        )
+            loss=chosen, lam=self.lam if lam is None else lam, delta=delta,
+            feature_names=self.feature_names, must_have=must_have, must_not=must_not,
+            intercept=bool(self.intercept if intercept is None else intercept), scale=scale,
+            weights=self.weights if weights is None else weights, **self._hierarchy(hierarchy, hierarchy_kind),
+        )  # fmt: skip
         return problem if self.tall is None else problem.standing_for(self.tall)
 
     def _target(self) -> NDArray[Any]:
@@ -222,10 +216,12 @@ class Instance:
         must_not: Sequence[int | str] = (),
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
+        per_group: int | None = None,
         **options: Any,
-    ) -> GroupedProblem:
+    ) -> Problem:
         """The problem of choosing at most k groups of columns, see :class:`exactsel.GroupedProblem`.
 
+        With ``per_group`` that of choosing columns, at most so many from each group (:class:`exactsel.Problem`).
         ``groups``, ``must_have``, ``must_not`` and ``hierarchy`` are as for the class, and groups and hierarchy those
         of the instance by default; ``options``, and the errors raised, as for :meth:`problem`.
         """
@@ -234,6 +230,9 @@ class Instance:
             chosen = [label or None for label in self.groups]
         if chosen is None:
             raise InputError("the instance names no groups of columns; give groups (--groups), or use problem().")
+        if per_group is not None:
+            demands: dict[str, Any] = {"must_have": must_have, "must_not": must_not, "hierarchy": hierarchy}
+            return self.problem(**demands, **options).limited(chosen, per_group)
         columns = dataclasses.replace(self, hierarchy=None).problem(**options)
         return GroupedProblem(
             columns, chosen, must_have=must_have, must_not=must_not, **self._hierarchy(hierarchy, hierarchy_kind)

@@ -61,6 +61,7 @@ def load(
     encoding: str | None = None,
     hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong",
+    per_group: int | None = None,
 ) -> Problem | GroupedProblem:
     """Read a file, or a data frame, as a problem.
 
@@ -75,7 +76,6 @@ def load(
     k, lam, loss, delta : optional
         Take precedence over the file, see :meth:`exactsel.Instance.problem`. Logistic loss reads a target of
         0 and 1 as -1 and +1, with a warning.
-
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     one_hot : sequence of str or int
@@ -85,8 +85,9 @@ def load(
     decimal, encoding : str, optional
         Decimal mark and encoding of a text, where they cannot be told or are taken wrong.
     hierarchy, hierarchy_kind : optional
-        Columns, or groups, that are chosen only together with others, see :class:`exactsel.Problem`; takes precedence
-        over the file's.
+        What is chosen only together with others, see :class:`exactsel.Problem`; takes precedence over the file's.
+    per_group : int, optional
+        Choose columns one by one, at most so many from each group.
 
     Returns
     -------
@@ -100,11 +101,10 @@ def load(
     chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot, "missing": missing}
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
-    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta}
-    options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind}
-    if groups is not None or instance.groups is not None:
-        return instance.grouped_problem(groups=groups, **options)
-    return instance.problem(**options)
+    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "hierarchy_kind": hierarchy_kind}
+    if groups is not None or instance.groups is not None or per_group is not None:
+        return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
+    return instance.problem(hierarchy=hierarchy, **options)
 
 
 def read_data(

@@ -100,6 +100,9 @@ class Hierarchy:
         enough = inside >= (self._count if self.kind == "strong" else np.minimum(self._count, 1))
         return np.asarray((state == IN) & ~enough)
 
+    def to_divide(self, state: StateArray, k: int) -> None:
+        """Nothing: all units of a region that has a place for them, together, are an admissible set."""
+
     def completed(self, support: Iterable[int], k: int, state: StateArray) -> tuple[int, ...] | None:
         """The smallest admissible set with these units, all that are IN and none that is OUT; None if none is found.
 

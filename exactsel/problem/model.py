@@ -41,12 +41,14 @@ class Model:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        preparation = None if problem.objective is None else problem.objective.preparation
+        # Where coefficients are within bounds the objective is there, but under another name.
+        objective = problem.objective or getattr(problem, "base", None)
+        preparation = None if objective is None else objective.preparation
         names = problem.units.column_names
-        tall = None if problem.objective is None else problem.objective.tall
-        if problem.objective is None or (preparation is None and tall is None):
+        tall = None if objective is None else objective.tall
+        if objective is None or (preparation is None and tall is None):
             return cls(coef, None, names)
-        undone, intercept = problem.objective.as_given(coef)
+        undone, intercept = objective.as_given(coef)
         centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
         return cls(undone, intercept if centred else None, names)
 
@@ -162,6 +164,10 @@ def demands_text(problem: dict[str, Any]) -> str:
     ]
     if problem.get("hierarchy"):
         words.append(_hierarchy_text(problem["hierarchy"], names))
+    if problem.get("limits"):
+        limits = problem["limits"]
+        many = len(limits["groups"])
+        words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
 

@@ -26,6 +26,7 @@ from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupedUnits, GroupSpec
 from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.labels import labels_for
+from exactsel.problem.limits import limited_units
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.tall import Tall
@@ -74,6 +75,8 @@ class Problem:
         are those on at most k units, parents included; see :mod:`exactsel.problem.hierarchy`.
     hierarchy_kind : str
         ``strong`` (with all their parents) or ``weak`` (with one of them at least).
+    per_group : int, optional
+        Columns are chosen one by one, at most so many of each of the ``groups`` (:mod:`exactsel.problem.limits`).
 
     Raises
     ------
@@ -98,11 +101,12 @@ class Problem:
         groups: GroupSpec | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
+        per_group: int | None = None,
     ) -> None:
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        units = _units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind)
+        units = _units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind, per_group)
         self._settle(objective, units, units.limited(k))
 
     @classmethod
@@ -151,6 +155,10 @@ class Problem:
         objective = Objective.of(made.made.AT.copy(), made.made.y.copy(), loss=loss, lam=lam, delta=delta)
         units = _units_of(len(AT), names, **options)
         return cls.of(objective.prepared(made), units, units.limited(size))
+
+    def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
+        """The same problem with at most ``per_group`` columns from each of the groups, see the class."""
+        return self.of(self.objective, limited_units(self.units, groups, per_group), self.k)
 
     def standing_for(self, tall: Tall) -> Problem:
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.tall`)."""
@@ -327,7 +335,7 @@ class Problem:
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weights is not None, **self.units.describe(),
-            "tall": None if self.objective.tall is None else self.objective.tall.describe(),
+            "bounds": None, "tall": None if self.objective.tall is None else self.objective.tall.describe(),
         }  # fmt: skip
 
     def fit(self, columns: Iterable[int]) -> Fit:
@@ -367,9 +375,12 @@ class Problem:
 def _units_of(
     columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
     must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong",
+    hierarchy_kind: str = "strong", per_group: int | None = None,
 ) -> Units:  # fmt: skip
     """What is chosen among some columns, as the arguments of :class:`Problem` have it."""
+    if per_group is not None:
+        columns_alone = under_hierarchy(Units.of(columns, names, must_have, must_not), hierarchy, hierarchy_kind)
+        return limited_units(columns_alone, groups, per_group)
     if groups is None:
         units = Units.of(columns, names, must_have, must_not)
     else:

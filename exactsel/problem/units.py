@@ -17,21 +17,30 @@ from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.checks import checked_names, column_meant
 from exactsel.problem.fit import Fit
-from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 
 class Constraint(Protocol):
     """Which units go together: what a set of at most k units must fulfil besides its size.
 
     A model is admissible when its columns lie in an admissible set, so the constraint only takes models away and every
-    bound of a region holds with it too. :class:`exactsel.problem.hierarchy.Hierarchy` is one. In all methods ``state``
+    bound of a region holds with it too. :class:`exactsel.problem.hierarchy.Hierarchy` and
+    :class:`exactsel.problem.limits.GroupLimits` are such. In all methods ``state``
     (d,) is a region, units OUT, FREE or IN, which is left as it is, and k the most units of a set.
     """
 
     def implied(self, state: StateArray, k: int) -> StateArray | None:
         """The region with everything that follows for it; None where it holds no admissible set.
 
-        Where no place is left, or a place for every unit, what comes back must be an admissible set.
+        Where no place is left what comes back must be an admissible set, and where there is a place for every unit,
+        unless :meth:`to_divide` says otherwise.
+        """
+        ...
+
+    def to_divide(self, state: StateArray, k: int) -> BoolArray | None:
+        """Where the set of all units of a region has at most k and is none that is admissible, those to divide by (d,).
+
+        They are free, and there are some; None where the region is one convex problem, or has more units than k.
         """
         ...
 
@@ -115,6 +124,10 @@ class Units:
     def implied(self, state: StateArray, k: int) -> StateArray | None:
         """What the constraint makes of a region, see :class:`Constraint`; without one the region itself."""
         return state if self.constraint is None else self.constraint.implied(state, k)
+
+    def to_divide(self, state: StateArray, k: int) -> BoolArray | None:
+        """The units to divide a region by that only seems to be one convex problem, see :class:`Constraint`."""
+        return None if self.constraint is None else self.constraint.to_divide(state, k)
 
     def completed(self, support: Iterable[int], k: int) -> tuple[int, ...] | None:
         """The smallest set of units known with these that a model may have; None where there is none.
@@ -235,4 +248,4 @@ class Units:
 
     def told_constraint(self) -> dict[str, Any]:
         """The constraint as plain data; nothing said where there is none."""
-        return {"hierarchy": None} | ({} if self.constraint is None else self.constraint.entry())
+        return {"hierarchy": None, "limits": None} | ({} if self.constraint is None else self.constraint.entry())

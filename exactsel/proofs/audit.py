@@ -28,7 +28,7 @@ from exactsel.search.state import SearchState
 from exactsel.search.waiting import Waiting
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.hierarchy import Rule
+from exactsel_certificates.hierarchy import rule_of
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, closed_regions
 
 AT_ONCE = 64
@@ -57,7 +57,7 @@ class Audit:
         self._css = isinstance(instance, ColumnInstance)
         hierarchy = None if isinstance(instance, ColumnInstance) else instance.hierarchy
         self._implied: Callable[[bytes, Iterable[int]], bytes | None] = (
-            (lambda state, _: state) if hierarchy is None else Rule(hierarchy, problem.k).implied
+            (lambda state, _: state) if hierarchy is None else rule_of(hierarchy, problem.k).implied
         )
         self._regions: dict[int, bytes | None] = {}
         self._claims: list[Claim] = []

@@ -10,12 +10,15 @@ from exactsel.errors import UnsupportedError
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.limits import GroupLimits
 from exactsel_certificates.checking import AnyInstance
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
@@ -25,6 +28,8 @@ CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     objective = problem.objective
+    if isinstance(problem, BoxedProblem):
+        raise UnsupportedError("a proof file cannot speak of signs or bounds of coefficients yet; leave the proof out.")
     if objective is None:
         return ColumnInstance(problem.A, problem.k)
     if type(objective.loss) not in CHECKABLE:
@@ -41,6 +46,8 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
     if isinstance(units.constraint, Hierarchy):
         above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)
         chosen["hierarchy"] = CheckedHierarchy(units.constraint.kind, above)
+    elif isinstance(units.constraint, GroupLimits):
+        chosen["hierarchy"] = CheckedLimits(units.constraint.most, units.constraint.groups)
     elif units.constraint is not None:
         raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.proofs.instance import instance_of
@@ -27,7 +28,8 @@ from exactsel_certificates.selections import selection_objective_above
 
 
 def statement_of(problem: SubsetProblem) -> Statement:
-    """How to speak about a problem."""
+    """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
+    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
     try:
         instance = instance_of(problem)
     except UnsupportedError:

@@ -17,7 +17,7 @@ REASONS = {
     "inherited": "the bound its parent's dual vector gives it reached the best objective found",
     "solved": "it held one convex problem, and that was solved",
     "contained": "all its models are in a sibling",
-    "excluded": "the hierarchy leaves no model in it",
+    "excluded": "what is demanded of models leaves none in it",
     "incumbent": "a better model found later overtook its bound",
     "listed": "all its models that can be as good were listed and fitted",
 }
@@ -47,7 +47,7 @@ def answer_text(result: Result) -> str:
     """What is proven, in words."""
     d, k, noun = result.problem["d"], result.problem["k"], result.noun
     inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
-    related = result.problem.get("hierarchy") is not None
+    related = any(result.problem.get(name) is not None for name in ("hierarchy", "limits"))
     count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
     demanded = " that the demands allow" if inside or outside or related else ""
     scope = f" This holds for {result.scope}." if result.scope else ""
@@ -120,7 +120,7 @@ def model_section(result: Result) -> str:
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
     if result.preparation is not None:
-        done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None})
+        done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None, "limits": None})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
     return section("The model", _groups(result), shown, *notes)

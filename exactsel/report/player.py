@@ -170,7 +170,7 @@ class Steps:
             f"best, {self._upper:.6g}.",
             "contained": f"Node {node} is closed: all its models are in a sibling.",
             "listed": f"Node {node} is closed: all its models that can be as good were listed and fitted.",
-            "excluded": f"Node {node} is closed: the hierarchy leaves no model in it.",
+            "excluded": f"Node {node} is closed: what is demanded of models leaves none in it.",
             "inherited": f"Node {node} is discarded before it is looked at: from its parent's dual vector, {reached}.",
             "incumbent": f"Node {node} is discarded: the new best model has overtaken it; {reached}.",
         }.get(reason, f"Node {node} is discarded: {reached}.")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import cast
 
 from exactsel.bounds.base import PreparedBound
+from exactsel.kernels.node import FREE, OUT
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.below import SubtreeKernels, walked
 from exactsel.search.branching import Branching
@@ -35,7 +36,7 @@ from exactsel.search.regions import (
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.trees import Tree
 from exactsel.search.visit import Interrupted, Visited, Visitor
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, StateArray
 from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
@@ -163,7 +164,7 @@ class Expander:
             region = replace(region, closed="incumbent")
         if region.closed is not None or bounds is None:
             return NodeKept(node, region, unused_walk)
-        view = bounds.view(region.state)
+        view = bounds.view(self._to_divide(region.state))
         chosen = self.branching.select(view)
         column = int(view.candidates[chosen])
         split = self.tree.split(region.state, column, self.problem.k)
@@ -174,6 +175,15 @@ class Expander:
         rest = inherit(region, split.rest, view.bound_out[chosen], bounds.proof(column, False), cutoff)
         rest = constrained(rest, self.problem)
         return NodeDivided(node, region, split.columns, children, rest, unused_walk)
+
+    def _to_divide(self, state: StateArray) -> StateArray:
+        """The region as the branching rule sees it: only with the candidates it may choose."""
+        among = self.problem.units.to_divide(state, self.problem.k)
+        if among is None:
+            return state
+        seen = state.copy()
+        seen[(state == FREE) & ~among] = OUT
+        return seen
 
     def _expand_eagerly(self, node: Node, work: RoundWork) -> NodeKept | NodeDivided:
         """The paper's order: split a bounded node and bound its children one after the other."""

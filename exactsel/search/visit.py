@@ -64,7 +64,7 @@ class Visitor:
         """Bound what fixing turned into a convex problem again, in place."""
         convex = [
             i for i, (region, _) in enumerate(visited)
-            if region.closed is None and region.fixings and is_convex(region.state, self.problem.k)
+            if region.closed is None and region.fixings and self._is_convex(region.state)
         ]  # fmt: skip
         if not convex:
             return
@@ -135,7 +135,13 @@ class Visitor:
 
     def _is_solved(self, state: StateArray, status: int) -> bool:
         """Whether a region holds one convex problem that is to be solved, not split, whatever the bound made of it."""
+        if self.problem.units.to_divide(state, self.problem.k) is not None:
+            return False
         return status in (SOLVED, ILL_CONDITIONED) or (status != CUT and is_convex(state, self.problem.k))
+
+    def _is_convex(self, state: StateArray) -> bool:
+        units, k = self.problem.units, self.problem.k
+        return is_convex(state, k) and units.to_divide(state, k) is None
 
     def _solve_from_data(self, state: StateArray, bound: float, proof: Proof) -> tuple[float, Proof]:
         """Sharpen the bound of a convex region: kernels work on the Gram matrix, which loses digits."""

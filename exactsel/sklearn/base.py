@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
 from exactsel.errors import InputError
+from exactsel.problem.boxed import ALL, boxed
 from exactsel.problem.checks import default_delta
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import under_hierarchy
@@ -70,6 +71,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     groups = cast("Any", None)
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
+    per_group = cast("int | None", None)
+    positive = False
     criterion = cast("str | None", None)
     class_weight = cast("Any", None)
     loss = ""
@@ -186,7 +189,9 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
             feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        result = self._searched(self._constrained(problem), self._options() | limits)
+        chosen: Any = self._constrained(problem)
+        chosen = boxed(chosen, ALL) if self.positive else chosen
+        result = self._searched(chosen, self._options() | limits)
         self._note(result)
         return problem.as_given(result.coef)
 
@@ -200,7 +205,9 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
 
     def _constrained(self, problem: Problem) -> Problem:
         """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
-        if self.groups is not None:
+        if self.per_group is not None:
+            problem = problem.limited(self.groups, self.per_group)
+        elif self.groups is not None:
             grouped = GroupedProblem(problem.replace(k=0), self.groups)
             problem = grouped.replace(k=min(problem.k, grouped.d))
         units = under_hierarchy(problem.units, self.hierarchy, self.hierarchy_kind)
@@ -224,6 +231,8 @@ class GivenSize(BestSubsetBase):
     groups: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
+    per_group: int | None = None
+    positive: bool = False
     criterion: str | None = None
 
     def _best_model(

@@ -52,6 +52,11 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
         parents count towards k. See :class:`exactsel.Problem`.
     hierarchy_kind : str
         ``"strong"``: with all their parents; ``"weak"``: with one of them at least.
+    per_group : int, optional
+        Columns are chosen one by one, at most so many of each of the ``groups``.
+    positive : bool
+        Coefficients must not be negative; the intercept may be. Quadratic loss with ``lam`` > 0, without groups,
+        hierarchy and criterion.
     criterion : str, optional
         ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"`` or ``"hqic"``: the best model of any size up to k by it, which is
         proven over these sizes, too (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and ``criterion_`` then say
@@ -72,7 +77,7 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
-    hierarchy_kind, criterion, solver_options
+    hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -96,7 +101,7 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
-    hierarchy_kind, criterion, solver_options
+    hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -118,7 +123,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
-    hierarchy_kind, criterion, solver_options
+    hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` for labels of two classes.

@@ -13,6 +13,7 @@ from typing import Any, cast
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
+from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
@@ -54,10 +55,10 @@ class Family:
 
     words: str
     """What messages call these problems."""
-    bound: Callable[[Any, float | None], str]
-    """The name of the default bound for a problem, with so many seconds to solve it in."""
+    bound: Callable[[Any, float | None], str | BoundSolver]
+    """The default bound, or its name, for a problem, with so many seconds to solve it in."""
     greedy: str
-    """The heuristic that takes one column after the other."""
+    """The heuristic that takes one column after the other; empty where none serves."""
     improving: tuple[str, ...]
     """Heuristics that improve a model that is known already, or find one like it."""
     closed_form: bool = False
@@ -74,6 +75,8 @@ FAMILIES = {
     "grouped": Family(
         "problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
     ),
+    # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
+    "boxed": Family("problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "", ()),
     "css": Family(
         "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
@@ -107,6 +110,7 @@ BOUNDS = {
     "grouped": Company(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
     ),
+    "boxed": Company("perspective bound within the bounds of the coefficients"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
     "fit": Company("least-squares fit on the columns left", branching="costliest"),
     "eigenvalue": Company("eigenvalues of what the columns put in leave", branching="largest"),
@@ -217,8 +221,8 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     tree = make("trees", settings.tree)
     if tree.eager and problem.units.constraint is not None:
         raise UnsupportedError(
-            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy; use "
-            f"--tree binary."
+            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy "
+            f"or limits on groups; use --tree binary."
         )
     bound = _bound_for(problem, settings)
     branching = company_of(bound.name).branching if settings.branching == "auto" else settings.branching

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.instance import Instance
+from exactsel.errors import UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.limits import GroupLimits, limit_options
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 
@@ -21,15 +24,19 @@ CSS = "css"
 
 def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     """The data as they were given, and what else makes the problem."""
+    if isinstance(problem, BoxedProblem):
+        raise UnsupportedError("workers do not know signs or bounds of coefficients yet; leave the executor out.")
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
         "must_have": list(units.must_have), "must_not": list(units.must_not), "groups": _labels(problem),
-        "hierarchy": [], "hierarchy_kind": "strong",
+        "hierarchy": [], "hierarchy_kind": "strong", "limits": {},
     }  # fmt: skip
     if isinstance(units.constraint, Hierarchy):
         entries["hierarchy_kind"] = units.constraint.kind
         entries["hierarchy"] = [[j, list(map(int, above))] for j, above in enumerate(units.constraint.parents) if above]
+    if isinstance(units.constraint, GroupLimits):
+        entries["limits"] = limit_options(units)
     if objective is None:
         return Instance(problem.A, np.zeros(problem.n), k=problem.k), entries
     made = objective.preparation
@@ -73,6 +80,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     if entries["hierarchy"]:
         demands["hierarchy"] = {int(unit): tuple(above) for unit, above in entries["hierarchy"]}
         demands["hierarchy_kind"] = entries["hierarchy_kind"]
+    demands |= entries.get("limits", {})
     grouped = entries["groups"] is not None
     plain = Problem.prepared(
         A, y, entries["k"], intercept=entries["intercept"], scale=entries["scale"], weights=weights,

@@ -369,6 +369,8 @@ class Result(Summarised, Readable, Gap):
         if self.proof is not None:
             flags = "".join(f" --{flag}" for flag in ("intercept", "scale") if self.problem.get(flag))
             flags += "".join(f" --{name} FILE" for name in ("weights", "hierarchy") if self.problem.get(name))
+            limits = self.problem.get("limits")
+            flags += f" --groups FILE --per-group {limits['most']}" if limits else ""
             lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE{flags})")
         return "\n".join(lines)
 

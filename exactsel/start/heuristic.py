@@ -168,6 +168,10 @@ def regression(problem: AnyProblem, method: str) -> Problem:
             f"the method '{method}' chooses single columns, but the columns of this problem are in groups; use forward "
             f"or swap."
         )
+    if problem.family == "boxed":
+        raise WrongFamilyError(
+            f"the method '{method}' does not know signs or bounds of coefficients; leave it out, for solve needs none."
+        )
     if problem.family != "regression":
         raise WrongFamilyError(
             f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "

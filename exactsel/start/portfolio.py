@@ -32,6 +32,8 @@ WIDE_LOSSES = Portfolio(("forward", "exchange", "omp", "swap"), OTHER_LOSSES.bet
 """Over so many columns ``newton-swap`` takes longer than all the others."""
 SELECTIONS = Portfolio(("greedy-css", "exchange"), ("exchange", "pocss"))
 WIDE_SELECTIONS = Portfolio(("greedy-css", "iterative-css"), ("pocss",))
+NONE = Portfolio((), ())
+"""Heuristics fit free coefficients; under limits the models are what relaxations are rounded to."""
 GROUPS = Portfolio(("forward", "swap"), ("swap",))
 
 WIDE = 500
@@ -70,6 +72,8 @@ def portfolio_for(problem: SubsetProblem, heuristics: Sequence[Any]) -> tuple[Se
 def _suitable(problem: SubsetProblem) -> Portfolio:
     if problem.family == "css":
         return SELECTIONS if problem.d <= MOST_SELECTED_FROM else WIDE_SELECTIONS
+    if problem.family == "boxed":
+        return NONE
     if problem.family != "regression" or problem.objective is None:
         return GROUPS
     if not problem.objective.is_quadratic:

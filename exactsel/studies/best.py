@@ -17,6 +17,7 @@ from exactsel import clock
 from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
 from exactsel.solving.asked import problem_asked
@@ -83,6 +84,7 @@ def best_model(
     UnsupportedError
         For column subset selection, and where columns are chosen in groups.
     """
+    refuse_boxes(problem, "best_model")
     asked, settings = _asked(problem, y, options)
     measure = SizeCriterion.of(asked, criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)

@@ -18,6 +18,7 @@ from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name
 from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
+from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
 from exactsel.proofs.statement import statement_of
@@ -132,6 +133,7 @@ def certify(
     InputError
         When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
     """
+    refuse_boxes(problem, "certify")
     if sum(given is not None for given in (candidate, support, coef)) != 1:
         raise InputError("give exactly one candidate: a support or a coefficient vector.")
     if candidate is not None:

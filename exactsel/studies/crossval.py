@@ -14,6 +14,7 @@ from exactsel.data.missing import middle_of
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
+from exactsel.problem.groups import GroupSpec
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
 from exactsel.solving.executors import Workers
@@ -74,7 +75,7 @@ def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntA
     return [(np.setdiff1d(order, part), part) for part in parts]
 
 
-_DEMANDS = ("must_have", "must_not", "hierarchy", "hierarchy_kind")
+_DEMANDS = ("must_have", "must_not", "hierarchy", "hierarchy_kind", "groups", "per_group")
 
 Progress = Callable[[int, SolutionPath, float], None]
 
@@ -84,7 +85,8 @@ def cross_validate(
     lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool = False,
     scale: bool = False, weights: ArrayLike | None = None, must_have: Sequence[int | str] = (),
     must_not: Sequence[int | str] = (), hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong",
-    missing: str = "mean", total: float | None = None, progress: Progress | None = None, executor: Any = None,
+    groups: GroupSpec | None = None, per_group: int | None = None, missing: str = "mean", total: float | None = None,
+    progress: Progress | None = None, executor: Any = None,
     workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -93,7 +95,7 @@ def cross_validate(
     ----------
     A, y : arrays (n, d), (n,); where A has no value, nan
     folds, ks, lams : iterable of (training rows, held-out rows), sizes and ridge weights to try
-    loss, delta, must_have, must_not, hierarchy, hierarchy_kind
+    loss, delta, must_have, must_not, hierarchy, hierarchy_kind, groups, per_group
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
     intercept, scale : bool
         Each fold's columns are prepared by what its training rows are like, and its models measured on the held-out
@@ -106,7 +108,8 @@ def cross_validate(
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
     """
-    demands = dict(zip(_DEMANDS, (must_have, must_not, hierarchy, hierarchy_kind), strict=True))
+    given = (must_have, must_not, hierarchy, hierarchy_kind, groups, per_group)
+    demands = dict(zip(_DEMANDS, given, strict=True))
     whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)

@@ -191,6 +191,8 @@ class Listing:
         inside, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
         if inside.size == self.problem.k:
             return inside
+        if allowed.size == self.problem.k and self.problem.units.to_divide(state, self.problem.k) is not None:
+            return allowed[:0]
         return allowed if allowed.size == self.problem.k else None if allowed.size > self.problem.k else allowed[:0]
 
     def _missed(self, state: StateArray) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.plain import Readable, html_table
+from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.checkpointing import EVERY
@@ -252,6 +253,7 @@ def _steps(
     problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None
 ) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
+    refuse_boxes(problem, "a path")
     smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:

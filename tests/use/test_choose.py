@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, registry, solve
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, boxed, registry, solve
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.plug_in import bound_solver
@@ -19,6 +19,7 @@ PROBLEMS = {
     "regression": COLUMNS,
     "grouped": GroupedProblem(COLUMNS.replace(k=0), [0, 0, 1, 1, 2, 2]).replace(k=2),
     "css": ColumnSubsetProblem(A, 2),
+    "boxed": boxed(COLUMNS, "all"),
 }
 
 
@@ -42,10 +43,11 @@ def test_the_defaults_of_every_family_are_there(family):
     problem, suits = PROBLEMS[family], FAMILIES[family]
     assert problem.family == family
     methods = methods_for(problem, Settings())
-    assert methods.bound.name == suits.bound(problem, None)
+    default = suits.bound(problem, None)
+    assert methods.bound.name == getattr(default, "name", default)
     assert methods.bound.family == family
     assert methods.branching.name == BOUNDS[methods.bound.name].branching
-    assert {suits.greedy, *suits.improving} <= {*registry.names("heuristics")}
+    assert {suits.greedy, *suits.improving} - {""} <= {*registry.names("heuristics")}
     assert methods.bound.prepare(problem, BoundOptions()).scope == ""
 
 

@@ -22,6 +22,9 @@ CHOICES: dict[str, list[list[str]]] = {
     "decimal": [["--decimal", "."], ["--decimal", ","]],
     "encoding": [["--encoding", "latin-1"]],
     "groups": [["--groups", "g=a,b"]],
+    "nonnegative": [["--nonnegative", "all"], ["--nonnegative", "0,1"]],
+    "bounds": [["--bounds", "bounds.csv"]],
+    "per_group": [["--per-group", "1"], ["--per-group", "2"]],
     "hierarchy": [["--hierarchy", "parents.txt"], ["--hierarchy", "names"]],
     "loss": [["--loss", "huber"], ["--loss", "logistic"]],
     "must_have": [["--must-have", "a"]],
@@ -61,6 +64,7 @@ def folder(tmp_path_factory):
             "g", "")))  # fmt: skip
     np.save(made / "matrix.npy", A)
     (made / "weights.txt").write_text("\n".join(["1", "2"] * 7))
+    (made / "bounds.csv").write_text("column,lower,upper\n0,-0.1,0.5\n1,,0\n")
     (made / "parents.txt").write_text("weak\nc: a, b\n")
     (made / "proof.exsel").write_bytes(b"nothing")
     return made

@@ -45,6 +45,9 @@ class Chain(NamedTuple):
 
     d: int
 
+    def to_divide(self, state, k):
+        return None
+
     def implied(self, state, k):
         state = state.copy()
         for j in range(self.d - 1, 0, -1):
@@ -142,7 +145,7 @@ def test_columns_one_by_one():
     assert units.unit_of.tolist() == list(range(6))
     assert units.entries() == {"must_have": (3,), "must_not": (0, 5)}
     assert columns().entries() == {}
-    assert columns().describe() == {"groups": None, "hierarchy": None}
+    assert columns().describe() == {"groups": None, "hierarchy": None, "limits": None}
 
 
 def test_groups():

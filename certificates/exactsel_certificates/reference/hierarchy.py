@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from exactsel_certificates.formula import Hierarchy, Instance
+from exactsel_certificates.formula import Hierarchy, Instance, Limits
 
 
 def admissible_sets(instance: Instance) -> Iterator[frozenset[int]]:
@@ -21,16 +21,22 @@ def admissible_sets(instance: Instance) -> Iterator[frozenset[int]]:
                 yield chosen
 
 
-def respects(hierarchy: Hierarchy, chosen: frozenset[int]) -> bool:
+def respects(hierarchy: Hierarchy | Limits, chosen: frozenset[int]) -> bool:
     """Whether every unit of a set has the parents in it that it needs."""
+    if isinstance(hierarchy, Limits):
+        return all(len(chosen & {*group}) <= hierarchy.most for group in hierarchy.groups)
     enough = any if hierarchy.kind == "weak" else all
     return all(enough(parent in chosen for parent in parents) for j, parents in hierarchy.parents if j in chosen)
 
 
 def implied(
-    hierarchy: Hierarchy, inside: frozenset[int], candidates: frozenset[int], k: int
+    hierarchy: Hierarchy | Limits, inside: frozenset[int], candidates: frozenset[int], k: int
 ) -> tuple[frozenset[int], frozenset[int]] | None:
     """S and C with all that follows from them; None where no admissible set is left for certain."""
+    if isinstance(hierarchy, Limits):
+        if len(inside) > k or not respects(hierarchy, inside):
+            return None
+        return inside, frozenset(j for j in candidates if respects(hierarchy, inside | {j}))
     while True:
         possible = inside | candidates
         into, out_of = set(inside), set[int]()
@@ -50,13 +56,15 @@ def implied(
 
 
 def completed(
-    hierarchy: Hierarchy, inside: frozenset[int], candidates: frozenset[int], k: int
+    hierarchy: Hierarchy | Limits, inside: frozenset[int], candidates: frozenset[int], k: int
 ) -> frozenset[int] | None:
     """An admissible set of a region, found by trying the parents of one unit without any after the other."""
     region = implied(hierarchy, inside, candidates, k)
     if region is None:
         return None
     inside, candidates = region
+    if isinstance(hierarchy, Limits):
+        return inside
     alone = next((own for j, own in hierarchy.parents if j in inside and inside.isdisjoint(own)), None)
     if alone is None:
         return inside

@@ -1,13 +1,15 @@
 """The command line of the second checker; the standard library is all it needs.
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
-        [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--problem css]
+        [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--per-group N]
+        [--problem css]
 
 INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
 intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of a text, as
 below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines ``child:
 parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label, or by a
-name among feature_names; ``#`` begins a comment.
+name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at
+most N of each group.
 
 Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it.
 """
@@ -53,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(name, type=float)
     for name in ("--loss", "--weights", "--hierarchy"):
         parser.add_argument(name)
+    parser.add_argument("--per-group", type=int)
     parser.add_argument("--problem", choices=["regression", "css"])
     for name in ("--intercept", "--scale"):
         parser.add_argument(name, action="store_true", default=None)
@@ -74,8 +77,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
     demands: dict[str, Any] = {name: known.get(name, []) for name in ("must_have", "must_not")}
     if known.get("problem") == "css":
-        if options.hierarchy is not None:
-            raise Unreadable("column subset selection knows no hierarchy; leave it out.")
+        if options.hierarchy is not None or options.per_group is not None:
+            raise Unreadable("column subset selection knows no hierarchy and no limits on groups; leave them out.")
         return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
         known["weights"] = read_weights(options.weights)
@@ -85,7 +88,7 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     held: dict[str | int, list[int]] = {}
     for j, label in enumerate(labels):
         held.setdefault(label or j, []).append(j)
-    if isinstance(known["k"], int) and held:
+    if isinstance(known["k"], int) and held and options.per_group is None:
         known["k"] = min(known["k"], len(held))
     if "hierarchy" in known:
         said = known["hierarchy"] if options.hierarchy is None else read_lines(options.hierarchy)
@@ -93,7 +96,7 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         demands |= relations(said, labels, columns, _width(known["A"]))
     return {
         **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
-        **demands, "groups": [*held.values()], "weights": known.get("weights"),
+        **demands, "groups": [*held.values()], "per_group": options.per_group, "weights": known.get("weights"),
         "level": _flag(known, "intercept"), "scale": _flag(known, "scale"),
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from .algebra import as_float, semidefinite
 from .counting import Semidefinite, TooMany, least_squares
 from .domain import Outside, Problem, problem_of
 from .file import BY_COUNTING, FLAGS, point, read, regions, split
-from .hierarchy import KINDS
+from .hierarchy import GROUP_LIMITS, KINDS, Limits
 from .limits import sizes
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
@@ -47,7 +47,9 @@ def problem_hash(problem: Problem) -> str:
         about |= {"must_have": problem.must_have, "must_not": problem.must_not}
     about |= {name: True for name, flag in flags_of(problem).items() if flag}
     about |= {"groups": problem.groups} if problem.groups else {}
-    if problem.hierarchy:
+    if isinstance(problem.hierarchy, Limits):
+        about |= {GROUP_LIMITS: {"most": problem.hierarchy.most, "groups": problem.hierarchy.groups}}
+    elif problem.hierarchy:
         parents = sorted(problem.hierarchy.parents.items())
         about |= {"hierarchy": {"kind": kind_of(problem), "parents": parents}}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(about, sort_keys=True).encode())
@@ -65,6 +67,8 @@ def flags_of(problem: Problem) -> dict[str, bool | None]:
 
 def kind_of(problem: Problem) -> str | None:
     """The kind of a problem's hierarchy, if it has one."""
+    if isinstance(problem.hierarchy, Limits):
+        return GROUP_LIMITS
     return KINDS[problem.hierarchy.weak] if problem.hierarchy else None
 
 
@@ -85,20 +89,21 @@ def check(
     data: bytes, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
     must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
-    hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong",
+    hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong", per_group: int | None = None,
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 
     Data, weights included, are those given, before anything is done to them; ``level`` says whether models have an
     intercept, ``scale`` whether columns are scaled, ``hierarchy`` which columns or groups have parents, and these, of
-    which all are needed (``kind`` "strong") or one ("weak"). A problem outside the domain is a reason, too.
+    which all are needed (``kind`` "strong") or one ("weak"). With ``per_group`` columns are chosen one by one, at most
+    so many of each group. A problem outside the domain is a reason, too.
 
     Raises
     ------
     Malformed, Beyond
     """
     try:
-        demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind)
+        demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind, per_group)
         problem = problem_of(A, y, k, loss, lam, delta, *demands)
     except Outside as error:
         return str(error)
@@ -115,7 +120,7 @@ def check(
         # The columns listed are those chosen, coefficient zero or not.
         shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
         if not problem.hierarchy.allows(shown, {*problem.must_not}, len(units), problem.k):
-            return "columns that the hierarchy does not allow together"
+            return "columns that the hierarchy does not allow together, or limits on groups"
     if problem.loss:
         lower, upper = regression(p, problem, model)
     elif p["scope"]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, NoReturn
 
-from .hierarchy import KINDS, Hierarchy
+from .hierarchy import KINDS, Hierarchy, Limits
 
 LOSSES = ("quadratic", "huber", "logistic")
 SMALLEST, LARGEST = 1e-60, 1e60
@@ -32,13 +32,13 @@ class Problem(NamedTuple):
     level: bool
     scale: bool
     groups: list[list[int]]
-    hierarchy: Hierarchy | None
+    hierarchy: Hierarchy | Limits | None
 
 
 def problem_of(
     A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
-    hierarchy: Any = (), kind: Any = "strong",
+    hierarchy: Any = (), kind: Any = "strong", per_group: Any = None,
 ) -> Problem:  # fmt: skip
     """The problem these make, ``loss`` "" for column subset selection.
 
@@ -58,7 +58,13 @@ def problem_of(
         _refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
         demands = (must_have, must_not, groups, hierarchy)
-        if level or scale or weights is not None or any(_listed("a list of columns", v) for v in demands):
+        if (
+            level
+            or scale
+            or weights is not None
+            or per_group is not None
+            or any(_listed("a list of columns", v) for v in demands)
+        ):
             raise Outside(
                 "column subset selection was given weights, an intercept, a scale, groups, a hierarchy or forced "
                 "columns, but knows none of them."
@@ -70,6 +76,11 @@ def problem_of(
     if not _measurable(target):
         raise Outside(f"y holds nothing above {SMALLEST:g} in size without being zero; multiply it by a constant.")
     units = _partition(groups, d)
+    related: Hierarchy | Limits | None = _related(hierarchy, kind, len(units) or d)
+    if per_group is not None:
+        if related:
+            raise Outside("there are a hierarchy and limits on groups, but only one of the two was expected.")
+        related, units = _limited(units, per_group), []
     have, banned = (_choice(name, v, len(units) or d) for name, v in (("must_have", must_have), ("must_not", must_not)))
     if len(have) > limit:
         raise Outside(f"{len(have)} columns or groups are forced in, but k is {limit}.")
@@ -77,8 +88,7 @@ def problem_of(
         raise Outside("a column or group is forced in and out at once, but only one of the two was expected.")
     return Problem(
         rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
-        None if weights is None else _row_weights(weights, n), level, scale, units,
-        _related(hierarchy, kind, len(units) or d),
+        None if weights is None else _row_weights(weights, n), level, scale, units, related,
     )  # fmt: skip
 
 
@@ -183,6 +193,15 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
         raise Outside("the groups or their columns are out of order, but the order of their columns was expected.")
     return held
+
+
+def _limited(groups: list[list[int]], per_group: Any) -> Limits | None:
+    """The limits on groups; None where no group has more columns."""
+    most = _whole(per_group)
+    if most is None or most < 1 or not groups:
+        _refuse("the limit on each group", per_group, "a whole number of at least 1 with groups")
+    larger = [group for group in groups if len(group) > most]
+    return Limits(most, larger) if larger else None
 
 
 def _related(parents: Any, kind: Any, count: int) -> Hierarchy | None:

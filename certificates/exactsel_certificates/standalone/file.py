@@ -12,7 +12,7 @@ from fractions import Fraction as F
 from itertools import accumulate, pairwise
 from typing import Any
 
-from .hierarchy import KINDS, Hierarchy
+from .hierarchy import GROUP_LIMITS, KINDS, Demands
 
 NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
 SPLITS = ["split_size", "split_column", "split_scale", "split_value"]
@@ -54,7 +54,7 @@ def read(data: bytes) -> dict[str, Any]:
     flags = [proof.get(name) for name in FLAGS]
     need(all(flag is None or flag is True for flag in flags), "flags")
     related = proof.get("hierarchy")
-    need(related is None or (isinstance(related, str) and related in KINDS), "hierarchy")
+    need(related is None or (isinstance(related, str) and related in (*KINDS, GROUP_LIMITS)), "hierarchy")
     version = proof["version"]
     need(version in ((3, 4, 5, 6) if related else (1, 2, 4, 5, 6) if any(flags) else (1, 4, 5, 6)), "version")
     free = (MINORANT + LIMITS, [*MINORANT_ALLOWED, ["<i4"]])
@@ -140,7 +140,7 @@ def rising(columns: Sequence[int], d: int) -> bool:
 
 def regions(
     tree: Sequence[int], d: int, k: int, inside: Sequence[int] = (), outside: Sequence[int] = (),
-    hierarchy: Hierarchy | None = None,
+    hierarchy: Demands | None = None,
 ) -> Iterator[tuple[set[int], set[int], int]]:  # fmt: skip
     """S, C and witness of every closed region; with a hierarchy, of those where it leaves anything."""
     root = (set(inside), set(range(d)) - set(inside) - set(outside))

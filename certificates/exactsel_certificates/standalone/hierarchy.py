@@ -1,4 +1,4 @@
-"""Units that are chosen only together with others, for the second checker.
+"""Units that are chosen only together with others, or so many of a group at most, for the second checker.
 
 ``parents`` maps a unit to those it needs: all of them, or with ``weak`` one of them.
 """
@@ -6,19 +6,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 KINDS = ("strong", "weak")
+GROUP_LIMITS = "limits"
+"""What a file says in place of a kind where there are limits on groups."""
 
 Region = tuple[set[int], set[int]]
 """S and C."""
 
 
-class Hierarchy(NamedTuple):
+class Demands:
+    """What regions and their parts come to, whichever way units hang together."""
+
+    def pruned(self, region: Region | None, k: int) -> Region | None:
+        """The region with all that its decisions imply; None where it holds no set of units at all."""
+        raise NotImplementedError
+
+    def lonely(self, S: set[int]) -> set[int]:
+        """Units of S that need others, all of them elsewhere."""
+        raise NotImplementedError
+
+    def put(self, region: Region | None, j: int, inside: bool, k: int) -> Region | None:
+        """The part of a region with a unit, or the part without it; nothing where the region says otherwise."""
+        if region is None:
+            return None
+        S, C = region
+        if j in C:
+            return self.pruned((S | {j}, C - {j}) if inside else (S, C - {j}), k)
+        return region if (j in S) == inside else None
+
+    def allows(self, held: set[int], banned: set[int], count: int, k: int) -> bool:
+        """Whether these units and all they imply may be chosen together."""
+        region = None if held & banned else self.pruned((held, set(range(count)) - held - banned), k)
+        return region is not None and not self.lonely(region[0])
+
+
+class Limits(Demands):
+    """At most so many columns of each of some groups."""
+
+    def __init__(self, most: int, groups: Sequence[Sequence[int]]) -> None:
+        self.most, self.groups = most, groups
+
+    def pruned(self, region: Region | None, k: int) -> Region | None:
+        """The region without what is left of full groups."""
+        if region is None:
+            return None
+        S, C = region
+        held = [len(S.intersection(group)) for group in self.groups]
+        if len(S) > k or any(many > self.most for many in held):
+            return None
+        full = (group for group, many in zip(self.groups, held, strict=True) if many == self.most)
+        return S, C.difference(*full)
+
+    def lonely(self, S: set[int]) -> set[int]:
+        """No column needs another one."""
+        return set()
+
+
+class Hierarchy(Demands):
     """Who needs whom; nobody anybody where ``parents`` is empty."""
 
-    weak: bool
-    parents: Mapping[int, Sequence[int]]
+    def __init__(self, weak: bool, parents: Mapping[int, Sequence[int]]) -> None:
+        self.weak, self.parents = weak, parents
 
     def pruned(self, region: Region | None, k: int) -> Region | None:
         """The region with all that its decisions imply; None where it holds no set of units at all."""
@@ -52,17 +101,3 @@ class Hierarchy(NamedTuple):
     def lonely(self, S: set[int]) -> set[int]:
         """Units of S whose parents are all elsewhere."""
         return {j for j in S if self.needs(j) and S.isdisjoint(self.needs(j))}
-
-    def put(self, region: Region | None, j: int, inside: bool, k: int) -> Region | None:
-        """The part of a region with a unit, or the part without it; nothing where the region says otherwise."""
-        if region is None:
-            return None
-        S, C = region
-        if j in C:
-            return self.pruned((S | {j}, C - {j}) if inside else (S, C - {j}), k)
-        return region if (j in S) == inside else None
-
-    def allows(self, held: set[int], banned: set[int], count: int, k: int) -> bool:
-        """Whether these units and all they imply may be chosen together."""
-        region = None if held & banned else self.pruned((held, set(range(count)) - held - banned), k)
-        return region is not None and not self.lonely(region[0])

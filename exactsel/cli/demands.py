@@ -1,0 +1,47 @@
+"""What a command line demands of models: groups, hierarchy, columns, limits on coefficients, as a problem takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from exactsel.data.instance import Instance
+    from exactsel.problem.interface import SubsetProblem
+    from exactsel.problem.regression import Problem
+
+
+def within_bounds(problem: Problem, arguments: dict[str, Any], instance: Instance) -> SubsetProblem:
+    """The problem with the limits on coefficients that --nonnegative and --bounds name."""
+    nonnegative, bounds = arguments["nonnegative"], arguments["bounds"]
+    if nonnegative is None and bounds is None:
+        return problem
+    from exactsel.data.bounds import read_bounds
+    from exactsel.problem.boxed import ALL, boxed
+
+    named = ALL if nonnegative == ALL else columns_in(nonnegative, instance)
+    return boxed(problem, named, [] if bounds is None else read_bounds(bounds))
+
+
+def groups_in(text: str | None, instance: Instance) -> Any:
+    """The groups --groups names, None where it is not given."""
+    if text is None:
+        return None
+    from exactsel.data.encoding import read_groups
+
+    return read_groups(text, instance.feature_names)
+
+
+def hierarchy_in(text: str | None, instance: Instance) -> dict[str, Any]:
+    """The hierarchy --hierarchy names, as a problem takes it; nothing where it is not given."""
+    if text is None:
+        return {}
+    from exactsel.data.hierarchy import read_hierarchy
+
+    return read_hierarchy(text, instance.feature_names).as_options()
+
+
+def columns_in(text: str | None, instance: Instance) -> list[Any]:
+    """Columns separated by commas: names, or numbers where no column is called so."""
+    from exactsel.data.tables import meant
+
+    return [] if text is None else meant([text.strip()] if text.strip() else [], instance.feature_names or ())

@@ -1,0 +1,293 @@
+"""Best subsets whose coefficients have signs or limits: lower_j <= x_j <= upper_j, with 0 between the two.
+
+    minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros,   lam > 0, quadratic loss
+
+Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
+begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
+changes in the dual bound is one term: at s = -a_j'b a column gains c_j(s) = max of s w - (lam/2) w^2 over the box,
+where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 lam).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.problem.checks import checked_k
+from exactsel.problem.fit import Fit
+from exactsel.problem.groups import matching
+from exactsel.problem.objective import Objective
+from exactsel.problem.regression import Problem
+from exactsel.problem.units import Units
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray, IntArray, StateArray
+
+ALL = "all"
+"""In place of names: every column."""
+
+_OWN = 64 * UNIT
+"""What a gain may be off by, relatively: a quotient, two products and a difference that loses at most a bit."""
+
+
+class BoxedProblem:
+    """A problem of best-subset selection with limits on the coefficients.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, k, lam > 0 and demands; quadratic loss, columns chosen one by one and freely. It may have an
+        intercept, which is free, and weights; scaled columns, too, where no bound is other than 0 and infinity.
+    lower, upper : array (d,)
+        -inf and inf where there is no limit; lower <= 0 <= upper.
+
+    Raises
+    ------
+    InputError
+        For limits that are none, or a problem of another kind; in one sentence.
+    """
+
+    family = "boxed"
+    objective: None = None
+    """Nothing that knows an objective of free coefficients may take this one for it; see :attr:`base`."""
+    infimum = 0.0
+
+    def __init__(self, problem: Problem, lower: ArrayLike, upper: ArrayLike) -> None:
+        _check_kind(problem)
+        self.lower = _limits(lower, problem.d, "lower")
+        """(d,) read-only."""
+        self.upper = _limits(upper, problem.d, "upper")
+        """(d,) read-only."""
+        wrong = np.flatnonzero(~((self.lower <= 0.0) & (self.upper >= 0.0)))
+        if wrong.size:
+            j = int(wrong[0])
+            raise InputError(
+                f"the bounds of column {j} are {self.lower[j]:g} and {self.upper[j]:g}, but 0, the coefficient of a "
+                f"column that is not chosen, must lie between them; correct them."
+            )
+        made = problem.preparation
+        if (
+            made is not None
+            and made.scaled
+            and np.any(np.isfinite(self.lower) & (self.lower != 0.0) | np.isfinite(self.upper) & (self.upper != 0.0))
+        ):
+            raise InputError(
+                "bounds other than 0 go with columns as they are, for scaling rounds them; leave --scale out, or scale "
+                "the columns yourself."
+            )
+        self.base: Objective = problem.objective
+        """P without the box."""
+        self._settle(problem.units, problem.k)
+
+    def _settle(self, units: Units, k: int) -> None:
+        units.check(k)
+        self.units, self.k = units, k
+        self.d, self.n = units.d, self.base.n
+        self.AT = self.base.AT
+        self.feature_names = units.names
+        self.must_have, self.must_not = units.must_have, units.must_not
+        self._frozen = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a BoxedProblem is frozen; make a new one instead of changing '{name}'.")
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return f"BoxedProblem({self.base.loss_text}, n={self.n}, d={self.d}, k={self.k}, lam={self.base.lam:g})"
+
+    @cached_property
+    def unlimited(self) -> Problem:
+        """The same problem without the box: the objective of every model is the same in both."""
+        return Problem.of(self.base, self.units, self.k)
+
+    @property
+    def A(self) -> FloatArray:
+        """The data (n, d), read-only."""
+        return self.base.A
+
+    @property
+    def null_objective(self) -> float:
+        """The objective of the empty model."""
+        return self.base.at_zero
+
+    @property
+    def root_state(self) -> StateArray:
+        """What is decided before the search begins, (d,)."""
+        region = self.units.region(self.k)
+        assert region is not None  # checked when the problem was made
+        return region
+
+    @property
+    def objective_text(self) -> str:
+        """What is minimised, for people."""
+        limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
+        return f"{self.base.text}, coefficients of {limited} columns within bounds"
+
+    @cached_property
+    def hash(self) -> str:
+        """sha256 over everything that defines the problem (names excluded)."""
+        return self.base.hash_with(**{"k": self.k} | self.units.entries() | {"bounds": self._entry()})
+
+    def _entry(self) -> list[list[str]]:
+        return [[float(v).hex() for v in side] for side in (self.lower, self.upper)]
+
+    def gains(self, slopes: FloatArray, columns: IntArray) -> FloatArray:
+        """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
+        lam = self.base.lam
+        best = np.clip(slopes / lam, self.lower[columns], self.upper[columns])
+        gained: FloatArray = best * (slopes - 0.5 * lam * best)
+        return np.maximum(gained, 0.0)
+
+    def dual(self, x: FloatArray, columns: IntArray) -> tuple[float, FloatArray]:
+        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what columns gain at b.
+
+        ``x`` (d,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding is
+        accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
+        """
+        base = self.base
+        b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
+        z = base.predicted(x)
+        value = dual_at_point(base.row_loss, base.raw.AT, base.y, base.raw.norms, columns, z, b, q, v)
+        reach = np.sqrt(q) * (1.0 + 4 * UNIT)
+        off = np.maximum(reach - np.abs(v), 0.0) * (1.0 + 4 * UNIT) + 4 * UNIT * np.abs(v)
+        most = np.maximum(self.gains(-v - off, columns), self.gains(-v + off, columns))
+        return float(value), 2.0 * base.lam * most * (1.0 + _OWN)
+
+    def fit(self, columns: Iterable[int]) -> Fit:
+        """The best model in the box that uses only ``columns``, by an active-set method (Stark and Parker's BVLS)."""
+        from scipy.optimize import lsq_linear
+
+        chosen = np.unique(np.fromiter(columns, dtype=np.int64))
+        coef = np.zeros(self.d)
+        used = chosen[(self.base.norms[chosen] > 0) & (self.lower[chosen] < self.upper[chosen])]
+        if used.size:
+            A, y = self.base.reduced
+            matrix = np.vstack([A[:, used], np.sqrt(self.base.lam) * np.eye(used.size)])
+            target = np.concatenate([y, np.zeros(used.size)])
+            limits = self.lower[used], self.upper[used]
+            found = lsq_linear(matrix, target, limits, method="bvls", tol=1e-14, max_iter=20 * used.size + 100)
+            coef[used] = np.clip(self._polished(matrix, target, found.x, limits), *limits)
+        slope = self.base.gradient(coef)[used]
+        free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
+        return Fit(chosen, coef, self.base(coef), float(np.linalg.norm(slope[free])))
+
+    @staticmethod
+    def _polished(matrix: FloatArray, target: FloatArray, x: FloatArray, limits: tuple[FloatArray, ...]) -> FloatArray:
+        """The least-squares fit with the coefficients at their limits kept there, where that stays in the box."""
+        inside = (x > limits[0]) & (x < limits[1])
+        rest = target - matrix[:, ~inside] @ x[~inside]
+        better = x.copy()
+        better[inside] = np.linalg.lstsq(matrix[:, inside], rest, rcond=None)[0]
+        kept = np.all((better >= limits[0]) & (better <= limits[1]))
+        return better if kept else x
+
+    def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
+        """The objective on each support (a row of numbers padded with -1)."""
+        return np.array([self.fit(row[row >= 0]).value for row in np.asarray(supports, dtype=np.int64)])
+
+    def bound_at(self, x: FloatArray, state: StateArray) -> float:
+        """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (d,), any model."""
+        from exactsel.kernels.node import node_columns
+
+        columns, fixed = node_columns(state)
+        places = max(0, min(self.k - fixed, columns.size - fixed))
+        columns = columns[:fixed] if places == 0 else columns
+        base, q = self.dual(x, columns)
+        return float(node_bound(base, q, fixed, places, self.base.lam, np.empty(places + 1)))
+
+    def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
+        """None: bounds are worked out from the data anyway."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data, without its arrays."""
+        made = self.base.preparation
+        return {
+            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.base.loss.name,
+            "loss_parameters": self.base.loss_parameters, "lam": self.base.lam, "problem_hash": self.hash,
+            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
+            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
+            "weights": made is not None and made.weights is not None,
+            "bounds": [[None if np.isinf(v) else float(v) for v in side] for side in (self.lower, self.upper)],
+        }  # fmt: skip
+
+    def replace(self, **changes: Any) -> BoxedProblem:
+        """A copy with some of k, must_have, must_not, feature_names changed."""
+        made = object.__new__(BoxedProblem)
+        made.base, made.lower, made.upper = self.base, self.lower, self.upper
+        made._settle(self.units.replace(**{n: v for n, v in changes.items() if n != "k"}), checked_k(
+            changes.get("k", self.k), self.d
+        ))  # fmt: skip
+        return made
+
+
+def _check_kind(problem: Problem) -> None:
+    """:class:`InputError` for a problem whose coefficients cannot be limited yet."""
+    what = {
+        "groups of columns, a hierarchy or limits on groups": not problem.units.free_columns,
+        f"{problem.loss.name} loss": not problem.is_quadratic,
+        "lam = 0": not problem.lam > 0,
+        "rows that have been reduced": problem.objective.tall is not None,
+    }
+    found = next((name for name, holds in what.items() if holds), None)
+    if found is not None:
+        raise InputError(
+            f"signs and bounds of coefficients need quadratic loss, lam > 0 and plain columns, but there is {found}; "
+            f"leave one of them out."
+        )
+
+
+def _limits(given: ArrayLike, d: int, side: str) -> FloatArray:
+    limits = np.array(given, dtype=np.float64)
+    if limits.shape != (d,) or np.any(np.isnan(limits)):
+        raise InputError(
+            f"the {side} bounds have shape {limits.shape}, but a number for each of {d} columns is needed."
+        )
+    limits.flags.writeable = False
+    return limits
+
+
+def refuse_boxes(problem: Any, what: str) -> None:
+    """:class:`UnsupportedError` for a problem with signs or bounds, where ``what`` does not know them."""
+    if isinstance(problem, BoxedProblem):
+        raise UnsupportedError(f"{what} does not know signs or bounds of coefficients yet; use solve.")
+
+
+def boxed(
+    problem: Problem, nonnegative: str | Sequence[int | str] = (), bounds: Sequence[tuple[Any, float, float]] = ()
+) -> BoxedProblem:
+    """The problem with limits on its coefficients.
+
+    Parameters
+    ----------
+    problem : Problem
+    nonnegative : "all", or sequence of int or str
+        Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``.
+    bounds : sequence of (column, lower, upper)
+        Limits of single columns, infinite where there is none; 0 lies between them.
+
+    Raises
+    ------
+    InputError
+        As for :class:`BoxedProblem`, for a column that is unknown, and for one whose bounds are given twice.
+    """
+    lower, upper = np.full(problem.d, -np.inf), np.full(problem.d, np.inf)
+    seen: set[int] = set()
+    for column, low, high in bounds:
+        j = problem.units.number(column, "bounds")
+        if j in seen:
+            raise InputError(f"the bounds name column {column!r} twice; name it once.")
+        seen.add(j)
+        lower[j], upper[j] = low, high
+    entries = range(problem.d) if isinstance(nonnegative, str) and nonnegative == ALL else nonnegative
+    for entry in [entries] if isinstance(entries, str) else entries:
+        several = matching(entry, problem.units.names, "nonnegative")
+        for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
+            lower[j] = max(lower[j], 0.0)
+    return BoxedProblem(problem, lower, upper)

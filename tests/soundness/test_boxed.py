@@ -1,0 +1,257 @@
+"""Signs and bounds of coefficients: against all sets of columns, with fits by another method."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from samples import sample
+from scipy.optimize import lsq_linear, nnls
+
+from exactsel import (
+    InputError,
+    Problem,
+    UnsupportedError,
+    best_model,
+    certify,
+    heuristics,
+    near_optimal,
+    solve,
+    solve_path,
+)
+from exactsel.cli.main import cli
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.boxed import BoxedProblem, boxed
+from exactsel.studies.compare import compare
+
+
+def random_case(seed):
+    """Ties, equal and constant columns, k = 0 to d, fewer rows than columns, signs, boxes, columns held at zero."""
+    rng = np.random.default_rng([seed, 41])
+    n, d = int(rng.integers(2, 12)), int(rng.integers(1, 7))
+    A = rng.integers(-2, 3, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
+    if rng.random() < 0.3:
+        A[:, -1] = A[:, 0]
+    if rng.random() < 0.3:
+        A[:, int(rng.integers(d))] = float(rng.integers(2))
+    y = 2.0 * rng.standard_normal(n)
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    for j in range(d):
+        kind = rng.integers(5)
+        lower[j] = (-np.inf, 0.0, 0.0, -rng.random(), 0.0)[kind]
+        upper[j] = (np.inf, np.inf, np.inf, rng.random(), 0.0 if rng.random() < 0.2 else 0.5)[kind]
+    if seed % 2:
+        lower[:], upper[:] = 0.0, np.inf
+    k = int(rng.integers(0, d + 1))
+    must_have = [int(rng.integers(d))] if rng.random() < 0.2 and k > 0 else []
+    must_not = [int(rng.integers(d))] if rng.random() < 0.2 and not must_have else []
+    lam = float(rng.choice([0.01, 0.3, 2.0]))
+    return BoxedProblem(Problem(A, y, k, lam=lam, must_have=must_have, must_not=must_not), lower, upper)
+
+
+def by_another_method(problem, chosen):
+    """The smallest objective in the box on these columns: NNLS where that is all, else a method of interior points."""
+    chosen = [j for j in chosen if problem.lower[j] < problem.upper[j]]
+    A, y, lam = problem.A[:, chosen], problem.base.y, problem.base.lam
+    if not chosen:
+        return 0.5 * float(y @ y)
+    matrix, target = np.vstack([A, np.sqrt(lam) * np.eye(len(chosen))]), np.concatenate([y, np.zeros(len(chosen))])
+    if np.all(problem.lower[chosen] == 0.0) and np.all(np.isinf(problem.upper[chosen])):
+        return 0.5 * float(nnls(matrix, target)[1]) ** 2
+    found = lsq_linear(matrix, target, (problem.lower[chosen], problem.upper[chosen]), method="trf", tol=1e-14)
+    return float(found.cost)
+
+
+def allowed_sets(problem):
+    inside, outside = {*problem.must_have}, {*problem.must_not}
+    for size in range(problem.k + 1):
+        for chosen in itertools.combinations(range(problem.d), size):
+            if inside <= {*chosen} and not outside & {*chosen}:
+                yield chosen
+
+
+@pytest.mark.parametrize("seed", sample(80, 3000, smoke=8))
+def test_the_best_model_in_the_box_is_found(seed):
+    problem = random_case(seed)
+    scale = max(1.0, problem.null_objective)
+    best = min(by_another_method(problem, chosen) for chosen in allowed_sets(problem))
+    result = solve(problem, signals=(), **({} if seed % 3 else {"batch": 1, "warm_start": False}))
+    assert result.lower <= best + 1e-9 * scale
+    assert abs(result.upper - best) <= 1e-6 * scale
+    assert result.upper >= best - 1e-7 * scale
+    assert result.reached
+    assert np.all((result.coef >= problem.lower) & (result.coef <= problem.upper))
+    assert np.count_nonzero(result.coef) <= problem.k
+    assert result.upper >= problem.base(result.coef)
+
+
+@pytest.mark.parametrize("seed", sample(40, 2000))
+def test_no_bound_of_a_region_is_above_its_best_model(seed):
+    problem, rng = random_case(seed), np.random.default_rng([seed, 43])
+    state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
+    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    if len(inside) > problem.k:
+        return
+    sets = [
+        (*inside, *more) for size in range(problem.k - len(inside) + 1) for more in itertools.combinations(free, size)
+    ]
+    best = min(by_another_method(problem, chosen) for chosen in sets)
+    for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
+        assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
+
+
+@pytest.mark.parametrize("seed", sample(40, 2000))
+def test_what_a_column_gains(seed):
+    """Against a grid of the box; rounding of what comes in is allowed for."""
+    problem, rng = random_case(seed), np.random.default_rng([seed, 47])
+    columns = np.arange(problem.d)
+    slopes = 3.0 * rng.standard_normal(problem.d)
+    gains, lam = problem.gains(slopes, columns), problem.base.lam
+    for j in columns:
+        low, high = max(problem.lower[j], -10.0 / lam), min(problem.upper[j], 10.0 / lam)
+        w = np.linspace(low, high, 20001)
+        most = np.max(slopes[j] * w - 0.5 * lam * w * w)
+        assert most <= gains[j] * (1.0 + 1e-12) + 1e-300
+        assert gains[j] <= most + 1e-4 * (1.0 + abs(most))
+    x = rng.standard_normal(problem.d)
+    _, q = problem.dual(x, columns)
+    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.A.T @ (problem.A @ x - problem.base.y)), columns))
+
+
+@pytest.mark.parametrize("seed", sample(30, 1000, smoke=3))
+def test_intercept_scale_and_weights(seed):
+    """Against every set, prepared by hand; signs and values are those of the data as given."""
+    rng = np.random.default_rng([seed, 53])
+    n, d, k = int(rng.integers(3, 14)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    A, y = 5.0 + rng.standard_normal((n, d)) * 10.0 ** rng.integers(-2, 3, d), 3.0 + rng.standard_normal(n)
+    weights = rng.integers(0, 3, n).astype(float) if seed % 3 == 0 else None
+    if weights is not None and not weights.any():
+        weights[:] = 1.0
+    intercept, scale, lam = bool(seed % 2), bool(seed % 5 < 2), float(rng.choice([0.1, 1.0]))
+    given = Problem.prepared(A, y, min(k, d), lam=lam, intercept=intercept, scale=scale, weights=weights)
+    result = solve(boxed(given, "all"), signals=())
+    w = np.ones(n) if weights is None else weights
+    mean, target = (np.average(A, axis=0, weights=w), np.average(y, weights=w)) if intercept else (np.zeros(d), 0.0)
+    spread = np.sqrt(np.average((A - np.average(A, axis=0, weights=w) * intercept) ** 2, axis=0, weights=w))
+    size = np.where(spread > 0, spread, 1.0) if scale else np.ones(d)
+    prepared, off = np.sqrt(w)[:, None] * (A - mean) / size, np.sqrt(w) * (y - target)
+
+    def best_on(chosen):
+        matrix = np.vstack([prepared[:, chosen], np.sqrt(lam) * np.eye(len(chosen))])
+        return 0.5 * float(nnls(matrix, np.concatenate([off, np.zeros(len(chosen))]))[1]) ** 2
+
+    sets = [[*c] for r in range(1, min(k, d) + 1) for c in itertools.combinations(range(d), r)]
+    best = min([0.5 * float(off @ off), *map(best_on, sets)])
+    assert result.lower <= best * (1.0 + 1e-9)
+    assert result.upper == pytest.approx(best, rel=1e-6, abs=1e-9)
+    coef, level = result.model.coef, result.model.intercept or 0.0
+    assert np.all(coef >= 0.0)
+    reached = 0.5 * float(w @ (A @ coef + level - y) ** 2) + 0.5 * lam * float(np.sum((size * coef) ** 2))
+    assert result.upper >= reached * (1.0 - 1e-12)
+    assert result.upper == pytest.approx(reached, rel=1e-9)
+
+
+def test_estimators():
+    estimators = pytest.importorskip("exactsel.sklearn")
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 5))
+    y = 2.0 - X[:, 0] + X[:, 1] + 0.3 * X[:, 2] + 0.1 * rng.standard_normal(40)
+    fitted = estimators.BestSubsetRegressor(k=2, lam=0.1, positive=True).fit(X, y)
+    assert fitted.support_.tolist() == [1, 2]
+    assert np.all(fitted.coef_ >= 0.0)
+    np.testing.assert_allclose(fitted.predict(X), X @ fitted.coef_ + fitted.intercept_)
+    with pytest.raises(InputError, match="lam = 0"):
+        estimators.BestSubsetRegressor(k=2, positive=True).fit(X, y)
+    with pytest.raises(InputError, match="logistic"):
+        estimators.BestSubsetClassifier(k=2, positive=True).fit(X, y > 2)
+
+
+def test_signs_make_a_difference():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((50, 12))
+    y = A[:, 0] - 2.0 * A[:, 1] + 0.5 * A[:, 2] + 0.1 * rng.standard_normal(50)
+    names = [f"{'dose' if j < 6 else 'x'}_{j}" for j in range(12)]
+    free = Problem(A, y, 3, lam=0.5, feature_names=names)
+    assert solve(free, signals=()).support == (0, 1, 2)
+    signed = solve(boxed(free, "all"), signals=())
+    assert 1 not in signed.support
+    assert np.all(signed.coef >= 0.0)
+    some = boxed(free, ["dose_*"], [("x_7", -0.1, 0.1)])
+    assert some.lower.tolist() == [0.0] * 6 + [-np.inf, -0.1] + [-np.inf] * 4
+    assert some.upper[7] == 0.1
+    assert len({free.hash, some.hash, boxed(free, "all").hash}) == 3
+    assert some.replace(k=2).k == 2
+
+
+def test_what_does_not_go_together_is_said(tmp_path):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((20, 4))
+    y = A[:, 0] + 0.1 * rng.standard_normal(20)
+    plain = Problem(A, y, 2, lam=0.5)
+    for other, words in (
+        (Problem(A, y, 2), "lam = 0"),
+        (Problem(A, np.sign(y), 2, lam=0.5, loss="logistic"), "logistic loss"),
+        (Problem(A, y, 2, lam=0.5, groups=["a", "a", None, None]), "groups"),
+        (Problem(A, y, 2, lam=0.5, hierarchy={1: [0]}), "hierarchy"),
+    ):
+        with pytest.raises(InputError, match=words):
+            boxed(other, "all")
+    with pytest.raises(InputError, match="scaling rounds them"):
+        boxed(Problem.prepared(A, y, 2, lam=0.5, scale=True), "all", [(0, 0.0, 1.0)])
+    for options, words in (
+        ({"bounds": [(0, 0.5, 1.0)]}, "0, the coefficient"),
+        ({"bounds": [(0, 0.0, 1.0), (0, 0.0, 2.0)]}, "twice"),
+        ({"nonnegative": [7]}, "7"),
+        ({"bounds": [(0, 0.0, float("nan"))]}, "number"),
+    ):
+        with pytest.raises(InputError, match=words):
+            boxed(plain, **options)
+    problem = boxed(plain, "all")
+    with pytest.raises(UnsupportedError, match="proof"):
+        solve(problem, proof=tmp_path / "run.exsel", signals=())
+    with pytest.raises(UnsupportedError):
+        solve(problem, bound="apg", signals=())
+    for study in (near_optimal, best_model, certify):
+        with pytest.raises((UnsupportedError, InputError), match="signs or bounds"):
+            study(problem)
+    for study in (compare, solve_path):
+        with pytest.raises(UnsupportedError, match="signs or bounds"):
+            study(problem)
+    for method in ("forward", "swap", "exchange", "poss", "greedy-css"):
+        with pytest.raises(UnsupportedError):
+            heuristics.run(method, problem)
+    for command in ("near", "info", "path"):
+        done = CliRunner().invoke(cli, [command, "data.npz", "--nonnegative", "all"])
+        assert done.exit_code == 2
+        assert "solve alone" in done.stderr
+
+
+@pytest.mark.smoke
+def test_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((50, 6))
+    y = A[:, 0] - 2.0 * A[:, 1] + 0.5 * A[:, 2] + 0.1 * rng.standard_normal(50)
+    np.savez(tmp_path / "data.npz", A=A, y=y, k=3, lam=0.5, feature_names=np.array([*"abcdef"]))
+    (tmp_path / "bounds.csv").write_text("column,lower,upper\nb,-0.5,\nc,,0.25\n")
+    limits = {"all": ["--nonnegative", "all"], "file": ["--nonnegative", "a", "--bounds", str(tmp_path / "bounds.csv")]}
+    answers = {}
+    for name, given in limits.items():
+        run = ["solve", str(tmp_path / "data.npz"), *given]
+        done = CliRunner().invoke(cli, [*run, "--json", "--quiet"])
+        assert done.exit_code == 0, done.output
+        answers[name] = json.loads(done.stdout)
+        assert "perspective bound within the bounds" in CliRunner().invoke(cli, run).stderr
+    assert min(answers["all"]["coef"]) >= 0.0
+    coef = answers["file"]["coef"]
+    assert (coef[1], coef[2]) == (-0.5, 0.25)
+    assert answers["file"]["bounds"][0] == [0.0, -0.5, *[None] * 4]
+    refused = CliRunner().invoke(cli, [*run, "--proof", str(tmp_path / "run.exsel")])
+    assert "cannot speak of signs" in f"{refused.exception}{refused.stderr}"
+    for text, words in (("a,0", "2 entries"), ("a,x,1", "'x'"), ("a,1,2", "0, the coefficient"), ("g,0,1", "g")):
+        (tmp_path / "bounds.csv").write_text(text)
+        refused = CliRunner().invoke(cli, [*run, "--quiet"])
+        assert refused.exit_code != 0
+        assert words in f"{refused.exception}{refused.stderr}"
