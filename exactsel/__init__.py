@@ -45,6 +45,7 @@ _HOMES = {
     "Quadratic": "exactsel.losses",
     "Huber": "exactsel.losses",
     "Logistic": "exactsel.losses",
+    "SquaredHinge": "exactsel.losses",
     "ExactselError": "exactsel.errors",
     "InputError": "exactsel.errors",
     "UnsupportedError": "exactsel.errors",
@@ -70,6 +71,7 @@ __all__ = [
     "Search",
     "Settings",
     "SolutionPath",
+    "SquaredHinge",
     "Sweep",
     "Termination",
     "UnsupportedError",
@@ -92,7 +94,7 @@ if TYPE_CHECKING:
     from exactsel.data.gram import gram
     from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.losses import Huber, Logistic, Quadratic, SquaredHinge
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.model import Model

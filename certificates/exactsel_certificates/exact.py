@@ -62,6 +62,8 @@ class ExactBounds:
         self.A = scaled(instance.A)
         self.y = scaled(instance.y)
         self.lam = Fraction(instance.lam)
+        # The conjugate is b^2 over this, and y b; but for logistic loss.
+        self._stiff = 4 if instance.loss == "squared_hinge" else 2
 
     def at_model(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction], curvature: FloatArray) -> Fraction:
         """Formula (3) at a model (d,) of fractions whose denominators are powers of two; quadratic loss."""
@@ -116,7 +118,7 @@ class ExactBounds:
             return sum((fraction_of(v, w.exponent) * _entropy([p]) for p, v in pairs), Fraction(0))
         square = fraction_of(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
         product = w.values @ (slopes.values * self.y.values[side])
-        return -square / 2 - fraction_of(product, slopes.exponent + self.y.exponent + w.exponent)
+        return -square / self._stiff - fraction_of(product, slopes.exponent + self.y.exponent + w.exponent)
 
     def dual_vector(self, x: FloatArray) -> Scaled:
         """The slopes of the rows at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
@@ -127,10 +129,17 @@ class ExactBounds:
             return Scaled(np.array([-y * chance(fraction_of(v * y, z.exponent)) for v, y in rows], dtype=object), -BITS)
         if self.instance.loss == "quadratic":
             return residual
+        if self.instance.loss == "squared_hinge":
+            return self.hinged(z)
         delta = scaled([self.instance.delta])
         exponent = min(delta.exponent, residual.exponent)
         most = delta.at(exponent)[0]
         return Scaled(np.array([min(max(r, -most), most) for r in residual.at(exponent)], dtype=object), exponent)
+
+    def hinged(self, z: Scaled) -> Scaled:
+        """The slopes of squared hinge loss at predictions z (n,)."""
+        labels = np.array([int(label) for label in self.instance.y.tolist()], dtype=object)
+        return Scaled(-2 * labels * _short(z, labels), min(z.exponent, 0))
 
     def for_bounded_models(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction]) -> Fraction:
         """A bound over models with abs(x_j) ||a_j|| <= RADIUS ||y||; quadratic loss, lam = 0.
@@ -153,6 +162,8 @@ class ExactBounds:
         ridge = self.lam * sum((value * value for value in w.values()), Fraction(0)) / 2
         if self.instance.loss == "logistic":
             return ridge + logistic_loss(z, self.instance.y, self.instance.weights)
+        if self.instance.loss == "squared_hinge":
+            return ridge + hinge_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "quadratic":
             return ridge + fraction_of(residual.values @ residual.values, 2 * residual.exponent) / 2
         delta = Fraction(self.instance.delta)
@@ -197,7 +208,7 @@ class ExactBounds:
         if self.instance.loss == "logistic":
             return _entropy([abs(fraction_of(value, vector.exponent)) for value in vector.values])
         square = fraction_of(vector.values @ vector.values, 2 * vector.exponent)
-        return -square / 2 - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
+        return -square / self._stiff - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
 
     def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
         places = max(0, self.instance.k - len(S))
@@ -273,6 +284,20 @@ def logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fract
             t = _decimal(fraction_of(-value * int(label), z.exponent))
             total += max(t, Decimal(0)) + (1 + (-abs(t)).exp()).ln()
     return Fraction(total) * (1 + Fraction(len(y) + 8, 10 ** (DIGITS - 4))) + Fraction(len(y), 10 ** (DIGITS - 4))
+
+
+def hinge_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fraction:
+    """The (weighted) sum of max(0, 1 - y z)^2 at predictions z (n,), exactly."""
+    short = _short(z, np.array([int(label) for label in y.tolist()], dtype=object))
+    w = scaled(np.ones(len(y)) if weights is None else weights)
+    return fraction_of(int(w.values @ (short * short)), w.exponent + 2 * min(z.exponent, 0))
+
+
+def _short(z: Scaled, labels: Any) -> Any:
+    """max(0, 1 - y z) at an exponent of at most 0."""
+    exponent = min(z.exponent, 0)
+    gaps = (1 << -exponent) - labels * z.at(exponent)
+    return np.array([max(0, gap) for gap in gaps], dtype=object)
 
 
 def _decimal(value: Fraction) -> Decimal:

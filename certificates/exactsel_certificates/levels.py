@@ -99,6 +99,9 @@ def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple
         r = Z - y
         size = np.maximum(np.abs(r), delta)
         return np.clip(r, -delta, delta), np.where(np.abs(r) <= delta, 1.0, 0.0), delta / size
+    if loss == "squared_hinge":
+        short = np.maximum(0.0, 1.0 - y * Z)
+        return -2.0 * y * short, np.where(short > 0, 2.0, 0.0), np.full(Z.shape, 2.0)
     e = np.exp(-np.abs(Z))
     slopes = -y * np.where(y * Z <= 0, 1.0, e) / (1.0 + e)
     half = np.maximum(np.abs(Z) / 2.0, 1e-4)

@@ -104,6 +104,8 @@ class RigorousBounds:
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
         self.unit = U
+        # The conjugate is this times b^2, and y b; but for logistic loss.
+        self._bent = 0.25 if instance.loss == "squared_hinge" else 0.5
         self.sizes: FloatArray | None = None
         """(d,) with lam = 0, Huber and logistic loss, how large coefficients can be (radii.py), where that is known:
         bounds then speak of these models only."""
@@ -136,6 +138,8 @@ class RigorousBounds:
             Z = W @ self.A.T
             if self.instance.intercept:
                 Z = Z + find_levels(self.instance.loss, self.instance.delta, self.y, self.instance.weights, Z)[:, None]
+            if self.instance.loss == "squared_hinge":
+                return self.projected(-2.0 * self.y * np.maximum(0.0, 1.0 - self.y * Z))
             if self.instance.loss != "logistic":
                 return self.projected(Z - self.y)
             t = -self.y * Z
@@ -147,6 +151,8 @@ class RigorousBounds:
             return np.asarray(np.clip(B, -self.instance.delta, self.instance.delta))
         if self.instance.loss == "logistic":
             return np.asarray(-self.y * np.clip(-self.y * B, 0.0, 1.0))
+        if self.instance.loss == "squared_hinge":
+            return np.asarray(self.y * np.minimum(self.y * B, 0.0))
         return B
 
     def at_duals(self, B: FloatArray) -> Evaluated:
@@ -218,7 +224,7 @@ class RigorousBounds:
             p = -y * G
             rows = np.where(p > 0, -p * np.log(p), 0.0) + np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
             return rows, rows
-        squares, products = 0.5 * G * G, y * G
+        squares, products = self._bent * G * G, y * G
         return -(squares + products), squares + np.abs(products)
 
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
@@ -227,7 +233,7 @@ class RigorousBounds:
             left = np.where(p > 0, -p * np.log(p), 0.0)
             right = np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
             return np.asarray((np.sum(left, axis=1) + np.sum(right, axis=1)) * (1.0 - gamma(self.n + 32)))
-        squares, products = 0.5 * B * B, self.y * B
+        squares, products = self._bent * B * B, self.y * B
         error = gamma(self.n + 4) * (np.sum(squares, axis=1) + np.sum(np.abs(products), axis=1))
         return np.asarray(-np.sum(squares + products, axis=1) - error)
 
@@ -294,6 +300,8 @@ def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: Float
     if instance.loss == "logistic":
         t = -y * z + error
         return np.asarray(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
+    if instance.loss == "squared_hinge":
+        return np.asarray(np.maximum(0.0, 1.0 - y * z + error) ** 2)
     size = np.abs(z - y) + error
     steep = np.minimum(size, instance.delta) if instance.loss == "huber" else size
     return np.asarray(steep * (size - 0.5 * steep))

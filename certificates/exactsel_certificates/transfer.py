@@ -3,13 +3,15 @@
 Let x' be coefficients of prepared columns, P~(x') their objective for the prepared doubles and P(x) that of the same
 model for the data as given. With E_j what column j is off and e what the target is off (:mod:`prepared`), the residuals
 of a model differ by Ex' - e, but for what lies along the intercept, of length eta2 at most. The losses are convex and
-their slopes obey sum w_i l'^2 <= 2 b L, with b = 1 for quadratic and Huber loss and 1/4 for logistic loss. So
+their slopes obey sum w_i l'^2 <= 2 b L, with b = 1 for quadratic and Huber loss, 1/4 for logistic and 2 for squared
+hinge loss. So
 
     P(x) >= (1 - 2.1 s) ( P~(x') - eta1 sqrt(2 b P~(x')) - eta2^2 / 2 ),      eta1 = sum_j |x'_j| ||E_j|| + ||e||
 
 where s is how far the scales are off: they matter for the ridge term alone. The other way round P(x) is at most
-P~(x') + eta1 sqrt(2 b P~(x')) + eta1^2 / 2, enlarged by 2.1 s. The upper one is for one model, whose |x'_j| are known.
-The lower one is for all models, of which only those of an objective below some known ``upper`` matter; that limits x':
+P~(x') + eta1 sqrt(2 b P~(x')) + max(1, b) eta1^2 / 2, enlarged by 2.1 s. The upper one is for one model, whose |x'_j|
+are known. The lower one is for all models, of which only those of an objective below some known ``upper`` matter; that
+limits x':
 
 * (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
 * with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
@@ -71,7 +73,7 @@ class Transfer:
 
     @property
     def _steepness(self) -> float:
-        return 0.25 if self.instance.loss == "logistic" else 1.0
+        return {"logistic": 0.25, "squared_hinge": 2.0}.get(self.instance.loss, 1.0)
 
     @property
     def _shrunk(self) -> float:
@@ -119,7 +121,7 @@ class Transfer:
         sizes = np.abs(coef * made.scale)
         off = made.column_error + 2.0 * U * self._columns
         eta = 1.001 * float(sizes @ off + made.target_error)
-        more = eta * math.sqrt(2.0 * self._steepness * value) + 0.5 * eta * eta
+        more = eta * math.sqrt(2.0 * self._steepness * value) + 0.5 * max(1.0, self._steepness) * eta * eta
         return (value + 1.001 * more) * (1.0 + 2.2 * made.scale_error + 16 * U) + (TINY if value > 0 or more > 0 else 0)
 
     def _reached(self, bound: float, upper: float, bounded: bool) -> float:

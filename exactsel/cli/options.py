@@ -91,7 +91,7 @@ def problem_options(function: Decorated) -> Decorated:
                 help="Predict y, or css: select columns that span the others (needs no y).",
             ),
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
-            click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
+            click.option("--loss", help="quadratic, huber, logistic, squared_hinge, or a plug-in's name."),
             click.option(
                 "--lam",
                 type=float,

@@ -4,7 +4,7 @@
 key            shape               meaning
 ============== =================== ==========================================================
 A              (n, d)              one row per observation, one column per candidate variable
-y              (n,)                target; labels -1 and +1 for logistic loss; not needed for column subset selection
+y              (n,)                target; labels -1 and +1 for losses of two classes; none for column subset selection
 k              one number          largest number of non-zero coefficients
 lam            one number          ridge weight
 loss           one text            name of the loss
@@ -68,7 +68,7 @@ class Instance:
     A : array, sparse matrix or data frame (n, d)
         One row per observation, one column per candidate variable; a frame brings its names.
     y : array (n,), optional
-        Target; labels -1 and +1 for logistic loss. Column subset selection needs none.
+        Target; labels -1 and +1 for logistic and squared hinge loss. Column subset selection needs none.
     k : int, optional
         Largest number of non-zero coefficients. An array of one number will do, here and for ``lam`` and ``delta``.
     lam : float, optional

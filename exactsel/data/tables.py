@@ -159,7 +159,7 @@ def choose_columns(
 
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:
-    """The instance with labels -1 and +1 where logistic loss is asked for and the target holds 0 and 1."""
+    """The instance with labels -1 and +1 where a loss of two classes is asked for and the target holds 0 and 1."""
     if instance.y is None:
         return instance
     y = labels_for(instance.loss if loss is None else loss, instance.y, stacklevel=3)
@@ -212,6 +212,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
         known = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
         held = known.get(column.kind, column.kind)
         raise InputError(
-            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic loss."
+            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic or "
+            f"squared_hinge loss."
         )
     return labels_of(column.texts, f"the target {column.name}", stacklevel=4)

@@ -28,6 +28,9 @@ POINT_FUNCTIONS = ("point_value", "point_derivative", "point_curvature", "point_
 CURVATURE_ON = "point_curvature_on"
 """A function a loss may have, see :func:`curvature_known`."""
 
+CLASSES = ("logistic", "squared_hinge")
+"""Names of the built-in losses whose target is labels -1 and +1."""
+
 DUAL_FUNCTIONS = ("point_conjugate", "point_conjugate_derivative", "point_project")
 
 

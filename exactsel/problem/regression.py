@@ -49,12 +49,12 @@ class Problem:
         One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
         matrix made dense; a pandas, polars or pyarrow frame brings its column names.
     y : array (n,)
-        Target; for logistic loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are read as these,
-        with a warning.
+        Target; for logistic and squared hinge loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are
+        read as these, with a warning.
     k : int
         Largest number of non-zero coefficients. More than d is taken as d, with a warning.
     loss : str or Loss
-        ``"quadratic"``, ``"huber"``, ``"logistic"``, the name of a plug-in, or a loss object.
+        ``"quadratic"``, ``"huber"``, ``"logistic"``, ``"squared_hinge"``, the name of a plug-in, or a loss object.
     lam : float
         Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss where the fit
         on all columns exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is

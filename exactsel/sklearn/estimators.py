@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import validate_data
 
+from exactsel.losses.base import CLASSES
 from exactsel.sklearn.base import (
     SPARSE,
     ChoiceOfLoss,
@@ -85,14 +86,17 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
 
 @dataclass(eq=False, repr=False)
 class BestSubsetClassifier(LinearClassifier, GivenSize):
-    """Logistic regression of two classes on at most k columns, proven best for the training data.
+    """A classifier of two classes on at most k columns, proven best for the training data.
 
     Parameters
     ----------
     k : int
         Largest number of columns; more than there are counts as all.
     lam : float, optional
-        Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
+        Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`, or of LinearSVC.
+    loss : str
+        ``"logistic"``, or ``"squared_hinge"``: the loss of :class:`sklearn.svm.LinearSVC`, of which there are no
+        probabilities.
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
@@ -106,9 +110,9 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
 
     _: KW_ONLY
     class_weight: Any = None
+    loss: str = "logistic"
 
-    loss = "logistic"
-    losses = ("logistic",)
+    losses = CLASSES
 
 
 @dataclass(eq=False, repr=False)
@@ -121,14 +125,14 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     hierarchy_kind, criterion, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
-        ``"quadratic"``, ``"huber"``, or ``"logistic"`` for labels of two classes.
+        ``"quadratic"``, ``"huber"``, or ``"logistic"`` or ``"squared_hinge"`` for labels of two classes.
 
     Notes
     -----
     The fitted attributes are those of :class:`exactsel.sklearn.base.BestSubsetBase`.
     """
 
-    losses = ("quadratic", "huber", "logistic")
+    losses = ("quadratic", "huber", *CLASSES)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -136,7 +140,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
         return tags
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        labelled = self.loss == "logistic"
+        labelled = self.loss in CLASSES
         X, y = validate_data(
             self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2
         )

@@ -22,6 +22,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _get_feature_names
 
@@ -39,7 +40,7 @@ from exactsel.sklearn import (
 ALL = [
     getattr(estimators, name)(**({"ks": [1, 2], "cv": 2} if name.endswith("CV") else {"k": 2}))
     for name in estimators.__all__
-]
+] + [BestSubsetClassifier(k=2, loss="squared_hinge")]
 
 
 def listed(mark):
@@ -115,6 +116,22 @@ class TestBruteForce:
         assert set(model.predict(X)) <= {"yes", "no"}
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
         assert np.array_equal(model.predict_proba(X)[:, 1] > 0.5, model.predict(X) == "yes")
+
+    def test_squared_hinge(self):
+        X, y = data(1, shift=0.0)
+        X /= X.std(axis=0)
+        labels, values = np.where(y > np.median(y), "yes", "no"), {}
+        for chosen in itertools.combinations(range(X.shape[1]), 2):
+            fit = LinearSVC(C=0.5, fit_intercept=False, dual=False, tol=1e-10, max_iter=10000).fit(X[:, chosen], labels)
+            margins = np.where(labels == "yes", 1, -1) * fit.decision_function(X[:, chosen])
+            values[chosen] = np.sum(np.maximum(0.0, 1.0 - margins) ** 2) + float(np.sum(fit.coef_**2))
+        model = BestSubsetClassifier(2, lam=2.0, loss="squared_hinge", fit_intercept=False).fit(X, labels)
+        assert tuple(model.support_) == min(values, key=values.get)
+        assert model.objective_ == pytest.approx(min(values.values()), rel=1e-6)
+        assert not hasattr(model, "predict_proba")
+        assert "share_right" in model.result_.as_dict()["quality"]
+        chosen = BestSubsetClassifierCV(ks=[1, 2], cv=2, loss="squared_hinge").fit(X, labels)
+        assert chosen.k_ in (1, 2)
 
     @pytest.mark.parametrize("seed", range(4))
     def test_huber_is_the_raw_solve(self, seed):

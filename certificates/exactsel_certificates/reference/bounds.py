@@ -42,6 +42,8 @@ def loss_gradient(instance: Instance, z: Any) -> Long:
         return residual
     if instance.loss == "huber":
         return long_doubles(np.clip(residual, -instance.delta, instance.delta))
+    if instance.loss == "squared_hinge":
+        return long_doubles(-2 * y * np.maximum(0, 1 - y * long_doubles(z)))
     t = -y * long_doubles(z)
     # exp of a negative number only, so that nothing overflows
     e = np.exp(-np.abs(t))
@@ -178,6 +180,8 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
     if instance.loss in ("quadratic", "huber"):
         inside_domain = instance.loss == "quadratic" or bool(np.all(np.abs(beta) <= instance.delta))
         return np.sum(0.5 * beta * beta + y * beta) if inside_domain else np.inf
+    if instance.loss == "squared_hinge":
+        return np.sum(y * beta + beta * beta / 4) if bool(np.all(y * beta <= 0)) else np.inf
     p = -y * beta
     if not np.all((p >= 0) & (p <= 1)):
         return np.inf

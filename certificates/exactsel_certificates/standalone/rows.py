@@ -22,6 +22,8 @@ def slopes(loss: str, delta: F, z: Sequence[F], y: Sequence[F]) -> list[F]:
     """About the derivatives of the rows' losses at z, in the domain of the conjugate."""
     if loss == "huber":
         return [min(max(near(p - t), -delta), delta) for p, t in zip(z, y, strict=True)]
+    if loss == "squared_hinge":
+        return [-2 * t * max(F(0), near(1 - p * t)) for p, t in zip(z, y, strict=True)]
     return [-t * F(chance(as_float(p * t))) for p, t in zip(z, y, strict=True)]
 
 
@@ -38,6 +40,8 @@ def intercept(loss: str, delta: F, z: Sequence[F], y: Sequence[F], weights: Sequ
     def total(c: float) -> float:
         if loss == "huber":
             return math.fsum(w * min(max(g + c, -edge), edge) for g, _, w in rows)
+        if loss == "squared_hinge":
+            return math.fsum(-2 * w * t * max(0.0, 1 - t * (g + c)) for g, t, w in rows)
         return math.fsum(-w * t * chance((g + c) * t) for g, t, w in rows)
 
     return F(_crossing(total)) - middle

@@ -1,4 +1,4 @@
-"""The optimum on every set of columns for Huber and logistic loss: Newton on all sets at once, then weak duality.
+"""The optimum on every set of columns for other losses than the quadratic: Newton on all sets, then weak duality.
 
 For slopes g of the rows in the domain of the conjugate l*, with sum w g = 0 where there is an intercept, no model on a
 set is below  -sum w l*(g) - sum_j v_j² / (2 lam s_j²),  v = A'(wg). At the slopes of a point near the optimum that is
@@ -39,6 +39,8 @@ class Rows(NamedTuple):
     """(p,) The curvature each coefficient has of its own."""
     delta: Long | None
     level: bool
+    hinge: bool
+    """Whether the loss is squared hinge loss; else it is Huber's where there is a delta, or logistic."""
 
 
 def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Long]:
@@ -94,7 +96,7 @@ def _rows(data: WholeData) -> Rows:
         Z, ridge = np.column_stack([Z, np.ones(len(Z), np.longdouble)]), np.append(ridge, np.longdouble(0))
     w = _row_weights(instance)[data.rows]
     delta = np.longdouble(instance.delta) if instance.loss == "huber" else None
-    return Rows(Z, y, w, ridge, delta, instance.intercept)
+    return Rows(Z, y, w, ridge, delta, instance.intercept, instance.loss == "squared_hinge")
 
 
 def _long(data: WholeData, j: int) -> Long:
@@ -131,6 +133,9 @@ def _loss(rows: Rows, z: Long) -> tuple[Long, Long, Long]:
         value = np.where(inner, r * r / 2, rows.delta * (size - rows.delta / 2))
         return value, np.clip(r, -rows.delta, rows.delta), inner.astype(np.longdouble)
     margin = rows.y * z
+    if rows.hinge:
+        short = np.maximum(1 - margin, 0)
+        return short * short, -2 * rows.y * short, 2 * (short > 0).astype(np.longdouble)
     e = np.exp(-np.abs(margin))
     share = np.where(margin > 0, e / (1 + e), 1 / (1 + e))
     return np.maximum(-margin, 0) + np.log1p(e), -rows.y * share, e / (1 + e) ** 2
@@ -159,6 +164,8 @@ def _ends(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Long, Long]:
 def _conjugate(rows: Rows, g: Long) -> Long:
     if rows.delta is not None:
         return g * g / 2 + g * rows.y
+    if rows.hinge:
+        return g * g / 4 + g * rows.y
     a = np.clip(-rows.y * g, 0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(a > 0, a * np.log(a), 0) + np.where(a < 1, (1 - a) * np.log1p(-a), 0)

@@ -19,7 +19,9 @@ LEVEL_STEPS = 200
 
 def model_value(data: WholeData, coef: Sequence[float]) -> Fraction:
     """The objective of these coefficients; for logistic loss no more than the true one."""
-    loss = {"quadratic": _quadratic, "huber": _huber, "logistic": _logistic}[data.instance.loss]
+    loss = {"quadratic": _quadratic, "huber": _huber, "logistic": _logistic, "squared_hinge": _squared_hinge}[
+        data.instance.loss
+    ]
     return loss(data, coef) + data.ridge(coef)
 
 
@@ -50,6 +52,37 @@ def _huber_level(numbers: Sequence[int], weights: Sequence[int], delta: Fraction
 
     corners = sorted({sign * delta - number for number in numbers for sign in (-1, 1)})
     low, high = 0, len(corners) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if slope(corners[middle]) <= 0 else (low, middle)
+    first, last = slope(corners[low]), slope(corners[high])
+    return corners[low] if first == last else corners[low] - first * (corners[high] - corners[low]) / (last - first)
+
+
+def _squared_hinge(data: WholeData, coef: Sequence[float]) -> Fraction:
+    sums, exponent = data.scores(coef)
+    labels = [1 if label > 0 else -1 for label in data.target]
+    one = 1 / power(exponent)
+    rows = [(label, number, weight) for label, number, weight in zip(labels, sums, data.weights, strict=True) if weight]
+    level = _hinge_level(rows, one) if data.instance.intercept else Fraction(0)
+    squares = (weight * max(Fraction(0), one - label * (number + level)) ** 2 for label, number, weight in rows)
+    return sum(squares, Fraction(0)) * power(2 * exponent + data.weight_power)
+
+
+def _hinge_level(rows: Sequence[tuple[int, int, int]], one: Fraction) -> Fraction:
+    """The shift at which the weighted loss is least: here too its slope is a broken line."""
+
+    def slope(level: Fraction) -> Fraction:
+        pulls = (-w * label * max(Fraction(0), one - label * (number + level)) for label, number, w in rows)
+        return sum(pulls, Fraction(0))
+
+    corners = sorted({label * one - number for label, number, _ in rows})
+    corners = [corners[0] - one, *corners, corners[-1] + one]
+    low, high = 0, len(corners) - 1
+    if slope(corners[high]) < 0:  # a straight line from the last corner on
+        low = high - 1
+    elif slope(corners[0]) > 0:
+        high = 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if slope(corners[middle]) <= 0 else (low, middle)

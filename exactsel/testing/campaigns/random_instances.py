@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.losses.base import CLASSES
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
 from exactsel.testing.campaigns.random_settings import drawn, only_the_search, random_settings
 from exactsel.types import FloatArray
@@ -30,8 +31,15 @@ def random_instance(seed: int) -> TinyInstance:
     """The instance of a seed, with its settings."""
     rng = np.random.default_rng([STREAM, seed])
     if rng.random() < SEARCHED:
-        return _searched(rng)
-    return random_settings(rng, _in_other_units(rng, _demanding(rng, _plain(rng))))
+        return _of_another_loss(seed, _searched(rng))
+    return _of_another_loss(seed, random_settings(rng, _in_other_units(rng, _demanding(rng, _plain(rng)))))
+
+
+def _of_another_loss(seed: int, instance: TinyInstance) -> TinyInstance:
+    """At times another loss on the same labels, drawn apart, so that no other instance changes."""
+    if instance.loss == "logistic" and np.random.default_rng([STREAM, seed, 1]).random() < 0.4:
+        return replace(instance, loss="squared_hinge")
+    return instance
 
 
 def _searched(rng: Random) -> TinyInstance:
@@ -196,7 +204,7 @@ def _with_hierarchy(rng: Random, instance: TinyInstance) -> TinyInstance:
 
 def scaled(instance: TinyInstance, target: int, columns: int) -> TinyInstance:
     """The same problem in other units: y times 2^target, A times 2^columns, lam, delta and eps accordingly."""
-    target = 0 if instance.loss == "logistic" else target
+    target = 0 if instance.loss in CLASSES else target
     # Columns that are scaled to size one have no units left that lam could know; a target has.
     lam = instance.lam if instance.scale else float(np.ldexp(instance.lam, 2 * columns))
     settings: dict[str, Any] = dict(instance.settings)
