@@ -45,6 +45,7 @@ _HOMES = {
     "Quadratic": "exactsel.losses",
     "Huber": "exactsel.losses",
     "Logistic": "exactsel.losses",
+    "Poisson": "exactsel.losses",
     "SquaredHinge": "exactsel.losses",
     "ExactselError": "exactsel.errors",
     "InputError": "exactsel.errors",
@@ -64,6 +65,7 @@ __all__ = [
     "Logistic",
     "Model",
     "NearOptimal",
+    "Poisson",
     "Problem",
     "ProgressLog",
     "Quadratic",
@@ -94,7 +96,7 @@ if TYPE_CHECKING:
     from exactsel.data.gram import gram
     from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.losses import Huber, Logistic, Quadratic, SquaredHinge
+    from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.model import Model

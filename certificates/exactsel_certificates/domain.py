@@ -62,6 +62,8 @@ def _regression(instance: Instance) -> Instance:
     _check_sizes("y", y[:, None])
     if instance.loss in CLASSES:
         _need(bool(np.all(np.abs(y) == 1.0)), f"y holds other values than -1 and 1, which {instance.loss} loss needs.")
+    if instance.loss == "poisson":
+        _need(bool(np.all(y >= 0.0)), "y holds numbers below 0, but poisson loss needs counts.")
     lam = _number("lam", instance.lam)
     _need(lam == 0.0 or SMALLEST <= lam <= LARGEST, f"lam is {lam!r}, {_between} expected, or 0.")
     _need(lam > 0.0 or instance.loss in WITHOUT_RIDGE, f"lam is 0, but {instance.loss} loss needs a ridge.")

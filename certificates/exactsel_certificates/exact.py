@@ -11,46 +11,19 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from exactsel_certificates.exact_poisson import minus_conjugate, poisson_loss, steepness
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import TOO_SMALL, find_levels
+from exactsel_certificates.scaled import BITS, DIGITS, Scaled, decimal_of, fraction_of, scaled
 
 RADIUS = 10**6
 """With lam = 0 and dependent columns a bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
-DIGITS = 50
-
 LARGEST = Fraction(sys.float_info.max)
-
-BITS = 120
-"""Binary digits of a gradient of the logistic loss."""
-
-
-class Scaled(NamedTuple):
-    """The numbers ``values`` * 2^exponent; ``values`` holds Python integers."""
-
-    values: Any
-    exponent: int
-
-    def at(self, exponent: int) -> Any:
-        """The integers for a smaller exponent."""
-        return self.values * (1 << (self.exponent - exponent))
-
-
-def scaled(numbers: Any) -> Scaled:
-    """Doubles as integers times a common power of two."""
-    array = np.asarray(numbers, dtype=np.float64)
-    mantissa, exponents = np.frexp(array)
-    integers = (mantissa * 2.0**53).astype(np.int64)
-    shifts = exponents.astype(np.int64) - 53
-    lowest = int(shifts[integers != 0].min()) if np.any(integers) else 0
-    values = np.empty(array.shape, dtype=object)
-    for place, (m, e) in enumerate(zip(integers.ravel().tolist(), shifts.ravel().tolist(), strict=True)):
-        values.flat[place] = m << (e - lowest) if m else 0
-    return Scaled(values, lowest)
 
 
 class ExactBounds:
@@ -62,7 +35,7 @@ class ExactBounds:
         self.A = scaled(instance.A)
         self.y = scaled(instance.y)
         self.lam = Fraction(instance.lam)
-        # The conjugate is b^2 over this, and y b; but for logistic loss.
+        # The conjugate is b^2 over this, and y b; but for logistic and Poisson loss.
         self._stiff = 4 if instance.loss == "squared_hinge" else 2
 
     def at_model(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction], curvature: FloatArray) -> Fraction:
@@ -116,6 +89,12 @@ class ExactBounds:
             chances = [abs(fraction_of(value, slopes.exponent)) for value in slopes.values]
             pairs = zip(chances, w.values, strict=True)
             return sum((fraction_of(v, w.exponent) * _entropy([p]) for p, v in pairs), Fraction(0))
+        if self.instance.loss == "poisson":
+            counts = self.instance.y[side].tolist()
+            each = (
+                minus_conjugate(fraction_of(g, slopes.exponent), t) for g, t in zip(slopes.values, counts, strict=True)
+            )
+            return sum((fraction_of(v, w.exponent) * row for v, row in zip(w.values, each, strict=True)), Fraction(0))
         square = fraction_of(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
         product = w.values @ (slopes.values * self.y.values[side])
         return -square / self._stiff - fraction_of(product, slopes.exponent + self.y.exponent + w.exponent)
@@ -131,6 +110,8 @@ class ExactBounds:
             return residual
         if self.instance.loss == "squared_hinge":
             return self.hinged(z)
+        if self.instance.loss == "poisson":
+            return steepness(z, self.y)
         delta = scaled([self.instance.delta])
         exponent = min(delta.exponent, residual.exponent)
         most = delta.at(exponent)[0]
@@ -162,6 +143,8 @@ class ExactBounds:
         ridge = self.lam * sum((value * value for value in w.values()), Fraction(0)) / 2
         if self.instance.loss == "logistic":
             return ridge + logistic_loss(z, self.instance.y, self.instance.weights)
+        if self.instance.loss == "poisson":
+            return ridge + poisson_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "squared_hinge":
             return ridge + hinge_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "quadratic":
@@ -207,6 +190,9 @@ class ExactBounds:
     def _minus_conjugate(self, vector: Scaled) -> Fraction:
         if self.instance.loss == "logistic":
             return _entropy([abs(fraction_of(value, vector.exponent)) for value in vector.values])
+        if self.instance.loss == "poisson":
+            rows = zip(vector.values, self.instance.y.tolist(), strict=True)
+            return sum((minus_conjugate(fraction_of(g, vector.exponent), t) for g, t in rows), Fraction(0))
         square = fraction_of(vector.values @ vector.values, 2 * vector.exponent)
         return -square / self._stiff - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
 
@@ -216,11 +202,6 @@ class ExactBounds:
             terms = {g: sum((terms[j] for j in self.instance.groups[g]), Fraction(0)) for g in [*S, *C]}
         largest = sorted((terms[j] for j in C), reverse=True)[:places]
         return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
-
-
-def fraction_of(integer: int, exponent: int) -> Fraction:
-    """integer * 2^exponent."""
-    return integer * Fraction(2) ** exponent
 
 
 def root_above(value: Fraction) -> Fraction:
@@ -253,7 +234,7 @@ def chance(t: Fraction) -> int:
         return 0 if t > 0 else 2**BITS
     with localcontext() as context:
         context.prec = DIGITS
-        small = (-abs(_decimal(t))).exp()
+        small = (-abs(decimal_of(t))).exp()
         chance = Fraction((small if t > 0 else Decimal(1)) / (1 + small))
     nearest: int = round(chance * 2**BITS)
     return nearest
@@ -266,7 +247,7 @@ def _entropy(chances: Sequence[Fraction]) -> Fraction:
         total = Decimal(0)
         for p in chances:
             if 0 < p < 1:
-                q, rest = _decimal(p), _decimal(1 - p)
+                q, rest = decimal_of(p), decimal_of(1 - p)
                 total -= q * q.ln() + rest * rest.ln()
     return Fraction(total) - Fraction(len(chances) + 1, 10 ** (DIGITS - 8))
 
@@ -281,7 +262,7 @@ def logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fract
         context.prec = DIGITS
         total = Decimal(0)
         for value, label in zip(z.values, y.tolist(), strict=True):
-            t = _decimal(fraction_of(-value * int(label), z.exponent))
+            t = decimal_of(fraction_of(-value * int(label), z.exponent))
             total += max(t, Decimal(0)) + (1 + (-abs(t)).exp()).ln()
     return Fraction(total) * (1 + Fraction(len(y) + 8, 10 ** (DIGITS - 4))) + Fraction(len(y), 10 ** (DIGITS - 4))
 
@@ -298,10 +279,6 @@ def _short(z: Scaled, labels: Any) -> Any:
     exponent = min(z.exponent, 0)
     gaps = (1 << -exponent) - labels * z.at(exponent)
     return np.array([max(0, gap) for gap in gaps], dtype=object)
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def float_below(value: Fraction) -> float:

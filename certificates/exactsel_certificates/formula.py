@@ -20,7 +20,7 @@ from exactsel_certificates.levels import find_levels, row_slices
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 
-LOSSES = ("quadratic", "huber", "logistic", "squared_hinge")
+LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 
 CLASSES = ("logistic", "squared_hinge")
 """Losses of labels -1 and +1."""
@@ -48,7 +48,7 @@ class Instance:
     A: FloatArray
     """(n, d), one row per observation."""
     y: FloatArray
-    """(n,) target; -1 and +1 for the losses of :data:`CLASSES`."""
+    """(n,) target; -1 and +1 for the losses of :data:`CLASSES`, none below 0 for Poisson loss."""
     k: int
     """Largest number of non-zero coefficients."""
     loss: str
@@ -180,6 +180,9 @@ def _some_values(instance: Instance, z: Long, y: Long) -> Long:
         return long_doubles(np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
     if instance.loss == "squared_hinge":
         return long_doubles(np.maximum(0, 1 - y * z) ** 2)
+    if instance.loss == "poisson":
+        with np.errstate(over="ignore"):
+            return long_doubles(np.exp(z) - y * (z + 1 - np.log(np.where(y > 0, y, 1))))
     t = -y * z
     return long_doubles(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
 

@@ -13,12 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from exactsel_certificates.exact import ExactBounds, Scaled, float_above, hinge_loss, logistic_loss, nearest, scaled
+from exactsel_certificates.exact import ExactBounds, float_above, hinge_loss, logistic_loss, nearest
+from exactsel_certificates.exact_poisson import poisson_loss
 from exactsel_certificates.formula import FloatArray, Instance, objective
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
 from exactsel_certificates.radii import Radii
 from exactsel_certificates.rigorous import model_objective
+from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.transfer import Transfer
 
 CLOSE_ENOUGH = 1e-12
@@ -110,6 +112,8 @@ class GivenInstance(Instance):
         weight = Fraction(2) ** w.exponent
         if self.loss == "logistic":
             return logistic_loss(self._levelled(z, 0), self.y, self.weights)
+        if self.loss == "poisson":
+            return poisson_loss(self._levelled(z, 0), self.y, self.weights)
         if self.loss == "squared_hinge":
             return hinge_loss(self._levelled(z, 0), self.y, self.weights)
         y = scaled(self.y)

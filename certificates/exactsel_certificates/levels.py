@@ -41,6 +41,8 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
     sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
     """
+    if loss == "poisson":
+        return _poisson_levels(y, weights, Z)
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
     scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
@@ -72,6 +74,18 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
             break
         c = np.where(moving, target, c)
     return c
+
+
+def _poisson_levels(y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
+    """The c at which the weighted sum of exp(z + c) is that of the counts; 0 where no c is."""
+    top, means, counts = np.max(Z, axis=1), np.zeros(len(Z)), 0.0
+    for rows in row_slices(y.size):
+        w = 1.0 if weights is None else weights[rows]
+        means += np.sum(w * np.exp(Z[:, rows] - top[:, None]), axis=1)
+        counts += float(np.sum(w * y[rows]))
+    with np.errstate(all="ignore"):
+        c = np.log(counts) - np.log(means) - top
+    return np.where(np.isfinite(c), c, 0.0)
 
 
 def _sums(

@@ -16,20 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel_certificates.exact import (
-    BITS,
-    RADIUS,
-    ExactBounds,
-    Scaled,
-    chance,
-    fraction_of,
-    nearest,
-    root_above,
-    root_below,
-    scaled,
-)
+from exactsel_certificates.exact import RADIUS, ExactBounds, chance, nearest, root_above, root_below
+from exactsel_certificates.exact_poisson import means_of, steepness
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.scaled import BITS, Scaled, fraction_of, scaled
 
 STEPS = 30
 """Newton steps at most."""
@@ -149,6 +140,8 @@ class Polisher:
             chances = [chance(fraction_of(v * t, z.exponent)) for v, t in zip(z.values, labels, strict=True)]
             slopes = Scaled(np.array([-t * p for t, p in zip(labels, chances, strict=True)], dtype=object), -BITS)
             return slopes, Scaled(np.array([p * (2**BITS - p) for p in chances], dtype=object), -2 * BITS)
+        if self.instance.loss == "poisson":
+            return steepness(z, self.exact.y), means_of(z)
         if self.instance.loss == "squared_hinge":
             steep = self.exact.hinged(z)
             return steep, Scaled(np.array([2 * int(v != 0) for v in steep.values], dtype=object), 0)

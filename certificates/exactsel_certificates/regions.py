@@ -15,22 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
-from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
+from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import (
-    TINY,
-    RigorousBounds,
-    Rows,
-    States,
-    gamma,
-    leaves_convex,
-    model_objective,
-    runs_to_its_end,
+    TINY, RigorousBounds, Rows, States, gamma, leaves_convex, model_objective, runs_to_its_end,
 )  # fmt: skip
+from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.semidefinite import Semidefinite
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 

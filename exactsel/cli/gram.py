@@ -31,7 +31,10 @@ from exactsel.cli.talk import say
 @click.option("-k", "--k", type=int, help="Largest number of columns in the model, to be stored.")
 @click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2, to be stored.")
 @click.option(
-    "--loss", default="quadratic", show_default=True, help="The loss: quadratic, huber, logistic, squared_hinge."
+    "--loss",
+    default="quadratic",
+    show_default=True,
+    help="The loss: quadratic, huber, logistic, squared_hinge, poisson.",
 )
 @click.option("--delta", type=float, help="Huber threshold, to be stored.")
 @click.option("--intercept", is_flag=True, help="Unpenalised intercept; it is worked in, and comes back in the answer.")

@@ -148,6 +148,7 @@ class Instance:
         intercept: bool | None = None,
         scale: bool = False,
         weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
     ) -> Problem:
@@ -155,10 +156,9 @@ class Instance:
 
         Parameters
         ----------
-        k, lam, loss, delta, must_have, must_not, intercept, scale, weights, hierarchy, hierarchy_kind : optional
-            As for :class:`exactsel.Problem` and its ``prepared``.
-            Quadratic loss when neither side names one. The instance's own
-            ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
+        k, lam, loss, delta, must_have, must_not, intercept, scale, weights, offset, hierarchy, hierarchy_kind
+            As for :class:`exactsel.Problem` and its ``prepared``; quadratic loss when neither side names one. The
+            instance's own ``delta`` is for Huber loss only, so that another loss can be tried on the same file.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Instance:
         if delta is None and isinstance(chosen, str) and chosen == "huber":
             delta = self.delta
         if self.tall is not None:
-            weighted = weights is not None or self.weights is not None
+            weighted = weights is not None or self.weights is not None or offset is not None
             self.tall.refuse(chosen, bool(intercept or self.intercept), scale, weighted)
         problem = Problem.prepared(
             self.A,
@@ -189,7 +189,7 @@ class Instance:
             must_not=must_not,
             intercept=bool(self.intercept if intercept is None else intercept),
             scale=scale,
-            weights=self.weights if weights is None else weights,
+            **{"weights": self.weights if weights is None else weights, "offset": offset},
             **self._hierarchy(hierarchy, hierarchy_kind),
         )
         return problem if self.tall is None else problem.standing_for(self.tall)

@@ -166,6 +166,27 @@ def with_labels(instance: Instance, loss: Any = None) -> Instance:
     return instance if y is instance.y else replace(instance, y=y)
 
 
+def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, FloatArray | None]:
+    """The instance without the column called ``offset``, and that column; or all of it, and the numbers in that file.
+
+    Raises
+    ------
+    InputError
+        When there is neither, or the file does not hold plain numbers.
+    """
+    if offset is None:
+        return instance, None
+    names = instance.feature_names or ("",) * np.asarray(instance.A).shape[1]
+    if offset not in names and is_file(offset):
+        return instance, read_vector(offset)
+    place = place_of(names, offset, "the instance")
+    kept = [j for j in range(len(names)) if j != place]
+    left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
+    groups = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
+    column = np.asarray(some_columns(instance.A, [place]), dtype=np.float64).reshape(-1)
+    return replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups), column
+
+
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
     """The number of the column called ``choice``, or with that number."""
     found = [j for j, name in enumerate(names) if name == choice]

@@ -40,7 +40,7 @@ class Loss(Protocol):
 
     name: str
     smoothness: float
-    """Every l(., y) has a derivative with this Lipschitz constant."""
+    """Every l(., y) has a derivative with this Lipschitz constant; inf where there is none (Poisson loss)."""
     infimum: float
     """A number no value of L is below (``-inf`` when unknown)."""
 
@@ -61,7 +61,10 @@ class Loss(Protocol):
 
     @staticmethod
     def point_majorizer(loss: Any, z: float, y: float) -> float:
-        """A w with l(t) <= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t; ``smoothness`` always will do."""
+        """A w with l(t) <= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t; ``smoothness`` always will do.
+
+        Where that is inf, it need hold only on the way from z to the minimum, and on to the other side of z.
+        """
         ...
 
     @staticmethod

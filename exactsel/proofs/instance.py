@@ -9,6 +9,7 @@ import numpy as np
 from exactsel.errors import UnsupportedError
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
+from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.hierarchy import Hierarchy
@@ -19,7 +20,7 @@ from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
-CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge)
+CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 """Losses the checker knows."""
 
 
@@ -31,7 +32,7 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
     if type(objective.loss) not in CHECKABLE:
         raise UnsupportedError(
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
-            f"out, or use quadratic, huber, logistic or squared_hinge loss."
+            f"out, or use a loss that comes with exactsel."
         )
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {

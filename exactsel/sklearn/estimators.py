@@ -85,6 +85,51 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
 
 
 @dataclass(eq=False, repr=False)
+class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
+    """Poisson regression of counts on at most k columns, with the log link: the best for the training data, proven.
+
+    Parameters
+    ----------
+    k : int
+        Largest number of columns; more than there are counts as all.
+    lam : float, optional
+        Ridge weight; 1 by default. It is n times ``alpha`` of :class:`sklearn.linear_model.PoissonRegressor`, which
+        takes the mean over rows.
+    fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    hierarchy_kind, criterion, solver_options
+        See :class:`BestSubsetRegressor`.
+
+    Notes
+    -----
+    :meth:`predict` gives expected counts. The fitted attributes are those of
+    :class:`exactsel.sklearn.base.BestSubsetBase`. Of counts over different exposures fit the rates, with the exposures
+    for ``sample_weight``.
+    """
+
+    loss = "poisson"
+    losses = ("poisson",)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def predict(self, X: Any) -> FloatArray:
+        """Expected counts.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Returns
+        -------
+        array (n,)
+        """
+        counts: FloatArray = np.exp(np.minimum(super().predict(X), 700.0))
+        return counts
+
+
+@dataclass(eq=False, repr=False)
 class BestSubsetClassifier(LinearClassifier, GivenSize):
     """A classifier of two classes on at most k columns, proven best for the training data.
 

@@ -106,7 +106,7 @@ def cross_validate(
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
     """
-    demands = dict(zip(_DEMANDS, (must_have, must_not, hierarchy, hierarchy_kind), strict=True))
+    demands: dict[str, Any] = dict(zip(_DEMANDS, (must_have, must_not, hierarchy, hierarchy_kind), strict=True))
     whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)

@@ -31,7 +31,7 @@ from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.reference import bounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective
 
-LOSSES = ("huber", "logistic", "squared_hinge")
+LOSSES = ("huber", "logistic", "squared_hinge", "poisson")
 
 
 def above(value, optimum):
@@ -228,7 +228,7 @@ def test_whole_weights_are_repeated_rows(loss, intercept):
     rng = np.random.default_rng(5)
     A, times = rng.standard_normal((25, 6)) + 1.0, rng.integers(0, 4, 25)
     y = A[:, 0] - A[:, 2] + rng.standard_normal(25)
-    y = y if loss == "huber" else np.where(y > np.median(y), 1.0, -1.0)
+    y = {"huber": y, "poisson": np.abs(np.round(y))}.get(loss, np.where(y > np.median(y), 1.0, -1.0))
     options = {"loss": loss, "lam": 0.3, "intercept": intercept, "scale": True}
     weighted = Problem.prepared(A, y, 3, weights=times, **options)
     repeated = Problem.prepared(np.repeat(A, times, axis=0), np.repeat(y, times), 3, **options)

@@ -18,7 +18,8 @@ from exactsel.studies.crossval import cross_validate, random_folds
 pytest.importorskip("sklearn")
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,6 +35,7 @@ from exactsel.sklearn import (
     BestSubsetRegressor,
     BestSubsetSelector,
     HuberBestSubsetRegressor,
+    PoissonBestSubsetRegressor,
 )
 
 # One of scikit-learn's checks has more columns than rows, where the default sizes would mean minutes of exact search.
@@ -132,6 +134,26 @@ class TestBruteForce:
         assert "share_right" in model.result_.as_dict()["quality"]
         chosen = BestSubsetClassifierCV(ks=[1, 2], cv=2, loss="squared_hinge").fit(X, labels)
         assert chosen.k_ in (1, 2)
+
+    @pytest.mark.parametrize("intercept", [False, True])
+    def test_poisson(self, intercept):
+        rng = np.random.default_rng(2)
+        X = rng.standard_normal((40, 6))
+        y = rng.poisson(np.exp(0.5 + 0.6 * X[:, 0] - 0.4 * X[:, 3]))
+        values, n = {}, len(y)
+        for chosen in itertools.combinations(range(6), 2):
+            fit = PoissonRegressor(alpha=2.0 / n, fit_intercept=intercept, tol=1e-10, max_iter=1000)
+            fit.fit(X[:, chosen], y)
+            values[chosen] = 0.5 * n * mean_poisson_deviance(y, fit.predict(X[:, chosen])) + float(np.sum(fit.coef_**2))
+        model = PoissonBestSubsetRegressor(2, lam=2.0, fit_intercept=intercept).fit(X, y)
+        assert tuple(model.support_) == min(values, key=values.get)
+        assert model.objective_ == pytest.approx(min(values.values()), rel=1e-6)
+        np.testing.assert_allclose(model.predict(X), np.exp(X @ model.coef_ + model.intercept_))
+        quality = model.result_.as_dict()["quality"]
+        assert quality["rms_residual"] == pytest.approx(np.sqrt(np.mean((y - model.predict(X)) ** 2)))
+        alone = np.full(n, y.mean() if intercept else 1.0)
+        explained = 1.0 - mean_poisson_deviance(y, model.predict(X)) / mean_poisson_deviance(y, alone)
+        assert quality["deviance_explained"] == pytest.approx(explained)
 
     @pytest.mark.parametrize("seed", range(4))
     def test_huber_is_the_raw_solve(self, seed):

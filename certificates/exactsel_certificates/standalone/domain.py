@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .hierarchy import KINDS, Hierarchy
 
-LOSSES = ("quadratic", "huber", "logistic", "squared_hinge")
+LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 CLASSES = ("logistic", "squared_hinge")
 WITHOUT_RIDGE = ("quadratic", "huber", "logistic")
 SMALLEST, LARGEST = 1e-60, 1e60
@@ -69,6 +69,8 @@ def problem_of(
     target = _numbers("y", y, n)
     if loss in CLASSES and not all(abs(v) == 1 for v in target):
         raise Outside(f"y holds other numbers than -1 and 1, but these were expected with {loss} loss.")
+    if loss == "poisson" and min(target) < 0:
+        raise Outside(f"y holds {min(target):g}, but counts were expected with poisson loss.")
     if loss not in WITHOUT_RIDGE and lam == 0:
         raise Outside(f"lam is 0, but a positive number was expected with {loss} loss.")
     if not _measurable(target):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .algebra import Matrix, dot, near, root, solve
 from .regression import Regression
-from .rows import intercept
+from .rows import intercept, mean
 
 STEPS = 16
 BITS = 200
@@ -154,6 +154,9 @@ def bent(loss: str, delta: F, z: F, t: F, careful: bool) -> tuple[F, F]:
         size = abs(z - t)
         bend = near(delta / size) if careful and size > delta else F(size <= delta)
         return min(max(z - t, -delta), delta), bend
+    if loss == "poisson":
+        expected = near(mean(z), BITS)
+        return expected - t, near(expected, 60)
     if loss == "squared_hinge":
         short = max(F(0), 1 - z * t)
         return -2 * t * short, F(2 if careful or short else 0)

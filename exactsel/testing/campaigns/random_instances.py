@@ -39,7 +39,21 @@ def _of_another_loss(seed: int, instance: TinyInstance) -> TinyInstance:
     """At times another loss on the same labels, drawn apart, so that no other instance changes."""
     if instance.loss == "logistic" and np.random.default_rng([STREAM, seed, 1]).random() < 0.4:
         return replace(instance, loss="squared_hinge")
+    if instance.loss == "huber" and np.random.default_rng([STREAM, seed, 1]).random() < 0.3:
+        return _counting(np.random.default_rng([STREAM, seed, 2]), instance)
     return instance
+
+
+def _counting(rng: Random, instance: TinyInstance) -> TinyInstance:
+    """The same columns with counts for a target, whose logarithm they say something of, or nothing at all."""
+    size = float(np.abs(instance.A).max()) or 1.0
+    score = instance.A @ rng.standard_normal(instance.d) / size if rng.random() < 0.7 else np.zeros(instance.n)
+    score = np.clip(score - np.mean(score), -4.0, 4.0) + float(rng.choice([-1.0, 0.5, 2.0, 6.0]))
+    y = rng.poisson(np.exp(score)).astype(np.float64)
+    if instance.intercept:
+        y[0 if instance.weights is None else int(np.argmax(instance.weights))] += 1.0
+    kept = {name: v for name, v in instance.settings.items() if v not in ("pdal", "supergradient")}
+    return replace(instance, y=y, loss="poisson", delta=1.0, settings=kept)
 
 
 def _searched(rng: Random) -> TinyInstance:
@@ -204,7 +218,7 @@ def _with_hierarchy(rng: Random, instance: TinyInstance) -> TinyInstance:
 
 def scaled(instance: TinyInstance, target: int, columns: int) -> TinyInstance:
     """The same problem in other units: y times 2^target, A times 2^columns, lam, delta and eps accordingly."""
-    target = 0 if instance.loss in CLASSES else target
+    target = 0 if instance.loss in (*CLASSES, "poisson") else target
     # Columns that are scaled to size one have no units left that lam could know; a target has.
     lam = instance.lam if instance.scale else float(np.ldexp(instance.lam, 2 * columns))
     settings: dict[str, Any] = dict(instance.settings)

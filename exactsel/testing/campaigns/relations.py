@@ -97,7 +97,7 @@ def same_in_other_units(both: Both) -> Iterator[str]:
         return
     columns = _power_between(both.instance.A, both.changed.A)
     target = _power_between(both.instance.y, both.changed.y)
-    css, labels = both.instance.loss == CSS, both.instance.loss in CLASSES
+    css, labels = both.instance.loss == CSS, both.instance.loss in (*CLASSES, "poisson")
     yield from _same_numbers(both, 2 * columns if css else 0 if labels else 2 * target, target - columns)
 
 
