@@ -22,7 +22,14 @@ from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import (
-    TINY, RigorousBounds, Rows, States, gamma, leaves_convex, model_objective, runs_to_its_end,
+    TINY,
+    RigorousBounds,
+    Rows,
+    States,
+    gamma,
+    leaves_convex,
+    model_objective,
+    runs_to_its_end,
 )  # fmt: skip
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.semidefinite import Semidefinite
@@ -56,9 +63,8 @@ class RegressionRegions:
         self._most, self.plain.sizes = shown_radii(instance, proof) or (math.inf, None)
         self.quadratic = instance.loss == "quadratic"
         self.fits = Fits(instance, self.plain)
-        self.curvature = curvature
-        if curvature is None and self._usable(proof):
-            self.curvature = np.array(proof.curvature, dtype=np.float64)
+        usable = curvature is None and self._usable(proof)
+        self.curvature = np.array(proof.curvature, dtype=np.float64) if usable else curvature
         self.exact_regions = 0
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None

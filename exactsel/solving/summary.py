@@ -83,7 +83,7 @@ class ModelSummary(Readable):
     r2: float
     r2_adjusted: float
     mcfadden: float
-    """1 - deviance / null deviance, of logistic and Poisson loss."""
+    """1 - log-likelihood / log-likelihood of the null model, of logistic and Poisson loss."""
     level: float
     """Of the intervals."""
     test: str
@@ -206,14 +206,14 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
         )
     )  # fmt: skip
     likelihood = Likelihood.of(data.problem)
-    minus = likelihood.deviance(0.5 * deviance)
+    minus, alone = likelihood.deviance(0.5 * deviance), likelihood.deviance(0.5 * null)
     counted = len(data.chosen) + likelihood.beside_columns
     quality, binary = result.quality, loss in ("logistic", "poisson")
     share = math.nan if quality is None or binary else quality.explained
     adjusted = math.nan if quality is None or binary else quality.adjusted
     return ModelSummary(
         loss, rows, len(data.chosen), left, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
-        minus + counted * math.log(rows), share, adjusted, 1.0 - deviance / null if binary and null > 0 else math.nan,
+        minus + counted * math.log(rows), share, adjusted, 1.0 - minus / alone if binary and alone > 0 else math.nan,
         level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, left),
     )  # fmt: skip
 

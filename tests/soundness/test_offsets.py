@@ -110,4 +110,4 @@ def test_command_line(tmp_path, monkeypatch):
     assert run("verify", "p.exsel", "a.csv", *usual, "--offset", "exposed").return_value == 0
     assert run("verify", "p.exsel", "a.csv", *usual, "--drop", "exposed", "--offset", "o.txt").return_value == 0
     assert run("verify", "p.exsel", "a.csv", *usual, "--drop", "exposed").return_value == 3
-    assert load("a.csv").problem(k=1, loss="poisson", lam=0.4, offset=offset).preparation.exposure is not None
+    assert load("a.csv", k=1, loss="poisson", lam=0.4, offset=offset).preparation.exposure is not None
