@@ -47,6 +47,8 @@ _HOMES = {
     "Quadratic": "exactsel.losses",
     "Huber": "exactsel.losses",
     "Logistic": "exactsel.losses",
+    "Poisson": "exactsel.losses",
+    "SquaredHinge": "exactsel.losses",
     "ExactselError": "exactsel.errors",
     "InputError": "exactsel.errors",
     "UnsupportedError": "exactsel.errors",
@@ -66,6 +68,7 @@ __all__ = [
     "Logistic",
     "Model",
     "NearOptimal",
+    "Poisson",
     "Problem",
     "ProgressLog",
     "Quadratic",
@@ -73,6 +76,7 @@ __all__ = [
     "Search",
     "Settings",
     "SolutionPath",
+    "SquaredHinge",
     "Sweep",
     "Termination",
     "UnsupportedError",
@@ -96,7 +100,7 @@ if TYPE_CHECKING:
     from exactsel.data.gram import gram
     from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
-    from exactsel.losses import Huber, Logistic, Quadratic
+    from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
     from exactsel.problem.boxed import BoxedProblem, boxed
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("instance", help=".npz file with A, y and, as far as no option says them, k, lam, loss, delta")
     parser.add_argument("--problem", choices=["regression", "css"], default="regression")
     parser.add_argument("-k", "--k", type=int, help="largest number of columns")
-    parser.add_argument("--loss", help="quadratic, huber or logistic")
+    parser.add_argument("--loss", help="quadratic, huber, logistic, squared_hinge or poisson")
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
     parser.add_argument("--delta", type=float, help="Huber threshold")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")

@@ -335,7 +335,7 @@ class _About:
         """What is taken for granted about this machine's arithmetic."""
         if self.css:
             return (ASSUMED, ASSUMED_SINGULAR_VALUES)
-        return (ASSUMED, ASSUMED_LOGARITHMS) if self.instance.loss == "logistic" else (ASSUMED,)
+        return (ASSUMED, ASSUMED_LOGARITHMS) if self.instance.loss in ("logistic", "poisson") else (ASSUMED,)
 
 
 def problem_hash(instance: AnyInstance) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import FloatArray, Hierarchy, Instance, Limits
+from exactsel_certificates.formula import CLASSES, WITHOUT_RIDGE, FloatArray, Hierarchy, Instance, Limits
 from exactsel_certificates.mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
@@ -60,10 +60,13 @@ def _regression(instance: Instance) -> Instance:
     n, d = A.shape
     _need(y.shape == (n,), f"y has shape {y.shape}, but A has {n} rows.")
     _check_sizes("y", y[:, None])
-    if instance.loss == "logistic":
-        _need(bool(np.all(np.abs(y) == 1.0)), "y holds other values than -1 and 1, which logistic loss needs.")
+    if instance.loss in CLASSES:
+        _need(bool(np.all(np.abs(y) == 1.0)), f"y holds other values than -1 and 1, which {instance.loss} loss needs.")
+    if instance.loss == "poisson":
+        _need(bool(np.all(y >= 0.0)), "y holds numbers below 0, but poisson loss needs counts.")
     lam = _number("lam", instance.lam)
     _need(lam == 0.0 or SMALLEST <= lam <= LARGEST, f"lam is {lam!r}, {_between} expected, or 0.")
+    _need(lam > 0.0 or instance.loss in WITHOUT_RIDGE, f"lam is 0, but {instance.loss} loss needs a ridge.")
     # Only Huber loss has a threshold; what another problem carries must not reach a formula.
     delta = math.inf
     if instance.loss == "huber":

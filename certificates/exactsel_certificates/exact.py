@@ -11,46 +11,19 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from exactsel_certificates.exact_poisson import minus_conjugate, poisson_loss, steepness
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import TOO_SMALL, find_levels
+from exactsel_certificates.scaled import BITS, DIGITS, Scaled, decimal_of, fraction_of, scaled
 
 RADIUS = 10**6
 """With lam = 0 and dependent columns a bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
-DIGITS = 50
-
 LARGEST = Fraction(sys.float_info.max)
-
-BITS = 120
-"""Binary digits of a gradient of the logistic loss."""
-
-
-class Scaled(NamedTuple):
-    """The numbers ``values`` * 2^exponent; ``values`` holds Python integers."""
-
-    values: Any
-    exponent: int
-
-    def at(self, exponent: int) -> Any:
-        """The integers for a smaller exponent."""
-        return self.values * (1 << (self.exponent - exponent))
-
-
-def scaled(numbers: Any) -> Scaled:
-    """Doubles as integers times a common power of two."""
-    array = np.asarray(numbers, dtype=np.float64)
-    mantissa, exponents = np.frexp(array)
-    integers = (mantissa * 2.0**53).astype(np.int64)
-    shifts = exponents.astype(np.int64) - 53
-    lowest = int(shifts[integers != 0].min()) if np.any(integers) else 0
-    values = np.empty(array.shape, dtype=object)
-    for place, (m, e) in enumerate(zip(integers.ravel().tolist(), shifts.ravel().tolist(), strict=True)):
-        values.flat[place] = m << (e - lowest) if m else 0
-    return Scaled(values, lowest)
 
 
 class ExactBounds:
@@ -62,6 +35,8 @@ class ExactBounds:
         self.A = scaled(instance.A)
         self.y = scaled(instance.y)
         self.lam = Fraction(instance.lam)
+        # The conjugate is b^2 over this, and y b; but for logistic and Poisson loss.
+        self._stiff = 4 if instance.loss == "squared_hinge" else 2
 
     def at_model(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction], curvature: FloatArray) -> Fraction:
         """Formula (3) at a model (d,) of fractions whose denominators are powers of two; quadratic loss."""
@@ -114,9 +89,15 @@ class ExactBounds:
             chances = [abs(fraction_of(value, slopes.exponent)) for value in slopes.values]
             pairs = zip(chances, w.values, strict=True)
             return sum((fraction_of(v, w.exponent) * _entropy([p]) for p, v in pairs), Fraction(0))
+        if self.instance.loss == "poisson":
+            counts = self.instance.y[side].tolist()
+            each = (
+                minus_conjugate(fraction_of(g, slopes.exponent), t) for g, t in zip(slopes.values, counts, strict=True)
+            )
+            return sum((fraction_of(v, w.exponent) * row for v, row in zip(w.values, each, strict=True)), Fraction(0))
         square = fraction_of(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
         product = w.values @ (slopes.values * self.y.values[side])
-        return -square / 2 - fraction_of(product, slopes.exponent + self.y.exponent + w.exponent)
+        return -square / self._stiff - fraction_of(product, slopes.exponent + self.y.exponent + w.exponent)
 
     def dual_vector(self, x: FloatArray) -> Scaled:
         """The slopes of the rows at Ax for a model (d,) of doubles: exact, for logistic loss to some 36 digits."""
@@ -127,10 +108,19 @@ class ExactBounds:
             return Scaled(np.array([-y * chance(fraction_of(v * y, z.exponent)) for v, y in rows], dtype=object), -BITS)
         if self.instance.loss == "quadratic":
             return residual
+        if self.instance.loss == "squared_hinge":
+            return self.hinged(z)
+        if self.instance.loss == "poisson":
+            return steepness(z, self.y)
         delta = scaled([self.instance.delta])
         exponent = min(delta.exponent, residual.exponent)
         most = delta.at(exponent)[0]
         return Scaled(np.array([min(max(r, -most), most) for r in residual.at(exponent)], dtype=object), exponent)
+
+    def hinged(self, z: Scaled) -> Scaled:
+        """The slopes of squared hinge loss at predictions z (n,)."""
+        labels = np.array([int(label) for label in self.instance.y.tolist()], dtype=object)
+        return Scaled(-2 * labels * _short(z, labels), min(z.exponent, 0))
 
     def for_bounded_models(self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction]) -> Fraction:
         """A bound over models with abs(x_j) ||a_j|| <= RADIUS ||y||; quadratic loss, lam = 0.
@@ -153,6 +143,10 @@ class ExactBounds:
         ridge = self.lam * sum((value * value for value in w.values()), Fraction(0)) / 2
         if self.instance.loss == "logistic":
             return ridge + logistic_loss(z, self.instance.y, self.instance.weights)
+        if self.instance.loss == "poisson":
+            return ridge + poisson_loss(z, self.instance.y, self.instance.weights)
+        if self.instance.loss == "squared_hinge":
+            return ridge + hinge_loss(z, self.instance.y, self.instance.weights)
         if self.instance.loss == "quadratic":
             return ridge + fraction_of(residual.values @ residual.values, 2 * residual.exponent) / 2
         delta = Fraction(self.instance.delta)
@@ -196,8 +190,11 @@ class ExactBounds:
     def _minus_conjugate(self, vector: Scaled) -> Fraction:
         if self.instance.loss == "logistic":
             return _entropy([abs(fraction_of(value, vector.exponent)) for value in vector.values])
+        if self.instance.loss == "poisson":
+            rows = zip(vector.values, self.instance.y.tolist(), strict=True)
+            return sum((minus_conjugate(fraction_of(g, vector.exponent), t) for g, t in rows), Fraction(0))
         square = fraction_of(vector.values @ vector.values, 2 * vector.exponent)
-        return -square / 2 - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
+        return -square / self._stiff - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
 
     def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
         places = max(0, self.instance.k - len(S))
@@ -205,11 +202,6 @@ class ExactBounds:
             terms = {g: sum((terms[j] for j in self.instance.groups[g]), Fraction(0)) for g in [*S, *C]}
         largest = sorted((terms[j] for j in C), reverse=True)[:places]
         return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
-
-
-def fraction_of(integer: int, exponent: int) -> Fraction:
-    """integer * 2^exponent."""
-    return integer * Fraction(2) ** exponent
 
 
 def root_above(value: Fraction) -> Fraction:
@@ -242,7 +234,7 @@ def chance(t: Fraction) -> int:
         return 0 if t > 0 else 2**BITS
     with localcontext() as context:
         context.prec = DIGITS
-        small = (-abs(_decimal(t))).exp()
+        small = (-abs(decimal_of(t))).exp()
         chance = Fraction((small if t > 0 else Decimal(1)) / (1 + small))
     nearest: int = round(chance * 2**BITS)
     return nearest
@@ -255,7 +247,7 @@ def _entropy(chances: Sequence[Fraction]) -> Fraction:
         total = Decimal(0)
         for p in chances:
             if 0 < p < 1:
-                q, rest = _decimal(p), _decimal(1 - p)
+                q, rest = decimal_of(p), decimal_of(1 - p)
                 total -= q * q.ln() + rest * rest.ln()
     return Fraction(total) - Fraction(len(chances) + 1, 10 ** (DIGITS - 8))
 
@@ -270,13 +262,23 @@ def logistic_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fract
         context.prec = DIGITS
         total = Decimal(0)
         for value, label in zip(z.values, y.tolist(), strict=True):
-            t = _decimal(fraction_of(-value * int(label), z.exponent))
+            t = decimal_of(fraction_of(-value * int(label), z.exponent))
             total += max(t, Decimal(0)) + (1 + (-abs(t)).exp()).ln()
     return Fraction(total) * (1 + Fraction(len(y) + 8, 10 ** (DIGITS - 4))) + Fraction(len(y), 10 ** (DIGITS - 4))
 
 
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
+def hinge_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fraction:
+    """The (weighted) sum of max(0, 1 - y z)^2 at predictions z (n,), exactly."""
+    short = _short(z, np.array([int(label) for label in y.tolist()], dtype=object))
+    w = scaled(np.ones(len(y)) if weights is None else weights)
+    return fraction_of(int(w.values @ (short * short)), w.exponent + 2 * min(z.exponent, 0))
+
+
+def _short(z: Scaled, labels: Any) -> Any:
+    """max(0, 1 - y z) at an exponent of at most 0."""
+    exponent = min(z.exponent, 0)
+    gaps = (1 << -exponent) - labels * z.at(exponent)
+    return np.array([max(0, gap) for gap in gaps], dtype=object)
 
 
 def float_below(value: Fraction) -> float:

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.exact import Scaled, float_below, root_above, root_below, scaled
+from exactsel_certificates.exact import float_below, root_above, root_below
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import U, gamma, lengths
+from exactsel_certificates.scaled import Scaled, scaled
 
 NEGLIGIBLE = Fraction(1, 10**9)
 """A column of which less than this is left, once those before it are projected out, may be spoken of under a scope."""

@@ -20,7 +20,13 @@ from exactsel_certificates.levels import find_levels, row_slices
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 
-LOSSES = ("quadratic", "huber", "logistic")
+LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
+
+CLASSES = ("logistic", "squared_hinge")
+"""Losses of labels -1 and +1."""
+
+WITHOUT_RIDGE = ("quadratic", "huber", "logistic")
+"""Losses with which lam may be 0, and of which minorants are known."""
 
 KINDS = ("strong", "weak")
 """Hierarchies: with every unit all of its parents are chosen, or at least one."""
@@ -60,11 +66,11 @@ class Instance:
     A: FloatArray
     """(n, d), one row per observation."""
     y: FloatArray
-    """(n,) target; -1 and +1 for logistic loss."""
+    """(n,) target; -1 and +1 for the losses of :data:`CLASSES`, none below 0 for Poisson loss."""
     k: int
     """Largest number of non-zero coefficients."""
     loss: str
-    """``quadratic``, ``huber`` or ``logistic``."""
+    """One of :data:`LOSSES`."""
     lam: float
     """Ridge weight, >= 0."""
     delta: float = np.inf
@@ -74,7 +80,7 @@ class Instance:
     must_not: tuple[int, ...] = ()
     """Columns no model holds, ascending."""
     weights: FloatArray | None = None
-    """(n,) positive weights of the rows, Huber and logistic loss; for quadratic loss prepared data hold them."""
+    """(n,) positive weights of the rows; for quadratic loss prepared data hold them."""
     intercept: bool = False
     """Whether models have an unpenalised intercept; as ``weights``."""
     groups: tuple[tuple[int, ...], ...] = ()
@@ -201,6 +207,11 @@ def _some_values(instance: Instance, z: Long, y: Long) -> Long:
     if instance.loss == "huber":
         r, delta = np.abs(z - y), instance.delta
         return long_doubles(np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
+    if instance.loss == "squared_hinge":
+        return long_doubles(np.maximum(0, 1 - y * z) ** 2)
+    if instance.loss == "poisson":
+        with np.errstate(over="ignore"):
+            return long_doubles(np.exp(z) - y * (z + 1 - np.log(np.where(y > 0, y, 1))))
     t = -y * z
     return long_doubles(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
 

@@ -13,12 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from exactsel_certificates.exact import ExactBounds, Scaled, float_above, logistic_loss, nearest, scaled
+from exactsel_certificates.exact import ExactBounds, float_above, hinge_loss, logistic_loss, nearest
+from exactsel_certificates.exact_poisson import poisson_loss
 from exactsel_certificates.formula import FloatArray, Instance, objective
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
 from exactsel_certificates.radii import Radii
 from exactsel_certificates.rigorous import model_objective
+from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.transfer import Transfer
 
 CLOSE_ENOUGH = 1e-12
@@ -84,7 +86,7 @@ class GivenInstance(Instance):
     def exact_objective(self, x: Sequence[float]) -> Fraction:
         """The objective of coefficients (d,) for the data as given: exact for quadratic loss, else no smaller.
 
-        Huber and logistic loss take the best intercept that is found in doubles.
+        Other losses take the best intercept that is found in doubles.
         """
         used = [j for j, value in enumerate(x) if value]
         w = scaled(np.ones(self.y.size) if self.weights is None else self.weights)
@@ -110,6 +112,10 @@ class GivenInstance(Instance):
         weight = Fraction(2) ** w.exponent
         if self.loss == "logistic":
             return logistic_loss(self._levelled(z, 0), self.y, self.weights)
+        if self.loss == "poisson":
+            return poisson_loss(self._levelled(z, 0), self.y, self.weights)
+        if self.loss == "squared_hinge":
+            return hinge_loss(self._levelled(z, 0), self.y, self.weights)
         y = scaled(self.y)
         exponent = min(z.exponent, y.exponent)
         r = Scaled(z.at(exponent) - y.at(exponent), exponent)

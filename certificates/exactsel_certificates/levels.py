@@ -41,6 +41,8 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
     sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
     """
+    if loss == "poisson":
+        return _poisson_levels(y, weights, Z)
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
     scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
@@ -74,6 +76,18 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     return c
 
 
+def _poisson_levels(y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
+    """The c at which the weighted sum of exp(z + c) is that of the counts; 0 where no c is."""
+    top, means, counts = np.max(Z, axis=1), np.zeros(len(Z)), 0.0
+    for rows in row_slices(y.size):
+        w = 1.0 if weights is None else weights[rows]
+        means += np.sum(w * np.exp(Z[:, rows] - top[:, None]), axis=1)
+        counts += float(np.sum(w * y[rows]))
+    with np.errstate(all="ignore"):
+        c = np.log(counts) - np.log(means) - top
+    return np.where(np.isfinite(c), c, 0.0)
+
+
 def _sums(
     loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray, c: FloatArray
 ) -> FloatArray:
@@ -99,6 +113,9 @@ def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple
         r = Z - y
         size = np.maximum(np.abs(r), delta)
         return np.clip(r, -delta, delta), np.where(np.abs(r) <= delta, 1.0, 0.0), delta / size
+    if loss == "squared_hinge":
+        short = np.maximum(0.0, 1.0 - y * Z)
+        return -2.0 * y * short, np.where(short > 0, 2.0, 0.0), np.full(Z.shape, 2.0)
     e = np.exp(-np.abs(Z))
     slopes = -y * np.where(y * Z <= 0, 1.0, e) / (1.0 + e)
     half = np.maximum(np.abs(Z) / 2.0, 1e-4)

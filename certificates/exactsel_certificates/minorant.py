@@ -83,7 +83,7 @@ def minorant(
     Intervals go from ``below`` less to ``above`` more than the predictions of the first one (n,). The others help to
     show it. ``level`` is L. For Huber and logistic loss.
     """
-    if instance.loss == "quadratic":
+    if instance.loss not in ("huber", "logistic"):
         return None
     with np.errstate(all="ignore"):
         points = [_touching(instance, x) for x in models]

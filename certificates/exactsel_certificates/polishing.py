@@ -16,20 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel_certificates.exact import (
-    BITS,
-    RADIUS,
-    ExactBounds,
-    Scaled,
-    chance,
-    fraction_of,
-    nearest,
-    root_above,
-    root_below,
-    scaled,
-)
+from exactsel_certificates.exact import RADIUS, ExactBounds, chance, nearest, root_above, root_below
+from exactsel_certificates.exact_poisson import means_of, steepness
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.scaled import BITS, Scaled, fraction_of, scaled
 
 STEPS = 30
 """Newton steps at most."""
@@ -81,7 +72,9 @@ class Polisher:
             before = x, level
             step = solved(*self._system(counting, x, pull, bends, curvature))
             x, level = self._moved(before, used, step)
-            if self.instance.loss == "huber" and not self._objective(x, level) <= self._objective(*before):
+            if self.instance.loss in ("huber", "squared_hinge") and not self._objective(x, level) <= self._objective(
+                *before
+            ):
                 # Newton's method has stepped over kinks; a quadratic above the loss leads down for certain.
                 step = solved(*self._system(counting, before[0], pull, self._majorising(*before), curvature))
                 x, level = self._moved(before, used, step)
@@ -106,14 +99,21 @@ class Polisher:
         return [abs(fraction_of(int(r), exponent)) for r in residual]
 
     def _objective(self, x: Sequence[Fraction], level: Fraction) -> Fraction:
-        """The Huber objective of a model."""
+        """The objective of a model, of Huber or squared hinge loss."""
+        ridge = self.exact.lam * sum((v * v for v in x), Fraction(0)) / 2
+        if self.instance.loss == "squared_hinge":
+            steep = self._slopes(x, level)[0]
+            squares = int(self.w.values @ (steep.values * steep.values))
+            return fraction_of(squares, self.w.exponent + 2 * steep.exponent) / 4 + ridge
         delta, total = Fraction(self.instance.delta), Fraction(0)
         for w, size in zip(self.w.values, self._sizes(x, level), strict=True):
             total += int(w) * min(size, delta) * (size - min(size, delta) / 2)
-        return total * Fraction(2) ** self.w.exponent + self.exact.lam * sum((v * v for v in x), Fraction(0)) / 2
+        return total * Fraction(2) ** self.w.exponent + ridge
 
     def _majorising(self, x: Sequence[Fraction], level: Fraction) -> Scaled:
         """Curvatures of quadratics that touch the rows' losses and lie above them, nearly."""
+        if self.instance.loss == "squared_hinge":
+            return Scaled(np.array([2] * self.n, dtype=object), 0)
         delta = Fraction(self.instance.delta)
         bends = [shortened(delta / max(size, delta)) for size in self._sizes(x, level)]
         return dyadic(bends)
@@ -140,6 +140,11 @@ class Polisher:
             chances = [chance(fraction_of(v * t, z.exponent)) for v, t in zip(z.values, labels, strict=True)]
             slopes = Scaled(np.array([-t * p for t, p in zip(labels, chances, strict=True)], dtype=object), -BITS)
             return slopes, Scaled(np.array([p * (2**BITS - p) for p in chances], dtype=object), -2 * BITS)
+        if self.instance.loss == "poisson":
+            return steepness(z, self.exact.y), means_of(z)
+        if self.instance.loss == "squared_hinge":
+            steep = self.exact.hinged(z)
+            return steep, Scaled(np.array([2 * int(v != 0) for v in steep.values], dtype=object), 0)
         exponent = min(z.exponent, self.exact.y.exponent)
         residual = z.at(exponent) - self.exact.y.at(exponent)
         if self.instance.loss == "quadratic":

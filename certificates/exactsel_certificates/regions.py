@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
-from exactsel_certificates.exact import RADIUS, ExactBounds, Scaled, float_below, scaled
+from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
@@ -31,6 +31,7 @@ from exactsel_certificates.rigorous import (
     model_objective,
     runs_to_its_end,
 )  # fmt: skip
+from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.semidefinite import Semidefinite
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
@@ -62,9 +63,8 @@ class RegressionRegions:
         self._most, self.plain.sizes = shown_radii(instance, proof) or (math.inf, None)
         self.quadratic = instance.loss == "quadratic"
         self.fits = Fits(instance, self.plain)
-        self.curvature = curvature
-        if curvature is None and self._usable(proof):
-            self.curvature = np.array(proof.curvature, dtype=np.float64)
+        usable = curvature is None and self._usable(proof)
+        self.curvature = np.array(proof.curvature, dtype=np.float64) if usable else curvature
         self.exact_regions = 0
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None

@@ -1,7 +1,8 @@
 """The bounds (2) and (3) of many regions at once, in doubles, with every rounding error taken off.
 
 Assumed: IEEE doubles rounded to nearest, sums of products in any order (with or without fused operations, but no
-Strassen-like products), and for logistic loss logarithms within 16 units of 2^-53. With u = 2^-53, a sum of m products
+Strassen-like products), and for logistic and Poisson loss logarithms (for Poisson loss exponentials, too) within 16
+units of 2^-53. With u = 2^-53, a sum of m products
 is then off by at most gamma(m) times the sum of their absolute values; Cauchy and Schwarz turn that into lengths of
 vectors. Overflow makes a bound -inf or nan, which proves nothing.
 
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, row_slices, side_parts
 from exactsel_certificates.mapped import column_blocks, is_kept
+from exactsel_certificates.poisson import FAR, minus_poisson_conjugate, poisson_values_above
 from exactsel_certificates.walk import FREE, IN, OUT
 
 U = 2.0**-53
@@ -108,6 +110,8 @@ class RigorousBounds:
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
         self.unit = U
+        # The conjugate is this times b^2, and y b; but for logistic and Poisson loss.
+        self._bent = 0.25 if instance.loss == "squared_hinge" else 0.5
         self.sizes: FloatArray | None = None
         """(d,) with lam = 0, Huber and logistic loss, how large coefficients can be (radii.py), where that is known:
         bounds then speak of these models only."""
@@ -140,6 +144,10 @@ class RigorousBounds:
             Z = W @ self.A.T
             if self.instance.intercept:
                 Z = Z + find_levels(self.instance.loss, self.instance.delta, self.y, self.instance.weights, Z)[:, None]
+            if self.instance.loss == "squared_hinge":
+                return self.projected(-2.0 * self.y * np.maximum(0.0, 1.0 - self.y * Z))
+            if self.instance.loss == "poisson":
+                return self.projected(np.exp(np.minimum(Z, FAR)) - self.y)
             if self.instance.loss != "logistic":
                 return self.projected(Z - self.y)
             t = -self.y * Z
@@ -151,6 +159,10 @@ class RigorousBounds:
             return np.asarray(np.clip(B, -self.instance.delta, self.instance.delta))
         if self.instance.loss == "logistic":
             return np.asarray(-self.y * np.clip(-self.y * B, 0.0, 1.0))
+        if self.instance.loss == "squared_hinge":
+            return np.asarray(self.y * np.minimum(self.y * B, 0.0))
+        if self.instance.loss == "poisson":
+            return np.asarray(np.maximum(B, -self.y))
         return B
 
     def at_duals(self, B: FloatArray) -> Evaluated:
@@ -222,7 +234,9 @@ class RigorousBounds:
             p = -y * G
             rows = np.where(p > 0, -p * np.log(p), 0.0) + np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
             return rows, rows
-        squares, products = 0.5 * G * G, y * G
+        if self.instance.loss == "poisson":
+            return minus_poisson_conjugate(G, y)
+        squares, products = self._bent * G * G, y * G
         return -(squares + products), squares + np.abs(products)
 
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
@@ -231,7 +245,10 @@ class RigorousBounds:
             left = np.where(p > 0, -p * np.log(p), 0.0)
             right = np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
             return np.asarray((np.sum(left, axis=1) + np.sum(right, axis=1)) * (1.0 - gamma(self.n + 32)))
-        squares, products = 0.5 * B * B, self.y * B
+        if self.instance.loss == "poisson":
+            rows, sizes = minus_poisson_conjugate(B, self.y)
+            return np.asarray(np.sum(rows, axis=1) - gamma(self.n + 32) * np.sum(sizes, axis=1) - TINY * self.n)
+        squares, products = self._bent * B * B, self.y * B
         error = gamma(self.n + 4) * (np.sum(squares, axis=1) + np.sum(np.abs(products), axis=1))
         return np.asarray(-np.sum(squares + products, axis=1) - error)
 
@@ -298,6 +315,10 @@ def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: Float
     if instance.loss == "logistic":
         t = -y * z + error
         return np.asarray(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
+    if instance.loss == "poisson":
+        return poisson_values_above(z, y, error)
+    if instance.loss == "squared_hinge":
+        return np.asarray(np.maximum(0.0, 1.0 - y * z + error) ** 2)
     size = np.abs(z - y) + error
     steep = np.minimum(size, instance.delta) if instance.loss == "huber" else size
     return np.asarray(steep * (size - 0.5 * steep))

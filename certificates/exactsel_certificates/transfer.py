@@ -3,19 +3,26 @@
 Let x' be coefficients of prepared columns, P~(x') their objective for the prepared doubles and P(x) that of the same
 model for the data as given. With E_j what column j is off and e what the target is off (:mod:`prepared`), the residuals
 of a model differ by Ex' - e, but for what lies along the intercept, of length eta2 at most. The losses are convex and
-their slopes obey sum w_i l'^2 <= 2 b L, with b = 1 for quadratic and Huber loss and 1/4 for logistic loss. So
+their slopes obey sum w_i l'^2 <= 2 b L, with b = 1 for quadratic and Huber loss, 1/4 for logistic and 2 for squared
+hinge loss. So
 
     P(x) >= (1 - 2.1 s) ( P~(x') - eta1 sqrt(2 b P~(x')) - eta2^2 / 2 ),      eta1 = sum_j |x'_j| ||E_j|| + ||e||
 
 where s is how far the scales are off: they matter for the ridge term alone. The other way round P(x) is at most
-P~(x') + eta1 sqrt(2 b P~(x')) + eta1^2 / 2, enlarged by 2.1 s. The upper one is for one model, whose |x'_j| are known.
-The lower one is for all models, of which only those of an objective below some known ``upper`` matter; that limits x':
+P~(x') + eta1 sqrt(2 b P~(x')) + max(1, b) eta1^2 / 2, enlarged by 2.1 s. The upper one is for one model, whose |x'_j|
+are known. The lower one is for all models, of which only those of an objective below some known ``upper`` matter; that
+limits x':
 
 * (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
 * with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
   sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero;
 * with lam = 0 and Huber or logistic loss, what dual vectors say of coefficients (radii.py);
 * where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
+
+Slopes of Poisson loss have no such b for all models. In a model of an objective of at most U a row of weight w has a
+mean exp(z) of at most M = max(4 y, 2.5 U / w): for p >= 4 y the row costs .4 p or more. Where no prediction is off by
+more than 0.01 the mean of either problem is then at most 1.02 M, and (exp(z) - y)^2 <= 2 max(exp(z), y) l(z) gives
+b = 1.02 M with the largest M; elsewhere nothing is known.
 """
 
 from __future__ import annotations
@@ -69,9 +76,14 @@ class Transfer:
             return min(self.instance.k, len(self.prepared.AT))
         return sum(sorted((len(group) for group in groups), reverse=True)[: self.instance.k])
 
-    @property
-    def _steepness(self) -> float:
-        return 0.25 if self.instance.loss == "logistic" else 1.0
+    def _steepness(self, cost: float, eta: float) -> float:
+        """b, for models that cost no more than ``cost``, whose residuals differ by ``eta`` at most."""
+        if self.instance.loss != "poisson":
+            return {"logistic": 0.25, "squared_hinge": 2.0}.get(self.instance.loss, 1.0)
+        w = np.ones(1) if self.prepared.weights is None else self.prepared.weights
+        if not eta <= 0.01 * math.sqrt(float(np.min(w))):
+            return math.inf
+        return 1.03 * float(np.max(np.maximum(4.0 * self.prepared.y, 2.5 * cost / w)))
 
     @property
     def _shrunk(self) -> float:
@@ -119,7 +131,10 @@ class Transfer:
         sizes = np.abs(coef * made.scale)
         off = made.column_error + 2.0 * U * self._columns
         eta = 1.001 * float(sizes @ off + made.target_error)
-        more = eta * math.sqrt(2.0 * self._steepness * value) + 0.5 * eta * eta
+        steep = self._steepness(value, eta)
+        if steep == math.inf:
+            return math.inf
+        more = eta * math.sqrt(2.0 * steep * value) + 0.5 * max(1.0, steep) * eta * eta
         return (value + 1.001 * more) * (1.0 + 2.2 * made.scale_error + 16 * U) + (TINY if value > 0 or more > 0 else 0)
 
     def _reached(self, bound: float, upper: float, bounded: bool) -> float:
@@ -129,12 +144,14 @@ class Transfer:
 
     def _loss(self, bound: float, upper: float, bounded: bool) -> float:
         """What the errors of the columns and the target take of ``bound``, at most; all of it where that is best."""
-        root = math.sqrt(2.0 * self._steepness * bound)
         best = bound
         for eta1, eta2 in self._errors(upper, bounded):
-            loss = 1.001 * (eta1 * root + 0.5 * eta2 * eta2) + TINY
+            steep = self._steepness(upper, eta1)
+            if steep == math.inf:
+                continue
+            loss = 1.001 * (eta1 * math.sqrt(2.0 * steep * bound) + 0.5 * eta2 * eta2) + TINY
             # The formula rises with P~ only from eta1^2 b / 2 on; below, nothing is certain.
-            if loss < best and bound > 0.5 * self._steepness * eta1 * eta1:
+            if loss < best and bound > 0.5 * steep * eta1 * eta1:
                 best = loss
             if best <= NEGLIGIBLE * bound:
                 break

@@ -147,7 +147,7 @@ class PreparedPerspective(PreparedBound):
         data: GramData | RawData = inner.gram if inner.is_quadratic else inner.raw
         lam, scale, lipschitz = inner.lam, np.ones(inner.d), 0.0
         if curvature is None:
-            lipschitz = inner.spectral_norm_squared * inner.loss.smoothness
+            lipschitz = inner.spectral_norm_squared * inner.objective.steepness
         else:
             data, lipschitz = curved_data(inner, inner.hessian, curvature)
             lam, scale = 1.0, np.sqrt(curvature)

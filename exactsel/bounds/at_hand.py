@@ -159,7 +159,7 @@ class _Descent:
                 return 1.0
             vector /= length
         weights = self._problem.weights
-        most = self._problem.loss.smoothness * (1.0 if weights is None else float(weights.max()))
+        most = self._problem.objective.steepness * (1.0 if weights is None else float(weights.max()))
         return 1.0 / (most * length)
 
     def _quickly(self, value: float, slopes: FloatArray, z: FloatArray, gradient: FloatArray) -> float:
@@ -168,8 +168,8 @@ class _Descent:
         squares += np.sum(gradient[: self._fixed] ** 2)
         cost = 0.5 * float(squares) / self._problem.lam
         base = value - float(slopes @ z)
-        linear = base + 0.5 * float(slopes @ slopes) / self._problem.loss.smoothness
-        bend = 0.5 * float(slopes @ slopes) / self._problem.loss.smoothness + cost
+        linear = base + 0.5 * float(slopes @ slopes) / self._problem.objective.steepness
+        bend = 0.5 * float(slopes @ slopes) / self._problem.objective.steepness + cost
         return max(base - cost, 0.25 * linear * linear / bend if linear > 0.0 and bend > 0.0 else -np.inf)
 
     def proven(self, z: FloatArray) -> float:

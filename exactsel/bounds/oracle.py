@@ -24,7 +24,7 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
-from exactsel.losses import Huber, Logistic, Quadratic
+from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -44,10 +44,10 @@ class CvxpyBound(BoundSolver):
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedOracle:
         """Bind to a problem with lam > 0 and a built-in loss."""
         check_lam(problem, self.name)
-        if not isinstance(problem.loss, Quadratic | Huber | Logistic):
+        if not isinstance(problem.loss, Quadratic | Huber | Logistic | SquaredHinge | Poisson):
             raise UnsupportedError(
-                f"the bound 'cvxpy' knows the losses quadratic, huber and logistic, but the loss is "
-                f"{problem.loss.name}; use --bound apg."
+                f"the bound 'cvxpy' knows the losses that come with exactsel, but the loss "
+                f"is {problem.loss.name}; use --bound apg."
             )
         try:
             with warnings.catch_warnings():
@@ -126,4 +126,8 @@ class PreparedOracle(PreparedBound):
             return 0.5 * cp.sum(cp.huber(prediction - y, loss.delta))
         if isinstance(loss, Logistic):
             return cp.sum(cp.logistic(-cp.multiply(y, prediction)))
+        if isinstance(loss, Poisson):
+            return cp.sum(cp.exp(prediction) - cp.multiply(y, prediction))
+        if isinstance(loss, SquaredHinge):
+            return cp.sum(cp.square(cp.pos(1 - cp.multiply(y, prediction))))
         return 0.5 * cp.sum_squares(prediction - y)

@@ -37,6 +37,7 @@ class PrimalDualBound(BoundSolver):
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedDual:
         """Bind to a problem with lam > 0."""
         check_lam(problem, self.name)
+        check_smooth(problem, self.name)
         norm = float(np.sqrt(problem.spectral_norm_squared))
         rules = DualRules(norm, problem.loss.smoothness, self.max_iterations, self.accuracy)
         # The start of the paper (section 3.2), tau = 1/||A||, theta = rho = 1, x = 0, beta = 0, in units of A in which
@@ -93,6 +94,15 @@ class PreparedDual(PreparedBound):
         """Whether a memory is one the kernel may have left; another, from damaged data, could keep it from ending."""
         sound = memory.shape == self.root.shape and memory.dtype == self.root.dtype and np.isfinite(memory).all()
         return bool(sound and np.all(memory[self.root > 0] > 0))
+
+
+def check_smooth(problem: Problem, name: str) -> None:
+    """:class:`UnsupportedError` where the slopes of the loss have no Lipschitz constant, which step lengths need."""
+    if not math.isfinite(problem.loss.smoothness):
+        raise UnsupportedError(
+            f"the bound '{name}' needs a loss of bounded curvature, which {problem.loss.name} loss has not; "
+            f"use --bound apg."
+        )
 
 
 def check_lam(problem: Problem, name: str) -> None:

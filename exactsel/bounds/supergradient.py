@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions, BoundSolver
-from exactsel.bounds.pdal import PreparedDual, check_lam
+from exactsel.bounds.pdal import PreparedDual, check_lam, check_smooth
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.pdal import DualRules
 from exactsel.kernels.supergradient import supergradient_data
@@ -33,6 +33,7 @@ class SupergradientBound(BoundSolver):
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedDual:
         """Bind to a problem with lam > 0 whose loss knows its conjugate."""
         check_lam(problem, self.name)
+        check_smooth(problem, self.name)
         missing = [name for name in DUAL_FUNCTIONS if not hasattr(problem.loss, name)]
         if missing:
             raise UnsupportedError(

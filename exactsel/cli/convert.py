@@ -27,7 +27,7 @@ def command(out: str, **arguments: Any) -> None:
     from exactsel.errors import InputError
 
     overrides = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
-    if any(arguments[name] for name in ("scale", "must_have", "must_not", "hierarchy", "per_group")):
+    if any(arguments[name] for name in ("scale", "offset", "must_have", "must_not", "hierarchy", "per_group")):
         raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
     overrides |= {"intercept": True} if arguments["intercept"] else {}
     overrides |= {"weights": read_weights(arguments["weights"])} if arguments["weights"] else {}

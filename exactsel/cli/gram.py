@@ -30,7 +30,12 @@ from exactsel.cli.talk import say
 @click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ...")
 @click.option("-k", "--k", type=int, help="Largest number of columns in the model, to be stored.")
 @click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2, to be stored.")
-@click.option("--loss", default="quadratic", show_default=True, help="The loss: quadratic, huber, logistic.")
+@click.option(
+    "--loss",
+    default="quadratic",
+    show_default=True,
+    help="The loss: quadratic, huber, logistic, squared_hinge, poisson.",
+)
 @click.option("--delta", type=float, help="Huber threshold, to be stored.")
 @click.option("--intercept", is_flag=True, help="Unpenalised intercept; it is worked in, and comes back in the answer.")
 @setting_options("threads")

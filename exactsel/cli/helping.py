@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 SECTIONS = {
-    "Data": ("target", "drop", "one_hot", "missing", "decimal", "encoding", "weights"),
+    "Data": ("target", "drop", "one_hot", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
         "scale", "groups", "per_group", "hierarchy", "must_have", "must_not",

@@ -33,7 +33,7 @@ Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
     "groups", "per_group", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "nonnegative",
-    "bounds", "intercept", "scale", "weights",
+    "bounds", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -111,7 +111,7 @@ def problem_options(function: Decorated) -> Decorated:
                 help="Predict y, or css: select columns that span the others (needs no y).",
             ),
             click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
-            click.option("--loss", help="quadratic, huber, logistic, or a plug-in's name."),
+            click.option("--loss", help="quadratic, huber, logistic, squared_hinge, poisson, or a plug-in's name."),
             click.option(
                 "--lam",
                 type=float,
@@ -123,6 +123,9 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
             click.option("--weights", type=click.Path(), help="File of row weights, one a line or .npy."),
+            click.option(
+                "--offset", help="Known part of each prediction: a file as --weights, or a column, taken out."
+            ),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -229,7 +232,7 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
 
 
 def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
-    from exactsel.data.tables import with_labels
+    from exactsel.data.tables import with_labels, with_offset_read
     from exactsel.errors import InputError
 
     with warnings_as_lines(quiet):
@@ -238,7 +241,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         if k == ALL_COLUMNS:
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
         if arguments["problem"] == "regression":
-            labelled = with_labels(instance, arguments["loss"])
+            labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
             if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):
@@ -248,7 +251,8 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
                 **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
-                weights=read_weights(arguments["weights"]), **hierarchy_in(arguments["hierarchy"], labelled),
+                weights=read_weights(arguments["weights"]), offset=offset,
+                **hierarchy_in(arguments["hierarchy"], labelled),
             )  # fmt: skip
             return within_bounds(stated, arguments, labelled)
         foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
@@ -331,6 +335,7 @@ PROBLEM = (
     "intercept",
     "scale",
     "weights",
+    "offset",
 )
 """Parameters that say which problem is meant."""
 

@@ -4,7 +4,7 @@
 key            shape               meaning
 ============== =================== ==========================================================
 A              (n, d)              one row per observation, one column per candidate variable
-y              (n,)                target; labels -1 and +1 for logistic loss; not needed for column subset selection
+y              (n,)                target; labels -1 and +1 for losses of two classes; none for column subset selection
 k              one number          largest number of non-zero coefficients
 lam            one number          ridge weight
 loss           one text            name of the loss
@@ -68,7 +68,7 @@ class Instance:
     A : array, sparse matrix or data frame (n, d)
         One row per observation, one column per candidate variable; a frame brings its names.
     y : array (n,), optional
-        Target; labels -1 and +1 for logistic loss. Column subset selection needs none.
+        Target; labels -1 and +1 for logistic and squared hinge loss. Column subset selection needs none.
     k : int, optional
         Largest number of non-zero coefficients. An array of one number will do, here and for ``lam`` and ``delta``.
     lam : float, optional
@@ -148,6 +148,7 @@ class Instance:
         intercept: bool | None = None,
         scale: bool = False,
         weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
     ) -> Problem:
@@ -155,10 +156,9 @@ class Instance:
 
         Parameters
         ----------
-        k, lam, loss, delta, must_have, must_not, intercept, scale, weights, hierarchy, hierarchy_kind : optional
-            As for :class:`exactsel.Problem` and its ``prepared``.
-            Quadratic loss when neither side names one. The instance's own
-            ``delta`` is used for Huber loss only, so that another loss can be tried on the same file.
+        k, lam, loss, delta, must_have, must_not, intercept, scale, weights, offset, hierarchy, hierarchy_kind
+            As for :class:`exactsel.Problem` and its ``prepared``; quadratic loss when neither side names one. The
+            instance's own ``delta`` is for Huber loss only, so that another loss can be tried on the same file.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Instance:
         if delta is None and isinstance(chosen, str) and chosen == "huber":
             delta = self.delta
         if self.tall is not None:
-            weighted = weights is not None or self.weights is not None
+            weighted = weights is not None or self.weights is not None or offset is not None
             self.tall.refuse(chosen, bool(intercept or self.intercept), scale, weighted)
         problem = Problem.prepared(
             self.A,
@@ -184,7 +184,8 @@ class Instance:
             loss=chosen, lam=self.lam if lam is None else lam, delta=delta,
             feature_names=self.feature_names, must_have=must_have, must_not=must_not,
             intercept=bool(self.intercept if intercept is None else intercept), scale=scale,
-            weights=self.weights if weights is None else weights, **self._hierarchy(hierarchy, hierarchy_kind),
+            **{"weights": self.weights if weights is None else weights, "offset": offset},
+            **self._hierarchy(hierarchy, hierarchy_kind),
         )  # fmt: skip
         return problem if self.tall is None else problem.standing_for(self.tall)
 

@@ -159,11 +159,32 @@ def choose_columns(
 
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:
-    """The instance with labels -1 and +1 where logistic loss is asked for and the target holds 0 and 1."""
+    """The instance with labels -1 and +1 where a loss of two classes is asked for and the target holds 0 and 1."""
     if instance.y is None:
         return instance
     y = labels_for(instance.loss if loss is None else loss, instance.y, stacklevel=3)
     return instance if y is instance.y else replace(instance, y=y)
+
+
+def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, FloatArray | None]:
+    """The instance without the column called ``offset``, and that column; or all of it, and the numbers in that file.
+
+    Raises
+    ------
+    InputError
+        When there is neither, or the file does not hold plain numbers.
+    """
+    if offset is None:
+        return instance, None
+    names = instance.feature_names or ("",) * np.asarray(instance.A).shape[1]
+    if offset not in names and is_file(offset):
+        return instance, read_vector(offset)
+    place = place_of(names, offset, "the instance")
+    kept = [j for j in range(len(names)) if j != place]
+    left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
+    groups = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
+    column = np.asarray(some_columns(instance.A, [place]), dtype=np.float64).reshape(-1)
+    return replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups), column
 
 
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
@@ -212,6 +233,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
         known = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
         held = known.get(column.kind, column.kind)
         raise InputError(
-            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic loss."
+            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic or "
+            f"squared_hinge loss."
         )
     return labels_of(column.texts, f"the target {column.name}", stacklevel=4)

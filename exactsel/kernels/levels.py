@@ -17,6 +17,7 @@ from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.huber import AdjustedHuber, Huber
 from exactsel.losses.logistic import AdjustedLogistic, Logistic
+from exactsel.losses.poisson import AdjustedPoisson, Poisson
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
@@ -98,6 +99,28 @@ def _bend_of_slope(loss: Any, z: float, y: float, slope: float) -> float:
     return abs(slope) * (1.0 - abs(slope))
 
 
+@choose_by_type("loss")
+def reach(loss: Any, y: float) -> float:
+    """How far from zero the prediction may be that suits a target best: y itself, or its label's margin."""
+    return abs(y)
+
+
+@reach.register(Poisson, AdjustedPoisson)
+def _reach_of_count(loss: Any, y: float) -> float:
+    return float(abs(np.log(max(y, 1.0))))
+
+
+@choose_by_type("loss")
+def off_scale(loss: Any, z: float, y: float, slope: float) -> float:
+    """On what scale a prediction is off that has just the slope and the value that are computed at z."""
+    return abs(z) + abs(y) + abs(slope)
+
+
+@off_scale.register(Poisson, AdjustedPoisson)
+def _off_scale_of_count(loss: Any, z: float, y: float, slope: float) -> float:
+    return float(abs(z) + reach(loss, y) + 2.0)  # not that of the count, whose square would be far more than the loss
+
+
 @njit
 def sides(loss: Any, z: FloatArray, y: FloatArray, slopes: FloatArray) -> tuple[float, float, float, float]:
     """The sizes of the weighted slopes that are positive, of those that are not, and the curvatures of both."""
@@ -156,7 +179,7 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
     moved, low, high, previous, last, halved = 0.0, -np.inf, np.inf, np.inf, 0.0, False
     scale = 0.0
     for i in range(z.size):
-        scale = max(scale, abs(z[i]) + abs(y[i]))
+        scale = max(scale, abs(z[i]) + reach(loss, y[i]))
     for _ in range(LEVEL_STEPS):
         plain_rows(loss, z, y, values, slopes)
         plus, minus, bend_plus, bend_minus = sides(loss, z, y, slopes)
@@ -234,7 +257,7 @@ def adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tup
     for i in range(n):
         weight, slope = loss.weights[i], b[i]
         term = weight * (values[i] - slope * z[i])
-        size = weight * (abs(values[i]) + abs(slope) * (abs(z[i]) + abs(y[i]) + abs(slope)))
+        size = weight * (abs(values[i]) + abs(slope) * off_scale(loss, z[i], y[i], slope))
         b[i] = weight * slope
         if slope > 0.0:
             plus, plus_size, plus_sum = plus + term, plus_size + size, plus_sum + b[i]

@@ -13,10 +13,11 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns, all_whole, mixed_gram
-from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, plain_rows
+from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, off_scale, plain_rows
 from exactsel.kernels.linalg import dot
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.adjusted import is_adjusted
+from exactsel.losses.poisson import Poisson
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -128,6 +129,17 @@ def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[f
     values = np.empty(z.size)
     plain_rows(loss, z, y, values, b)
     return lower_sum(values, z, y, b), b.size + 16
+
+
+@dual_rows.register(Poisson)
+def _dual_counts(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    values = np.empty(z.size)
+    plain_rows(loss, z, y, values, b)
+    total, magnitude = 0.0, 0.0
+    for i in range(z.size):
+        total += values[i] - b[i] * z[i]
+        magnitude += abs(values[i]) + abs(b[i]) * off_scale(loss, z[i], y[i], b[i])
+    return total - (z.size + 32) * UNIT * magnitude, b.size + 16
 
 
 @dual_rows.register_where(is_adjusted)

@@ -3,6 +3,8 @@
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
+from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
+from exactsel.losses.squared_hinge import SquaredHinge
 
-__all__ = ["Huber", "Logistic", "Loss", "Quadratic"]
+__all__ = ["Huber", "Logistic", "Loss", "Poisson", "Quadratic", "SquaredHinge"]

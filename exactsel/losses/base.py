@@ -28,6 +28,9 @@ POINT_FUNCTIONS = ("point_value", "point_derivative", "point_curvature", "point_
 CURVATURE_ON = "point_curvature_on"
 """A function a loss may have, see :func:`curvature_known`."""
 
+CLASSES = ("logistic", "squared_hinge")
+"""Names of the built-in losses whose target is labels -1 and +1."""
+
 DUAL_FUNCTIONS = ("point_conjugate", "point_conjugate_derivative", "point_project")
 
 
@@ -37,7 +40,7 @@ class Loss(Protocol):
 
     name: str
     smoothness: float
-    """Every l(., y) has a derivative with this Lipschitz constant."""
+    """Every l(., y) has a derivative with this Lipschitz constant; inf where there is none (Poisson loss)."""
     infimum: float
     """A number no value of L is below (``-inf`` when unknown)."""
 
@@ -58,7 +61,10 @@ class Loss(Protocol):
 
     @staticmethod
     def point_majorizer(loss: Any, z: float, y: float) -> float:
-        """A w with l(t) <= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t; ``smoothness`` always will do."""
+        """A w with l(t) <= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for all t; ``smoothness`` always will do.
+
+        Where that is inf, it need hold only on the way from z to the minimum, and on to the other side of z.
+        """
         ...
 
     @staticmethod

@@ -16,6 +16,14 @@ ROUNDING = 32 * UNIT
 """What a few operations with doubles may do, as a part of the numbers that go in."""
 
 
+def check_labels(y: FloatArray, called: str) -> None:
+    """:class:`InputError` where a target (n,) holds other numbers than -1 and +1; ``called`` names the loss in it."""
+    labels = np.unique(y)
+    if not np.all(np.isin(labels, (-1.0, 1.0))):
+        shown = ", ".join(f"{v:g}" for v in labels[:4]) + (", …" if labels.size > 4 else "")
+        raise InputError(f"the target y holds the values {shown}, but {called} needs labels -1 and +1; recode y.")
+
+
 class Logistic(NamedTuple):
     """Conjugate p log p + (1-p) log(1-p) with p = -y b in [0, 1] and 0 log 0 = 0."""
 
@@ -112,12 +120,7 @@ class Logistic(NamedTuple):
 
     def check_target(self, y: FloatArray) -> None:
         """Labels must be -1 or +1."""
-        labels = np.unique(y)
-        if not np.all(np.isin(labels, (-1.0, 1.0))):
-            shown = ", ".join(f"{v:g}" for v in labels[:4]) + (", …" if labels.size > 4 else "")
-            raise InputError(
-                f"the target y holds the values {shown}, but logistic loss needs labels -1 and +1; recode y."
-            )
+        check_labels(y, "logistic loss")
 
     def check_parameters(self) -> None:
         """There are none."""

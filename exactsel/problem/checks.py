@@ -280,9 +280,10 @@ def _with_float_parameters(loss: Any) -> Loss:
     if not is_named_tuple:
         raise InputError(f"an object of type {type(loss).__name__} cannot be used as a loss; make it a NamedTuple.")
     smoothness, infimum = _real(loss.smoothness), _real(loss.infimum)
-    if smoothness is None or not (math.isfinite(smoothness) and smoothness > 0):
+    if smoothness is None or not smoothness > 0:
         raise InputError(
-            f"the smoothness of {loss.name} loss is {_shown(loss.smoothness)}, but it must be a positive finite number."
+            f"the smoothness of {loss.name} loss is {_shown(loss.smoothness)}, but it must be a positive number, or "
+            f"inf where there is no such constant."
         )
     if infimum is None or math.isnan(infimum) or infimum == math.inf:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Targets of two classes: what logistic loss reads as -1 and +1."""
+"""Targets of two classes: what logistic and squared hinge loss read as -1 and +1."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import escaped
+from exactsel.losses.base import CLASSES
 from exactsel.types import FloatArray
 
 
 def labels_for(loss: Any, y: Any, stacklevel: int = 2) -> Any:
-    """The target; where logistic loss (by name, or an object) is to fit 0 and 1, or two texts, -1 and +1 in their
-    place, with a warning that says which is which. Any other target is returned as it is.
+    """The target; where a loss of two classes (by name, or an object) is to fit 0 and 1, or two texts, -1 and +1 in
+    their place, with a warning that says which is which. Any other target is returned as it is.
     """
-    if getattr(loss, "name", loss) != "logistic":
+    called = getattr(loss, "name", loss)
+    if called not in CLASSES:
         return y
     entries = np.asarray(y)
     if entries.dtype.kind in "biuf":
         if set(np.unique(entries).tolist()) != {0, 1}:
             return y
-        warnings.warn("the target holds 0 and 1; logistic loss reads them as -1 and +1.", stacklevel=stacklevel + 1)
+        warnings.warn(f"the target holds 0 and 1; {called} loss reads them as -1 and +1.", stacklevel=stacklevel + 1)
         return 2.0 * entries.astype(np.float64) - 1.0
     texts = entries.tolist()
     if entries.ndim != 1 or not all(isinstance(text, str) for text in texts) or len(set(texts)) != 2:

@@ -55,7 +55,8 @@ class Model:
     def predict(self, A: Any) -> FloatArray:
         """Predictions for rows.
 
-        For logistic loss these are scores: positive ones speak for the label +1.
+        For logistic and squared hinge loss these are scores: positive ones speak for the label +1. For Poisson
+        loss they are logarithms of the expected counts.
 
         Parameters
         ----------

@@ -169,6 +169,20 @@ class Objective:
         """Length of a gradient that costs a bound nothing to speak of; inf where no ridge is that small."""
         return np.inf if self.vanishing is None else float(np.sqrt(2e-12 * self.lam * self.at_zero))
 
+    @cached_property
+    def steepness(self) -> float:
+        """A curvature that rows have about: the smoothness of the loss, or where it has none, twice the largest that a
+        row has without a model or at its own minimum. Steps begin with it; no bound rests on it.
+        """
+        smoothness = float(self.loss.smoothness)
+        if np.isfinite(smoothness):
+            return smoothness
+        loss, targets = self.loss, [float(t) for t in np.unique(self.y)]
+        where = [(0.0, t) for t in targets]
+        if hasattr(loss, "point_conjugate_derivative"):
+            where += [(loss.point_conjugate_derivative(loss, 0.0, t), t) for t in targets]
+        return 2.0 * max(loss.point_curvature(loss, z, t) for z, t in where)
+
     @property
     def is_quadratic(self) -> bool:
         """Whether the loss is the built-in quadratic one, for which the Gram matrix says everything."""

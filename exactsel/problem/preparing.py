@@ -49,17 +49,19 @@ class Preparation:
     loss: str
     """The loss the data are for: only the quadratic one has weights and target worked into the data."""
     made: Prepared
+    exposure: FloatArray | None = None
+    """(n,) what counts were divided by, and weights multiplied with, where Poisson loss has an offset."""
 
     @classmethod
     def of(
         cls, A: FloatArray, y: FloatArray, *, centre: bool, scale: bool, weights: FloatArray | None = None,
-        loss: str = "quadratic",
+        loss: str = "quadratic", exposure: FloatArray | None = None,
     ) -> Preparation:  # fmt: skip
         """The preparation of data A (n, d), y (n,); a column that is constant, or zero, is left unscaled."""
         made = prepare(A, y, loss, weights, centre, scale)
         AT, y = np.ascontiguousarray(A.T), y.copy()
         AT.flags.writeable = y.flags.writeable = False
-        return cls(AT, y, weights, centre, scale, loss, made)
+        return cls(AT, y, weights, centre, scale, loss, made, exposure)
 
     @property
     def scale(self) -> FloatArray:
@@ -149,7 +151,12 @@ def wants_intercept(fit_intercept: bool | str, loss: str | Loss) -> bool:
 
 
 def check_two_classes(y: FloatArray, loss: str) -> None:
-    """:class:`InputError` where the labels are all equal, so that no intercept is best."""
+    """:class:`InputError` where the labels are all equal, or all counts zero, so that no intercept is best."""
+    if loss == "poisson" and not np.any(y > 0):
+        raise InputError(
+            "all counts are 0, so the smaller the intercept the better, and none is best; give rows with counts, or "
+            "leave the intercept out."
+        )
     if loss == "logistic" and np.all(y == y[0]):
         raise InputError(
             f"all labels are {y[0]:g}, so the larger the intercept the better, and none is best; give rows of both "

@@ -28,6 +28,7 @@ from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units
 from exactsel.problem.objective import Objective
+from exactsel.problem.offsets import with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.tall import Tall
 from exactsel.problem.units import Units
@@ -50,12 +51,13 @@ class Problem:
         One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
         matrix made dense; a pandas, polars or pyarrow frame brings its column names.
     y : array (n,)
-        Target; for logistic loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are read as these,
-        with a warning.
+        Target; for logistic and squared hinge loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are
+        read as these, with a warning.
     k : int
         Largest number of non-zero coefficients. More than d is taken as d, with a warning.
     loss : str or Loss
-        ``"quadratic"``, ``"huber"``, ``"logistic"``, the name of a plug-in, or a loss object.
+        ``"quadratic"``, ``"huber"``, ``"logistic"``, ``"squared_hinge"``, ``"poisson"``, the name of a plug-in, or a
+        loss object.
     lam : float
         Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss where the fit
         on all columns exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is
@@ -126,10 +128,11 @@ class Problem:
         intercept: bool = False,
         scale: bool = False,
         weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         loss: str | Loss = "quadratic",
         **options: Any,
     ) -> Problem:
-        """The problem with an unpenalised intercept, columns scaled to length √n, or row weights.
+        """The problem with an unpenalised intercept, columns scaled to length √n, row weights or an offset (n,).
 
         What is searched are the prepared data; what is said, and proven, is about the data as given
         (:mod:`exactsel.problem.preparing`). Weights count as repeated rows, for the default Huber threshold too.
@@ -144,12 +147,14 @@ class Problem:
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
         name = loss if isinstance(loss, str) else loss.name
         centre = wants_intercept(intercept, loss)
-        known = None if weights is None else checked_weights(weights, target.size, loss)
+        known, exposure = None if weights is None else checked_weights(weights, target.size, loss), None
+        if offset is not None:
+            target, known, exposure = with_offset(name, target, known, offset)
         if not (centre or scale or known is not None):
             return cls(AT.T, target, k, loss=loss, **options)
         if loss == "huber" and known is not None and options.get("delta") is None:
             options["delta"] = default_delta(target, known)
-        made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name)
+        made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name, exposure=exposure)
         lam, delta, names = (options.pop(name, None) for name in ("lam", "delta", "feature_names"))
         size = checked_k(k, len(made.made.AT))
         objective = Objective.of(made.made.AT.copy(), made.made.y.copy(), loss=loss, lam=lam, delta=delta)

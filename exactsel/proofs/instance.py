@@ -9,7 +9,9 @@ import numpy as np
 from exactsel.errors import UnsupportedError
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
+from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
+from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
@@ -21,7 +23,7 @@ from exactsel_certificates.formula import Instance
 from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
 
-CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic)
+CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 """Losses the checker knows."""
 
 
@@ -35,7 +37,7 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
     if type(objective.loss) not in CHECKABLE:
         raise UnsupportedError(
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
-            f"out, or use quadratic, huber or logistic loss."
+            f"out, or use a loss that comes with exactsel."
         )
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import UnsupportedError
-from exactsel.kernels.rows import loss_gradient
+from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
@@ -123,7 +123,12 @@ class _Unchecked:
         off = (used.size + 4) * UNIT * (np.abs(coef[used]) @ np.abs(objective.AT[used]))
         off += 2 * UNIT * np.abs(objective.y) + 4 * UNIT * np.abs(z)  # z holds the intercept by now, if there is one
         weighted = off if objective.weights is None else objective.weights * off
-        rounding = float(np.abs(slopes) @ off + 0.5 * objective.loss.smoothness * (weighted @ off))
+        bend = float(objective.loss.smoothness)
+        if not math.isfinite(bend):
+            bends = np.empty(objective.n)
+            loss_curvature(objective.loss, np.abs(z) + off, objective.y, bends)  # what is to first order needs no more
+            bend = float(bends.max())
+        rounding = float(np.abs(slopes) @ off + 0.5 * bend * (weighted @ off))
         return float(
             value + 1.01 * rounding + (objective.n + used.size + 32) * UNIT * (abs(value) + np.abs(slopes) @ np.abs(z))
         )

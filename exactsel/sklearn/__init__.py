@@ -19,6 +19,7 @@ from exactsel.sklearn.estimators import (
     BestSubsetRegressor,
     BestSubsetSelector,
     HuberBestSubsetRegressor,
+    PoissonBestSubsetRegressor,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "BestSubsetRegressor",
     "BestSubsetSelector",
     "HuberBestSubsetRegressor",
+    "PoissonBestSubsetRegressor",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
@@ -281,6 +282,11 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
         return predicted
 
 
+def _has_probabilities(estimator: Any) -> bool:
+    """Whether scores are log-odds."""
+    return bool(estimator.loss == "logistic")
+
+
 class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
     """The part of a classifier of two classes that is about labels and predictions."""
 
@@ -295,7 +301,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         return dense(X), labels
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Log-odds of the second class.
+        """Scores of the rows, positive for the second class; with logistic loss its log-odds.
 
         Parameters
         ----------
@@ -324,8 +330,9 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the two classes.
+        """Probabilities of the two classes; with logistic loss only.
 
         Parameters
         ----------

@@ -20,6 +20,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from exactsel import clock
+from exactsel.losses.base import CLASSES
 from exactsel.problem.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
 from exactsel.solving.result import Termination
@@ -79,7 +80,7 @@ class ChoosingBase(BestSubsetBase):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What :meth:`fit` takes itself, and what it hands to the splitter of rows."""
-        splitter = check_cv(self.cv, classifier=self.loss == "logistic")
+        splitter = check_cv(self.cv, classifier=self.loss in CLASSES)
         mapping = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         return router.add(splitter=splitter, method_mapping=mapping)
@@ -89,7 +90,7 @@ class ChoosingBase(BestSubsetBase):
     ) -> tuple[FloatArray, float]:
         ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else list(self.ks)
         lams = [self._lam()] if self.lams is None else list(self.lams)
-        folds = list(check_cv(self.cv, y, classifier=self.loss == "logistic").split(X, y, **split))
+        folds = list(check_cv(self.cv, y, classifier=self.loss in CLASSES).split(X, y, **split))
         options, began = self._options(), clock.now()
         total = self.time_limit if "time_limit" not in (self.solver_options or {}) else None
         if total is not None:
@@ -163,10 +164,12 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
 
 @dataclass(eq=False, repr=False)
 class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
-    """Logistic regression on the best columns, k and lam chosen by cross-validation.
+    """A classifier on the best columns, k and lam chosen by cross-validation.
 
     Parameters
     ----------
+    loss : str
+        ``"logistic"`` or ``"squared_hinge"``.
     ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, hierarchy,
     hierarchy_kind, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
@@ -179,6 +182,6 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
     _: KW_ONLY
     time_limit: float | None = TOTAL_SECONDS
     class_weight: Any = None
+    loss: str = "logistic"
 
-    loss = "logistic"
-    losses = ("logistic",)
+    losses = CLASSES

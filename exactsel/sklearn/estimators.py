@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import validate_data
 
+from exactsel.losses.base import CLASSES
 from exactsel.sklearn.base import (
     SPARSE,
     ChoiceOfLoss,
@@ -89,15 +90,63 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
 
 
 @dataclass(eq=False, repr=False)
-class BestSubsetClassifier(LinearClassifier, GivenSize):
-    """Logistic regression of two classes on at most k columns, proven best for the training data.
+class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
+    """Poisson regression of counts on at most k columns, with the log link: the best for the training data, proven.
 
     Parameters
     ----------
     k : int
         Largest number of columns; more than there are counts as all.
     lam : float, optional
-        Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`.
+        Ridge weight; 1 by default. It is n times ``alpha`` of :class:`sklearn.linear_model.PoissonRegressor`, which
+        takes the mean over rows.
+    fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    hierarchy_kind, criterion, solver_options
+        See :class:`BestSubsetRegressor`.
+
+    Notes
+    -----
+    :meth:`predict` gives expected counts. The fitted attributes are those of
+    :class:`exactsel.sklearn.base.BestSubsetBase`. Of counts over different exposures fit the rates, with the exposures
+    for ``sample_weight``.
+    """
+
+    loss = "poisson"
+    losses = ("poisson",)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def predict(self, X: Any) -> FloatArray:
+        """Expected counts.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Returns
+        -------
+        array (n,)
+        """
+        counts: FloatArray = np.exp(np.minimum(super().predict(X), 700.0))
+        return counts
+
+
+@dataclass(eq=False, repr=False)
+class BestSubsetClassifier(LinearClassifier, GivenSize):
+    """A classifier of two classes on at most k columns, proven best for the training data.
+
+    Parameters
+    ----------
+    k : int
+        Largest number of columns; more than there are counts as all.
+    lam : float, optional
+        Ridge weight; 1 by default. It is 1/C of :class:`sklearn.linear_model.LogisticRegression`, or of LinearSVC.
+    loss : str
+        ``"logistic"``, or ``"squared_hinge"``: the loss of :class:`sklearn.svm.LinearSVC`, of which there are no
+        probabilities.
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
@@ -111,9 +160,9 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
 
     _: KW_ONLY
     class_weight: Any = None
+    loss: str = "logistic"
 
-    loss = "logistic"
-    losses = ("logistic",)
+    losses = CLASSES
 
 
 @dataclass(eq=False, repr=False)
@@ -126,14 +175,14 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
-        ``"quadratic"``, ``"huber"``, or ``"logistic"`` for labels of two classes.
+        ``"quadratic"``, ``"huber"``, or ``"logistic"`` or ``"squared_hinge"`` for labels of two classes.
 
     Notes
     -----
     The fitted attributes are those of :class:`exactsel.sklearn.base.BestSubsetBase`.
     """
 
-    losses = ("quadratic", "huber", "logistic")
+    losses = ("quadratic", "huber", *CLASSES)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -141,7 +190,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
         return tags
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        labelled = self.loss == "logistic"
+        labelled = self.loss in CLASSES
         X, y = validate_data(
             self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2
         )

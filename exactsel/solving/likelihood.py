@@ -2,6 +2,7 @@
 
     quadratic   -2 log L = N log(2 pi * 2P/N) + N      errors normal, their variance estimated as 2P/N
     logistic    -2 log L = 2P                          labels Bernoulli
+    poisson     -2 log L = 2P + 2 sum w (log y! - y log y + y)   counts Poisson; P is half their deviance
     huber       -2 log L = 2P + 2N log Z(delta)        the density exp(-loss(r))/Z, residuals of scale 1
     others      -2 log L = 2P                          up to a constant
 
@@ -60,11 +61,14 @@ class Likelihood:
         if tall is not None:
             rows, least = float(tall.weight), int(tall.rows)
         elif made is not None and made.weights is not None:
-            rows, least = float(made.weights.sum()), int(np.count_nonzero(made.weights))
+            counted = made.weights if made.exposure is None else made.weights / made.exposure
+            rows, least = float(counted.sum()), int(np.count_nonzero(counted))
         intercept = (made is not None and bool(made.centred)) or (tall is not None and tall.intercept)
         constant = 0.0
         if problem.loss.name == "huber":
             constant = 2.0 * rows * math.log(_huber_integral(problem.loss_parameters["delta"]))
+        if problem.loss.name == "poisson":
+            constant = _of_counts(problem)
         return cls(problem.loss.name, rows, least, intercept, problem.objective.asked_lam > 0, constant)
 
     @property
@@ -103,6 +107,16 @@ class Likelihood:
         if not math.isfinite(deviance):
             return 0.0
         return ROUNDING * (abs(deviance) + (4.0 * self.rows if self.gaussian else abs(self.constant)))
+
+
+def _of_counts(problem: Problem) -> float:
+    """-2 log-likelihood of counts whose means are the counts themselves."""
+    from scipy.special import gammaln, xlogy
+
+    y, weights, made = problem.y, 1.0 if problem.weights is None else problem.weights, problem.preparation
+    if made is not None and made.exposure is not None:
+        y, weights = made.y * made.exposure, made.weights / made.exposure  # type: ignore[operator]
+    return float(2.0 * np.sum(weights * (gammaln(y + 1.0) - xlogy(y, y) + y)))
 
 
 def _huber_integral(delta: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.losses.base import CLASSES
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
@@ -26,7 +27,7 @@ class Quality:
 
     explained: float
     """R² = 1 - (sum of squared residuals) / (the same of the mean alone; without an intercept of nothing), or the share
-    of the deviance explained. Rows count as often as their weights say."""
+    of the deviance, or of the loss, explained. Rows count as often as their weights say."""
     adjusted: float
     """R² adjusted for the number of coefficients; of dependent columns, as of one category, those that count."""
     residual: float
@@ -35,25 +36,40 @@ class Quality:
     centred: bool
     """Whether R² compares with the mean, as it does where there is an intercept."""
 
+    measure: str = "deviance"
+    """What is explained of a classification: the deviance, or the loss where that is no likelihood."""
+
+    counts: bool = False
+    """Whether the deviance is that of counts, whose residuals are from their expected numbers."""
+
     def facts(self) -> list[tuple[str, str]]:
         """Names and values, for people."""
         against, share = "" if self.centred else " against 0", f"{self.explained:.4g}"
         if self.classes:
-            return [(f"deviance explained{against}", share), ("rows on the right side", f"{self.residual:.4g}")]
+            return [(f"{self.measure} explained{against}", share), ("rows on the right side", f"{self.residual:.4g}")]
+        if self.counts:
+            return [(f"deviance explained{against}", share), ("root mean squared residual", f"{self.residual:.6g}")]
         if not math.isnan(self.adjusted):
             share += f" (adjusted {self.adjusted:.4g})"
         return [(f"R²{against}", share), ("root mean squared residual", f"{self.residual:.6g}")]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; null where a number is not defined."""
-        names = ("deviance_explained", "share_right") if self.classes else ("r2", "rms_residual")
-        more = {} if self.classes else {"r2_adjusted": finite(self.adjusted)}
+        names = ("r2", "rms_residual")
+        if self.classes or self.counts:
+            names = (f"{self.measure}_explained", "share_right" if self.classes else "rms_residual")
+        more = {} if self.classes or self.counts else {"r2_adjusted": finite(self.adjusted)}
         return {names[0]: finite(self.explained), **more, names[1]: finite(self.residual), "against_mean": self.centred}
 
     def __str__(self) -> str:
         against = "" if self.centred else " against 0, as there is no intercept"
         if self.classes:
-            return f"deviance explained {self.explained:.4g}{against}   rows on the right side {self.residual:.4g}"
+            return (
+                f"{self.measure} explained {self.explained:.4g}{against}   rows on the right side {self.residual:.4g}"
+            )
+        if self.counts:
+            explained = f"deviance explained {self.explained:.4g}{against}"
+            return f"{explained}   root of the mean squared residual {self.residual:.6g}"
         adjusted = "" if math.isnan(self.adjusted) else f" (adjusted {self.adjusted:.4g})"
         return f"R² {self.explained:.4g}{adjusted}{against}   root of the mean squared residual {self.residual:.6g}"
 
@@ -62,7 +78,7 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     """How well a model fits; None for column subset selection, and for losses of other people's."""
     if not isinstance(problem, Problem) or model is None:
         return None
-    if problem.loss.name not in ("quadratic", "huber", "logistic"):
+    if problem.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):
         return None
     made, tall = problem.preparation, problem.objective.tall
     if tall is not None:
@@ -73,8 +89,10 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, y.size, ROWS_AT_ONCE)]
     fitted = np.concatenate([model.coef[chosen] @ AT[chosen, rows] for rows in parts]) + (model.intercept or 0.0)
     centred = model.intercept is not None
-    if problem.loss.name == "logistic":
-        return _of_classes(fitted, y, weights, centred)
+    if problem.loss.name in CLASSES:
+        return _of_classes(fitted, y, weights, centred, problem.loss.name == "logistic")
+    if problem.loss.name == "poisson":
+        return _of_counts(fitted, y, weights, centred)
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
     explained = _share(squares, float(weights @ (y - middle) ** 2))
@@ -102,7 +120,7 @@ def _of_all_rows(problem: Problem, tall: Tall, model: Model) -> Quality:
     return Quality(explained, adjusted, math.sqrt(squares / tall.weight), classes=False, centred=centred)
 
 
-def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool) -> Quality:
+def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool, logistic: bool) -> Quality:
     total = weights.sum()
     positive = float(weights @ (y > 0)) / total
     alone = math.log(2.0)
@@ -110,7 +128,28 @@ def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred:
         alone = -sum(part * math.log(part) for part in (positive, 1.0 - positive) if part > 0)
     deviance = float(weights @ np.logaddexp(0.0, -y * scores)) / total
     right = float(weights @ (y * scores > 0)) / total
+    if not logistic:
+        alone = 4.0 * positive * (1.0 - positive) if centred else 1.0  # at the score 2 positive - 1, or 0
+        loss = float(weights @ np.maximum(0.0, 1.0 - y * scores) ** 2) / total
+        return Quality(_share(loss, alone), math.nan, right, classes=True, centred=centred, measure="loss")
     return Quality(_share(deviance, alone), math.nan, right, classes=True, centred=centred)
+
+
+def _of_counts(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool) -> Quality:
+    from scipy.special import xlogy
+
+    expected = np.exp(np.minimum(scores, 700.0))
+    alone = float(np.average(y, weights=weights)) if centred else 1.0
+
+    def deviance(means: FloatArray, logarithms: FloatArray) -> float:
+        return float(weights @ (means - y * logarithms + xlogy(y, y) - y))
+
+    null = deviance(np.full(y.size, alone), np.full(y.size, math.log(alone)))
+    squares = float(weights @ (y - expected) ** 2)
+    return Quality(
+        _share(deviance(expected, scores), null), math.nan, math.sqrt(squares / weights.sum()), classes=False,
+        centred=centred, counts=True,
+    )  # fmt: skip
 
 
 def _share(left: float, whole: float) -> float:

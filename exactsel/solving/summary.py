@@ -5,6 +5,7 @@ and each summary says so. With I the information of the loss, J the variance of 
 
     quadratic   s² H^-1 I H^-1, I = A'WA, s² = residual sum of squares / (N - p)        t with N - p degrees
     logistic    H^-1 I H^-1, I = A'W diag(p(1-p)) A at the model                          normal
+    poisson     the same, I = A'W diag(exp(z)) A                                          normal
     huber       H^-1 J H^-1, I = A'W diag(|r| <= delta) A, J = A'W diag(psi²) A N/(N - p) normal (a sandwich)
 
 over the columns as given and the intercept, which has no ridge; W holds the row weights, and N is their sum. Without a
@@ -82,7 +83,7 @@ class ModelSummary(Readable):
     r2: float
     r2_adjusted: float
     mcfadden: float
-    """1 - deviance / null deviance, of logistic loss."""
+    """1 - log-likelihood / log-likelihood of the null model, of logistic and Poisson loss."""
     level: float
     """Of the intervals."""
     test: str
@@ -186,7 +187,7 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}, but it must be between 0 and 1; give 0.95, say.")
     data = _data(result, problem)
-    loss, rows, p = data.problem.loss.name, float(data.weights.sum()), data.coef.size
+    loss, rows, p = data.problem.loss.name, Likelihood.of(data.problem).rows, data.coef.size
     fitted, left = data.columns @ data.coef, rows - p
     null, deviance = _null_deviance(data), _deviance(data, fitted)
     dispersion = 1.0 if loss != "quadratic" else deviance / left if left > 0 else math.nan
@@ -205,14 +206,14 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
         )
     )  # fmt: skip
     likelihood = Likelihood.of(data.problem)
-    minus = likelihood.deviance(0.5 * deviance)
+    minus, alone = likelihood.deviance(0.5 * deviance), likelihood.deviance(0.5 * null)
     counted = len(data.chosen) + likelihood.beside_columns
-    quality, binary = result.quality, loss == "logistic"
+    quality, binary = result.quality, loss in ("logistic", "poisson")
     share = math.nan if quality is None or binary else quality.explained
     adjusted = math.nan if quality is None or binary else quality.adjusted
     return ModelSummary(
         loss, rows, len(data.chosen), left, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
-        minus + counted * math.log(rows), share, adjusted, 1.0 - deviance / null if binary and null > 0 else math.nan,
+        minus + counted * math.log(rows), share, adjusted, 1.0 - minus / alone if binary and alone > 0 else math.nan,
         level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, left),
     )  # fmt: skip
 
@@ -238,9 +239,10 @@ def _problem_behind(result: Result, problem: Problem | None) -> Problem:
         )
     if problem.objective.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
-    if problem.loss.name not in ("quadratic", "huber", "logistic"):
+    if problem.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
         raise UnsupportedError(
-            f"no standard errors are known for {problem.loss.name} loss; use one that comes with exactsel."
+            f"no standard errors are known for {problem.loss.name} loss; use quadratic, huber, logistic or poisson "
+            f"loss."
         )
     return problem
 
@@ -269,6 +271,9 @@ def _deviance(data: _Data, fitted: FloatArray) -> float:
     z, y = fitted, data.y
     if data.problem.loss.name == "logistic":
         return float(2.0 * data.weights @ np.logaddexp(0.0, -y * z))
+    if data.problem.loss.name == "poisson":
+        logarithms = np.log(np.where(y > 0, y, 1.0))
+        return float(2.0 * data.weights @ (np.exp(np.minimum(z, 700.0)) - y * (z + 1.0 - logarithms)))
     size = np.abs(y - z)
     if data.problem.loss.name == "huber":
         delta = data.problem.loss_parameters["delta"]
@@ -283,6 +288,8 @@ def _null_deviance(data: _Data) -> float:
     name, middle = data.problem.loss.name, float(np.average(data.y, weights=data.weights))
     if name == "logistic":
         middle = math.log1p(middle) - math.log1p(-middle)
+    elif name == "poisson":
+        middle = math.log(middle)
     elif name == "huber":
         return 2.0 * data.problem.fit(()).value
     return _deviance(data, np.full(data.y.size, middle))
@@ -296,6 +303,8 @@ def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> 
         return undefined
     if name == "logistic":
         curvature, slopes = w / (2.0 + 2.0 * np.cosh(np.minimum(np.abs(fitted), 700.0))), None
+    elif name == "poisson":
+        curvature, slopes = w * np.exp(np.minimum(fitted, 700.0)), None
     elif name == "huber":
         delta = data.problem.loss_parameters["delta"]
         curvature = w * (np.abs(residual) <= delta)
@@ -340,5 +349,6 @@ def statsmodels_of(result: Result, problem: Problem | None) -> Any:
     if binary and not weighted:
         return api.Logit((data.y > 0).astype(float), exog).fit(disp=0)
     family = api.families.Binomial() if binary else api.families.Gaussian()
+    family = api.families.Poisson() if data.problem.loss.name == "poisson" else family
     y = (data.y > 0).astype(float) if binary else data.y
     return api.GLM(y, exog, family=family, freq_weights=data.weights).fit()

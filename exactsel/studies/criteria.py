@@ -3,7 +3,7 @@
 With the loss L of the model (without the ridge term), n rows and s columns in the model,
 
     quadratic loss   deviance = n log(2L/n), the Gaussian likelihood with its variance estimated
-    logistic loss    deviance = 2L
+    logistic loss    deviance = 2L, and for Poisson loss
     AIC  = deviance + 2s        BIC = deviance + s log n        EBIC = BIC + 2 log C(d, s)
 
 (Akaike 1974; Schwarz 1978; Chen and Chen 2008 with gamma = 1). They are for comparing models on the same data. Every
@@ -90,7 +90,7 @@ def _deviance(result: Result) -> float | None:
         return None
     loss = result.upper - 0.5 * result.problem["lam"] * float(result.coef @ result.coef)
     n = _rows(result)
-    if result.problem["loss"] == "logistic":
+    if result.problem["loss"] in ("logistic", "poisson"):
         return float(2.0 * loss)
     if result.problem["loss"] == "quadratic" and loss > 0:
         return float(n * math.log(2.0 * loss / n))

@@ -109,7 +109,7 @@ def cross_validate(
         As for :func:`exactsel.solve`; limits hold for each problem.
     """
     given = (must_have, must_not, hierarchy, hierarchy_kind, groups, per_group)
-    demands = dict(zip(_DEMANDS, given, strict=True))
+    demands: dict[str, Any] = dict(zip(_DEMANDS, given, strict=True))
     whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
     sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
     counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
+from exactsel.losses.base import CLASSES
 from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
@@ -73,7 +74,7 @@ def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:
 def _target_facts(problem: Problem) -> dict[str, Any]:
     """What the target is like: how many rows of each class, or its range."""
     y = problem.y
-    if problem.loss.name == "logistic":
+    if problem.loss.name in CLASSES:
         return {"rows_plus": int(np.count_nonzero(y > 0)), "rows_minus": int(np.count_nonzero(y < 0))}
     return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
 

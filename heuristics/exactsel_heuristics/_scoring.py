@@ -40,8 +40,8 @@ def smallest_decrease(problem: Problem) -> float:
 
 
 def smoothness(problem: Problem) -> float:
-    """A Lipschitz constant of the gradient of L in the predictions, whatever weights the rows have."""
-    return float(problem.loss.smoothness * (1.0 if problem.weights is None else problem.weights.max()))
+    """About a Lipschitz constant of the gradient of L in the predictions, whatever weights the rows have."""
+    return float(problem.objective.steepness * (1.0 if problem.weights is None else problem.weights.max()))
 
 
 def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:

@@ -93,5 +93,5 @@ def _rooted(square: FloatArray, h: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _largest_bends(problem: Problem, rows: Rows) -> FloatArray:
     """The curvature no row exceeds (n,), weights included."""
-    smooth = float(problem.loss.smoothness)
+    smooth = problem.objective.steepness
     return np.full(rows.n, smooth) if rows.weights is None else smooth * np.asarray(rows.weights)

@@ -153,6 +153,11 @@ def _check_applies(problem: Problem) -> None:
             f"dual iterative hard thresholding knows neither row weights nor an intercept of {problem.loss.name} loss; "
             f"use another heuristic."
         )
+    if not np.isfinite(problem.loss.smoothness):
+        raise UnsupportedError(
+            f"dual iterative hard thresholding needs a loss of bounded curvature, which {problem.loss.name} loss has "
+            f"not; use another heuristic."
+        )
     missing = [f for f in ("point_conjugate_derivative", "point_project") if not hasattr(problem.loss, f)]
     if missing:
         raise UnsupportedError(

@@ -65,7 +65,7 @@ class HardThresholdingPursuit:
         Proposal
         """
         problem = regression(problem, self.name)
-        smoothness, lam = problem.loss.smoothness, problem.lam
+        smoothness, lam = problem.objective.steepness, problem.lam
         length = 1.0 / (smoothness * problem.spectral_norm_squared + lam)
         longest = LONGEST / max(steepest(problem) * float(problem.norms.max()) ** 2 + lam, 1e-300)
         current = best = problem.fit(())

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SHRINK = 2.0
 """Factor by which the normalised method shortens a step that is too long (kappa (1 - c) of the paper)."""
 
+HALVINGS = 60
+"""Of a step with a loss of unbounded curvature."""
+
 SURE = 0.99
 """Share of the longest sure step that a step may have when the support changes (1 - c of the paper)."""
 
@@ -88,6 +91,8 @@ class IterativeHardThresholding:
             new = (
                 _normalised_step(problem, point, gradient) if self.normalised else _sure_step(problem, point, gradient)
             )
+            if not np.isfinite(problem.loss.smoothness):
+                new = _shortened(problem, point, gradient, new)
             moved = float(np.linalg.norm(new - point))
             point = new
             if moved <= self.tolerance * float(np.linalg.norm(point)):
@@ -104,8 +109,19 @@ def _threshold(point: FloatArray, k: int) -> FloatArray:
 
 
 def _sure_step(problem: Problem, point: FloatArray, gradient: FloatArray) -> FloatArray:
-    length = 1.0 / (problem.loss.smoothness * problem.spectral_norm_squared + problem.lam)
+    length = 1.0 / (problem.objective.steepness * problem.spectral_norm_squared + problem.lam)
     return _threshold(point - length * gradient, problem.k)
+
+
+def _shortened(problem: Problem, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
+    """``new``, or where the curvature is not bounded and the objective rose the first shorter step that descends."""
+    value = problem.objective(point)
+    length = 1.0 / (problem.objective.steepness * problem.spectral_norm_squared + problem.lam)
+    for _ in range(HALVINGS):
+        if problem.objective(new) <= value:
+            return new
+        new, length = _threshold(point - length * gradient, problem.k), 0.5 * length
+    return point
 
 
 def _normalised_step(problem: Problem, point: FloatArray, gradient: FloatArray) -> FloatArray:

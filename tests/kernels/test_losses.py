@@ -12,9 +12,9 @@ from loss_sums import loss_conjugate, loss_prox
 
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
-from exactsel.losses import Huber, Logistic, Loss, Quadratic
+from exactsel.losses import Huber, Logistic, Loss, Quadratic, SquaredHinge
 
-LOSSES = (Quadratic(), Huber(0.7), Huber(3.0), Logistic())
+LOSSES = (Quadratic(), Huber(0.7), Huber(3.0), Logistic(), SquaredHinge())
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 # Where the pieces of the losses meet (y +- delta), and far out.
@@ -23,7 +23,7 @@ STEPS = (1e-8, 1e-3, 0.1, 1.0, 7.0, 1e3, 1e6)
 
 
 def targets(loss):
-    return (-1.0, 1.0) if isinstance(loss, Logistic) else (-1.0, 0.0, 0.5, 2.0)
+    return (-1.0, 1.0) if isinstance(loss, Logistic | SquaredHinge) else (-1.0, 0.0, 0.5, 2.0)
 
 
 def cases(loss):
@@ -36,6 +36,8 @@ def cases(loss):
 def plain_value(loss, z, y):
     if isinstance(loss, Logistic):
         return np.logaddexp(0.0, -y * z)
+    if isinstance(loss, SquaredHinge):
+        return np.maximum(0.0, 1.0 - y * z) ** 2
     r = np.abs(z - y)
     if isinstance(loss, Quadratic):
         return r**2 / 2
@@ -45,10 +47,14 @@ def plain_value(loss, z, y):
 def plain_derivative(loss, z, y):
     if isinstance(loss, Logistic):
         return -y * np.exp(-np.logaddexp(0.0, y * z))
+    if isinstance(loss, SquaredHinge):
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
     return z - y if isinstance(loss, Quadratic) else np.clip(z - y, -loss.delta, loss.delta)
 
 
 def plain_conjugate(loss, b, y):
+    if isinstance(loss, SquaredHinge):
+        return b**2 / 4 + y * b
     if not isinstance(loss, Logistic):
         return b**2 / 2 + y * b
     return sum(0.0 if p <= 0.0 else p * math.log(p) for p in (-y * b, 1.0 + y * b))
@@ -58,6 +64,8 @@ def domain(loss, y):
     """Ends of the domain of the conjugate."""
     if isinstance(loss, Logistic):
         return (-1.0, 0.0) if y > 0 else (0.0, 1.0)
+    if isinstance(loss, SquaredHinge):
+        return (-5.0, 0.0) if y > 0 else (0.0, 5.0)
     return (-5.0, 5.0) if isinstance(loss, Quadratic) else (-loss.delta, loss.delta)
 
 
@@ -102,6 +110,7 @@ def test_curvatures_equal_differences(loss):
         curvature = loss.point_curvature(loss, z, y)
         assert 0.0 <= curvature <= loss.smoothness * (1 + 1e-15)
         at_a_kink = isinstance(loss, Huber) and abs(abs(z - y) - loss.delta) <= 2 * h
+        at_a_kink |= isinstance(loss, SquaredHinge) and abs(y * z - 1.0) <= 2 * h
         if not at_a_kink:
             difference = (loss.point_derivative(loss, z + h, y) - loss.point_derivative(loss, z - h, y)) / (2 * h)
             assert curvature == pytest.approx(difference, abs=1e-6)
@@ -208,7 +217,8 @@ def test_conjugate_derivatives_invert_the_derivative(loss):
         for y in targets(loss):
             b = loss.point_derivative(loss, float(z), y)
             back = loss.point_conjugate_derivative(loss, b, y)
-            if isinstance(loss, Huber) and abs(z - y) > loss.delta:
+            flat = isinstance(loss, SquaredHinge) and y * z > 1.0
+            if flat or (isinstance(loss, Huber) and abs(z - y) > loss.delta):
                 assert loss.point_derivative(loss, back, y) == pytest.approx(b)
             else:
                 assert back == pytest.approx(z, abs=1e-10)
@@ -226,6 +236,8 @@ def test_conjugate_derivatives_are_finite_at_the_ends(loss):
 def test_project_finds_the_nearest_point(loss):
     for y in targets(loss):
         low, high = (-math.inf, math.inf) if isinstance(loss, Quadratic) else domain(loss, y)
+        if isinstance(loss, SquaredHinge):
+            low, high = (-math.inf, 0.0) if y > 0 else (0.0, math.inf)
         for b in (*POINTS, low, high, 1e30, -1e30):
             if math.isfinite(b):
                 projected = loss.point_project(loss, float(b), y)
@@ -259,6 +271,12 @@ def test_logistic_wants_labels():
     Logistic().check_target(np.array([-1.0, 1.0, 1.0]))
     with pytest.raises(InputError, match=r"holds the values 0, 1, but logistic loss needs labels -1 and \+1"):
         Logistic().check_target(np.array([0.0, 1.0]))
+
+
+def test_squared_hinge_wants_labels():
+    SquaredHinge().check_target(np.array([-1.0, 1.0, 1.0]))
+    with pytest.raises(InputError, match=r"holds the values 2, but squared hinge loss needs labels -1 and \+1"):
+        SquaredHinge().check_target(np.array([2.0]))
 
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, math.nan, math.inf])

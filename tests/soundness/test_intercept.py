@@ -21,7 +21,7 @@ from exactsel.bounds.pointwise import bound_at_model
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.levels import adjusted_dual, find_level
 from exactsel.kernels.node import FREE
-from exactsel.losses import Huber, Logistic
+from exactsel.losses import Huber, Logistic, SquaredHinge
 from exactsel.losses.adjusted import adjusted
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
@@ -31,7 +31,7 @@ from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.reference import bounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective
 
-LOSSES = ("huber", "logistic")
+LOSSES = ("huber", "logistic", "squared_hinge", "poisson")
 
 
 def above(value, optimum):
@@ -140,7 +140,7 @@ def adjusted_rows(draw):
         return adjusted(Huber(draw(st.floats(0.01, 10.0))), weights, True, n), z, np.array(draw(rows))
     labels = np.array(draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=n, max_size=n)))
     labels[0], labels[1] = 1.0, -1.0
-    return adjusted(Logistic(), weights, True, n), z, labels
+    return adjusted(draw(st.sampled_from([Logistic(), SquaredHinge()])), weights, True, n), z, labels
 
 
 class TestKernels:
@@ -228,7 +228,7 @@ def test_whole_weights_are_repeated_rows(loss, intercept):
     rng = np.random.default_rng(5)
     A, times = rng.standard_normal((25, 6)) + 1.0, rng.integers(0, 4, 25)
     y = A[:, 0] - A[:, 2] + rng.standard_normal(25)
-    y = np.where(y > np.median(y), 1.0, -1.0) if loss == "logistic" else y
+    y = {"huber": y, "poisson": np.abs(np.round(y))}.get(loss, np.where(y > np.median(y), 1.0, -1.0))
     options = {"loss": loss, "lam": 0.3, "intercept": intercept, "scale": True}
     weighted = Problem.prepared(A, y, 3, weights=times, **options)
     repeated = Problem.prepared(np.repeat(A, times, axis=0), np.repeat(y, times), 3, **options)

@@ -28,7 +28,7 @@ def test_the_oracle():
     check_bound("cvxpy", nodes=4)
 
 
-@pytest.mark.parametrize("loss", ["quadratic", "logistic", Huber(0.7)], ids=str)
+@pytest.mark.parametrize("loss", ["quadratic", "logistic", "squared_hinge", "poisson", Huber(0.7)], ids=str)
 def test_losses(loss):
     check_loss(loss)
 

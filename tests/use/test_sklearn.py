@@ -18,10 +18,12 @@ from exactsel.studies.crossval import cross_validate, random_folds
 pytest.importorskip("sklearn")
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _get_feature_names
 
@@ -33,13 +35,14 @@ from exactsel.sklearn import (
     BestSubsetRegressor,
     BestSubsetSelector,
     HuberBestSubsetRegressor,
+    PoissonBestSubsetRegressor,
 )
 
 # One of scikit-learn's checks has more columns than rows, where the default sizes would mean minutes of exact search.
 ALL = [
     getattr(estimators, name)(**({"ks": [1, 2], "cv": 2} if name.endswith("CV") else {"k": 2}))
     for name in estimators.__all__
-]
+] + [BestSubsetClassifier(k=2, loss="squared_hinge")]
 
 
 def listed(mark):
@@ -115,6 +118,42 @@ class TestBruteForce:
         assert set(model.predict(X)) <= {"yes", "no"}
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
         assert np.array_equal(model.predict_proba(X)[:, 1] > 0.5, model.predict(X) == "yes")
+
+    def test_squared_hinge(self):
+        X, y = data(1, shift=0.0)
+        X /= X.std(axis=0)
+        labels, values = np.where(y > np.median(y), "yes", "no"), {}
+        for chosen in itertools.combinations(range(X.shape[1]), 2):
+            fit = LinearSVC(C=0.5, fit_intercept=False, dual=False, tol=1e-10, max_iter=10000).fit(X[:, chosen], labels)
+            margins = np.where(labels == "yes", 1, -1) * fit.decision_function(X[:, chosen])
+            values[chosen] = np.sum(np.maximum(0.0, 1.0 - margins) ** 2) + float(np.sum(fit.coef_**2))
+        model = BestSubsetClassifier(2, lam=2.0, loss="squared_hinge", fit_intercept=False).fit(X, labels)
+        assert tuple(model.support_) == min(values, key=values.get)
+        assert model.objective_ == pytest.approx(min(values.values()), rel=1e-6)
+        assert not hasattr(model, "predict_proba")
+        assert "share_right" in model.result_.as_dict()["quality"]
+        chosen = BestSubsetClassifierCV(ks=[1, 2], cv=2, loss="squared_hinge").fit(X, labels)
+        assert chosen.k_ in (1, 2)
+
+    @pytest.mark.parametrize("intercept", [False, True])
+    def test_poisson(self, intercept):
+        rng = np.random.default_rng(2)
+        X = rng.standard_normal((40, 6))
+        y = rng.poisson(np.exp(0.5 + 0.6 * X[:, 0] - 0.4 * X[:, 3]))
+        values, n = {}, len(y)
+        for chosen in itertools.combinations(range(6), 2):
+            fit = PoissonRegressor(alpha=2.0 / n, fit_intercept=intercept, tol=1e-10, max_iter=1000)
+            fit.fit(X[:, chosen], y)
+            values[chosen] = 0.5 * n * mean_poisson_deviance(y, fit.predict(X[:, chosen])) + float(np.sum(fit.coef_**2))
+        model = PoissonBestSubsetRegressor(2, lam=2.0, fit_intercept=intercept).fit(X, y)
+        assert tuple(model.support_) == min(values, key=values.get)
+        assert model.objective_ == pytest.approx(min(values.values()), rel=1e-6)
+        np.testing.assert_allclose(model.predict(X), np.exp(X @ model.coef_ + model.intercept_))
+        quality = model.result_.as_dict()["quality"]
+        assert quality["rms_residual"] == pytest.approx(np.sqrt(np.mean((y - model.predict(X)) ** 2)))
+        alone = np.full(n, y.mean() if intercept else 1.0)
+        explained = 1.0 - mean_poisson_deviance(y, model.predict(X)) / mean_poisson_deviance(y, alone)
+        assert quality["deviance_explained"] == pytest.approx(explained)
 
     @pytest.mark.parametrize("seed", range(4))
     def test_huber_is_the_raw_solve(self, seed):

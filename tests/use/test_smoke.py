@@ -32,6 +32,7 @@ CHOICES: dict[str, list[list[str]]] = {
     "intercept": [["--intercept"]],
     "scale": [["--scale"]],
     "weights": [["--weights", "weights.txt"]],
+    "offset": [["--offset", "weights.txt"]],
     "delta": [["--delta", "0.5"]],
 }
 """The options of a problem beside the instance, k and lam, each as it may be given."""

@@ -42,6 +42,11 @@ def loss_gradient(instance: Instance, z: Any) -> Long:
         return residual
     if instance.loss == "huber":
         return long_doubles(np.clip(residual, -instance.delta, instance.delta))
+    if instance.loss == "squared_hinge":
+        return long_doubles(-2 * y * np.maximum(0, 1 - y * long_doubles(z)))
+    if instance.loss == "poisson":
+        with np.errstate(over="ignore"):
+            return long_doubles(np.exp(long_doubles(z)) - y)
     t = -y * long_doubles(z)
     # exp of a negative number only, so that nothing overflows
     e = np.exp(-np.abs(t))
@@ -94,6 +99,8 @@ def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Seq
     if instance.adjusted:
         beta = beta * _shares(instance, beta)
     moved = (x.size + 4) * 2.0**-53 * (np.abs(A) @ np.abs(x) + np.abs(y))
+    if instance.loss == "poisson":  # whose slopes move by more, where it bends more
+        moved = moved * np.maximum(1, np.exp(z))
     v, shift = np.abs(A.T @ beta), np.abs(A).T @ moved
     changes = 2 * v * shift + shift * shift
     counted = _with_largest(instance, inside, candidates, changes)
@@ -178,6 +185,12 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
     if instance.loss in ("quadratic", "huber"):
         inside_domain = instance.loss == "quadratic" or bool(np.all(np.abs(beta) <= instance.delta))
         return np.sum(0.5 * beta * beta + y * beta) if inside_domain else np.inf
+    if instance.loss == "squared_hinge":
+        return np.sum(y * beta + beta * beta / 4) if bool(np.all(y * beta <= 0)) else np.inf
+    if instance.loss == "poisson":
+        p = y + beta
+        logs = [np.log(np.where(v > 0, v, 1)) for v in (p, y)]
+        return np.sum(p * logs[0] - p - y * logs[1] + y) if bool(np.all(p >= 0)) else np.inf
     p = -y * beta
     if not np.all((p >= 0) & (p <= 1)):
         return np.inf

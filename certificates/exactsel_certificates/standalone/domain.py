@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from .hierarchy import KINDS, Hierarchy, Limits
 
-LOSSES = ("quadratic", "huber", "logistic")
+LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
+CLASSES = ("logistic", "squared_hinge")
+WITHOUT_RIDGE = ("quadratic", "huber", "logistic")
 SMALLEST, LARGEST = 1e-60, 1e60
 LIGHTEST, HEAVIEST = 1e-30, 1e30
 
@@ -71,8 +73,12 @@ def problem_of(
             )
         return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None)
     target = _numbers("y", y, n)
-    if loss == "logistic" and not all(abs(v) == 1 for v in target):
-        raise Outside("y holds other numbers than -1 and 1, but these were expected with logistic loss.")
+    if loss in CLASSES and not all(abs(v) == 1 for v in target):
+        raise Outside(f"y holds other numbers than -1 and 1, but these were expected with {loss} loss.")
+    if loss == "poisson" and min(target) < 0:
+        raise Outside(f"y holds {min(target):g}, but counts were expected with poisson loss.")
+    if loss not in WITHOUT_RIDGE and lam == 0:
+        raise Outside(f"lam is 0, but a positive number was expected with {loss} loss.")
     if not _measurable(target):
         raise Outside(f"y holds nothing above {SMALLEST:g} in size without being zero; multiply it by a constant.")
     units = _partition(groups, d)

@@ -44,7 +44,7 @@ def below_minorant(
     z = r.predict(points[0])
     low = [v - F(down) for v, (down, _) in zip(z, widths, strict=True)]
     high = [v + F(up) for v, (_, up) in zip(z, widths, strict=True)]
-    if r.loss == "quadratic":
+    if r.loss not in ("huber", "logistic"):
         return None
     held = max(level, r.objective(points[0]))
     # The point itself must not lie on a face, where every q needs it inside.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .algebra import Matrix, dot, near, root, solve
 from .regression import Regression
-from .rows import intercept
+from .rows import intercept, mean
 
 STEPS = 16
 BITS = 200
@@ -154,6 +154,12 @@ def bent(loss: str, delta: F, z: F, t: F, careful: bool) -> tuple[F, F]:
         size = abs(z - t)
         bend = near(delta / size) if careful and size > delta else F(size <= delta)
         return min(max(z - t, -delta), delta), bend
+    if loss == "poisson":
+        expected = near(mean(z), BITS)
+        return expected - t, near(expected, 60)
+    if loss == "squared_hinge":
+        short = max(F(0), 1 - z * t)
+        return -2 * t * short, F(2 if careful or short else 0)
     with localcontext(DIGITS):
         gap = near(z * t, BITS)
         # Beyond 300 the smaller chance is below every digit that counts, and huge numbers take the exponential long.
@@ -175,7 +181,7 @@ def improved(r: Regression, S: set[int], C: set[int], x: Point, curvatures: list
             best = max(best, found.bound)
             if best >= claim:
                 return best
-            if r.loss == "huber" and found.bound < local.bound:
+            if r.loss in ("huber", "squared_hinge") and found.bound < local.bound:
                 found = region.at(point, careful=True)
             following = region.next(pattern, found, point)
             if r.loss == "quadratic" and following == pattern:

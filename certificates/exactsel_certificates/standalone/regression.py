@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction as F
 
 from .algebra import Matrix, dot, inverse_root, near, root, solve
-from .rows import entropy, intercept, logistic, shares, slopes
+from .rows import counted, entropy, intercept, logistic, poisson, shares, slopes
 
 RADIUS = 10**6
 
@@ -112,8 +112,11 @@ class Regression:
             counts = shares(g, self.weights)
         if self.loss == "logistic":
             values = [entropy(-v * label) for v, label in zip(g, self.y, strict=True)]
+        elif self.loss == "poisson":
+            values = [counted(v, t) for v, t in zip(g, self.y, strict=True)]
         else:
-            values = [-v * v / 2 - v * t for v, t in zip(g, self.y, strict=True)]
+            stiff = 4 if self.loss == "squared_hinge" else 2
+            values = [-v * v / stiff - v * t for v, t in zip(g, self.y, strict=True)]
         beta = [s * v for s, v in zip(counts, g, strict=True)]
         return dot(counts, values), [dot(column, beta) for column in self.columns]
 
@@ -130,6 +133,10 @@ class Regression:
             return [self.sloped([v * inverse_root(w) for v, w in zip(g, self.weights, strict=True)])]
         if self.loss == "huber":
             return [self.sloped([min(max(v, -self.delta), self.delta) for v in g])]
+        if self.loss == "poisson":
+            return [self.sloped([max(v, -t) for v, t in zip(g, self.y, strict=True)])]
+        if self.loss == "squared_hinge":
+            return [self.sloped([min(v * t, F(0)) * t for v, t in zip(g, self.y, strict=True)])]
         return [self.sloped([-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, self.y, strict=True)])]
 
     def given(self, prepared: dict[int, F]) -> dict[int, F]:
@@ -185,6 +192,10 @@ class Regression:
         z = self.predict(x)
         if self.loss == "logistic":
             return ridge + dot(self.weights, [logistic(-a * b) for a, b in zip(z, self.y, strict=True)])
+        if self.loss == "poisson":
+            return ridge + dot(self.weights, [poisson(a, b) for a, b in zip(z, self.y, strict=True)])
+        if self.loss == "squared_hinge":
+            return ridge + dot(self.weights, [max(F(0), 1 - a * b) ** 2 for a, b in zip(z, self.y, strict=True)])
         sizes = [abs(a - b) for a, b in zip(z, self.y, strict=True)]
         delta = self.delta
         return ridge + dot(self.weights, [r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes])

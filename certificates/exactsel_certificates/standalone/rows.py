@@ -22,6 +22,10 @@ def slopes(loss: str, delta: F, z: Sequence[F], y: Sequence[F]) -> list[F]:
     """About the derivatives of the rows' losses at z, in the domain of the conjugate."""
     if loss == "huber":
         return [min(max(near(p - t), -delta), delta) for p, t in zip(z, y, strict=True)]
+    if loss == "poisson":
+        return [near(mean(p)) - t for p, t in zip(z, y, strict=True)]
+    if loss == "squared_hinge":
+        return [-2 * t * max(F(0), near(1 - p * t)) for p, t in zip(z, y, strict=True)]
     return [-t * F(chance(as_float(p * t))) for p, t in zip(z, y, strict=True)]
 
 
@@ -35,9 +39,16 @@ def intercept(loss: str, delta: F, z: Sequence[F], y: Sequence[F], weights: Sequ
     rows = [(as_float(g - middle), float(t), as_float(w)) for g, t, w in zip(gaps, y, weights, strict=True)]
     edge = as_float(delta)
 
+    if loss == "poisson":
+        counts = math.fsum(w * t for _, t, w in rows)
+        means = math.fsum(w * math.exp(min(g, 600.0)) for g, _, w in rows)
+        return (F(math.log(counts / means)) if 0 < counts / means < math.inf else F(0)) - middle
+
     def total(c: float) -> float:
         if loss == "huber":
             return math.fsum(w * min(max(g + c, -edge), edge) for g, _, w in rows)
+        if loss == "squared_hinge":
+            return math.fsum(-2 * w * t * max(0.0, 1 - t * (g + c)) for g, t, w in rows)
         return math.fsum(-w * t * chance((g + c) * t) for g, t, w in rows)
 
     return F(_crossing(total)) - middle
@@ -96,3 +107,37 @@ def logistic(t: F) -> F:
         if size <= 200:
             tail = (1 + (-Decimal(size.numerator) / Decimal(size.denominator)).exp()).ln()
         return max(t, F(0)) + F(tail) * (1 + F(9, 10**46)) + F(1, 10**46)
+
+
+FAR = 300
+"""Predictions of Poisson loss beyond this are taken for it where slopes are asked for."""
+
+
+def mean(z: F) -> F:
+    """About exp(z), not beyond exp(FAR)."""
+    with localcontext(DIGITS):
+        return F(_decimal(min(z, F(FAR))).exp()) if z > -1000 else F(0)
+
+
+def counted(g: F, t: F) -> F:
+    """-l* of a row of Poisson loss with the count t, at the slope g >= -t, rounded downwards."""
+    p = t + g
+    with localcontext(DIGITS):
+        about = F(_decimal(t).ln()) if t else F(0)
+        product = p * F(_decimal(p / (t or 1)).ln()) if p else F(0)
+    return g * (1 - about) - product - F(1, 10**44) * (abs(g) * (1 + abs(about)) + abs(product) + p)
+
+
+def poisson(z: F, t: F) -> F:
+    """exp(z) - t z + t log t - t, rounded upwards."""
+    if z > 2 * FAR:
+        return F(10) ** 400
+    with localcontext(DIGITS):
+        expected = F(_decimal(z).exp()) if z > -1000 else F(1, 10**400)
+        rest = t * F(_decimal(t).ln()) if t else F(0)
+    row = expected - t * z + rest - t
+    return max(row, F(0)) + F(1, 10**44) * (expected + abs(t * z) + abs(rest) + t)
+
+
+def _decimal(value: F) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)

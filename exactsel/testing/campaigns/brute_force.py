@@ -94,7 +94,7 @@ class Truth:
     @property
     def blur(self) -> Fraction:
         """Relative: what :meth:`of_model` may be less than the true objective."""
-        return 2 * LOGISTIC_BLUR if self.instance.loss == "logistic" else Fraction(0)
+        return 2 * LOGISTIC_BLUR if self.instance.loss in ("logistic", "poisson") else Fraction(0)
 
     def best_in_scope(self) -> Fraction | None:
         """The best value known to be reached by a model a scope speaks of, quadratic loss; None if there is none."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.losses.base import CLASSES
 from exactsel.testing.campaigns.instances import CSS, Parents, TinyInstance
 from exactsel.testing.campaigns.random_instances import scaled
 from exactsel.testing.campaigns.random_settings import random_settings
@@ -174,7 +175,7 @@ def shifted(rng: Random, instance: TinyInstance) -> Changed:
     if not instance.intercept:
         return None
     A = _moved(instance.A, rng.integers(-MOST_SHIFT, MOST_SHIFT, instance.d).astype(float))
-    move_target = instance.loss != "logistic"
+    move_target = instance.loss not in (*CLASSES, "poisson")
     y = _moved(instance.y, np.array(float(rng.integers(-MOST_SHIFT, MOST_SHIFT)))) if move_target else instance.y
     return None if A is None or y is None else replace(instance, A=A, y=y)
 
@@ -188,11 +189,15 @@ def _moved(values: FloatArray, by: FloatArray) -> FloatArray | None:
 
 def with_intercept(rng: Random, instance: TinyInstance) -> TinyInstance:
     """Data of few digits and an intercept, for :func:`shifted`."""
-    if instance.loss == CSS or (instance.loss == "logistic" and np.ptp(instance.y) == 0):
+    if instance.loss == CSS or (instance.loss in (*CLASSES, "poisson") and np.ptp(instance.y) == 0):
         return instance
     A = np.round(rng.standard_normal(instance.A.shape), 2) * 4.0
     A = np.round(A * 64.0) / 64.0
-    y = instance.y if instance.loss == "logistic" else np.round(64.0 * rng.standard_normal(instance.n)) / 16.0
+    y = (
+        instance.y
+        if instance.loss in (*CLASSES, "poisson")
+        else np.round(64.0 * rng.standard_normal(instance.n)) / 16.0
+    )
     return replace(instance, A=A, y=y, delta=1.0, intercept=True, weights=None)
 
 

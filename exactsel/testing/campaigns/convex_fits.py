@@ -1,4 +1,4 @@
-"""The optimum on every set of columns for Huber and logistic loss: Newton on all sets at once, then weak duality.
+"""The optimum on every set of columns for other losses than the quadratic: Newton on all sets, then weak duality.
 
 For slopes g of the rows in the domain of the conjugate l*, with sum w g = 0 where there is an intercept, no model on a
 set is below  -sum w l*(g) - sum_j v_j² / (2 lam s_j²),  v = A'(wg). At the slopes of a point near the optimum that is
@@ -39,6 +39,7 @@ class Rows(NamedTuple):
     """(p,) The curvature each coefficient has of its own."""
     delta: Long | None
     level: bool
+    loss: str
 
 
 def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Long]:
@@ -95,7 +96,7 @@ def rows_of(data: WholeData) -> Rows:
         Z, ridge = np.column_stack([Z, np.ones(len(Z), np.longdouble)]), np.append(ridge, np.longdouble(0))
     w = _row_weights(instance)[data.rows]
     delta = np.longdouble(instance.delta) if instance.loss == "huber" else None
-    return Rows(Z, y, w, ridge, delta, instance.intercept)
+    return Rows(Z, y, w, ridge, delta, instance.intercept, instance.loss)
 
 
 def _long(data: WholeData, j: int) -> Long:
@@ -132,7 +133,13 @@ def _loss(rows: Rows, z: Long) -> tuple[Long, Long, Long]:
         inner = size <= rows.delta
         value = np.where(inner, r * r / 2, rows.delta * (size - rows.delta / 2))
         return value, np.clip(r, -rows.delta, rows.delta), inner.astype(np.longdouble)
+    if rows.loss == "poisson":
+        mean = np.exp(np.minimum(z, 300))
+        return mean - rows.y * (z + 1 - _logarithm(rows.y)), mean - rows.y, mean
     margin = rows.y * z
+    if rows.loss == "squared_hinge":
+        short = np.maximum(1 - margin, 0)
+        return short * short, -2 * rows.y * short, 2 * (short > 0).astype(np.longdouble)
     e = np.exp(-np.abs(margin))
     share = np.where(margin > 0, e / (1 + e), 1 / (1 + e))
     return np.maximum(-margin, 0) + np.log1p(e), -rows.y * share, e / (1 + e) ** 2
@@ -152,8 +159,11 @@ def _ends(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Long, Long]:
     ridge, shares = rows.ridge[:columns], np.where(inside[:, :columns], v[:, :columns], 0)
     dual = -np.sum(w * _conjugate(rows, g), axis=1) - np.sum(shares * shares / ridge, axis=1) / 2
     sizes = np.abs(u) @ np.abs(rows.Z).T + np.abs(rows.y)
+    if rows.loss == "poisson":
+        blurred = np.sum(w * (rows.y + state.bend) * (1 + np.abs(state.z) + _logarithm(np.maximum(rows.y, 1))), axis=1)
     summed = np.sum(w * (np.abs(g) + np.abs(state.slope)) * sizes, axis=1) + np.abs(state.value) + np.abs(dual)
     summed += np.sum((np.abs(w * g) @ np.abs(rows.Z[:, :columns])) * np.abs(shares) / ridge, axis=1)
+    summed += blurred if rows.loss == "poisson" else 0
     blur = ROUNDING * np.finfo(np.longdouble).eps * summed
     return dual - blur, state.value + blur
 
@@ -161,9 +171,19 @@ def _ends(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Long, Long]:
 def _conjugate(rows: Rows, g: Long) -> Long:
     if rows.delta is not None:
         return g * g / 2 + g * rows.y
+    if rows.loss == "squared_hinge":
+        return g * g / 4 + g * rows.y
+    if rows.loss == "poisson":
+        p = np.maximum(rows.y + g, 0)
+        return p * _logarithm(p) - p - rows.y * (_logarithm(rows.y) - 1)
     a = np.clip(-rows.y * g, 0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(a > 0, a * np.log(a), 0) + np.where(a < 1, (1 - a) * np.log1p(-a), 0)
+
+
+def _logarithm(values: Long) -> Long:
+    """The logarithm, 0 for 0, which it is only multiplied with."""
+    return np.log(np.where(values > 0, values, 1))
 
 
 def _newton_step(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Any, Long]:

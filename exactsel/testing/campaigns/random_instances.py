@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.losses.base import CLASSES
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
 from exactsel.testing.campaigns.random_ridgeless import without_ridge
 from exactsel.testing.campaigns.random_settings import drawn, only_the_search, random_settings
@@ -31,12 +32,34 @@ def random_instance(seed: int) -> TinyInstance:
     """The instance of a seed, with its settings."""
     rng = np.random.default_rng([STREAM, seed])
     made = _searched(rng) if rng.random() < SEARCHED else _awkward(rng)
-    # Numbers of its own, so that all other instances are what they were before there was a choice.
-    return without_ridge(np.random.default_rng([STREAM, seed, 1]), made)
+    # Numbers of their own, so that all other instances are what they were before there was a choice.
+    return without_ridge(np.random.default_rng([STREAM, seed, 1]), _of_another_loss(seed, made))
 
 
 def _awkward(rng: Random) -> TinyInstance:
     return random_settings(rng, _in_other_units(rng, _demanding(rng, _plain(rng))))
+
+
+def _of_another_loss(seed: int, instance: TinyInstance) -> TinyInstance:
+    """At times another loss on the same labels, drawn apart."""
+    choice = np.random.default_rng([STREAM, seed, 2]).random()
+    if instance.loss == "logistic" and choice < 0.4:
+        return replace(instance, loss="squared_hinge")
+    if instance.loss == "huber" and choice < 0.3:
+        return _counting(np.random.default_rng([STREAM, seed, 3]), instance)
+    return instance
+
+
+def _counting(rng: Random, instance: TinyInstance) -> TinyInstance:
+    """The same columns with counts for a target, whose logarithm they say something of, or nothing at all."""
+    size = float(np.abs(instance.A).max()) or 1.0
+    score = instance.A @ rng.standard_normal(instance.d) / size if rng.random() < 0.7 else np.zeros(instance.n)
+    score = np.clip(score - np.mean(score), -4.0, 4.0) + float(rng.choice([-1.0, 0.5, 2.0, 6.0]))
+    y = rng.poisson(np.exp(score)).astype(np.float64)
+    if instance.intercept:
+        y[0 if instance.weights is None else int(np.argmax(instance.weights))] += 1.0
+    kept = {name: v for name, v in instance.settings.items() if v not in ("pdal", "supergradient")}
+    return replace(instance, y=y, loss="poisson", delta=1.0, settings=kept)
 
 
 def _searched(rng: Random) -> TinyInstance:
@@ -201,7 +224,7 @@ def _with_hierarchy(rng: Random, instance: TinyInstance) -> TinyInstance:
 
 def scaled(instance: TinyInstance, target: int, columns: int) -> TinyInstance:
     """The same problem in other units: y times 2^target, A times 2^columns, lam, delta and eps accordingly."""
-    target = 0 if instance.loss == "logistic" else target
+    target = 0 if instance.loss in (*CLASSES, "poisson") else target
     # Columns that are scaled to size one have no units left that lam could know; a target has.
     lam = instance.lam if instance.scale else float(np.ldexp(instance.lam, 2 * columns))
     settings: dict[str, Any] = dict(instance.settings)

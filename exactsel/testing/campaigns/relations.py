@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from exactsel.losses.base import CLASSES
 from exactsel.solving.result import Result
 from exactsel.testing.campaigns import changes
 from exactsel.testing.campaigns.brute_force import Truth
@@ -96,8 +97,8 @@ def same_in_other_units(both: Both) -> Iterator[str]:
         return
     columns = _power_between(both.instance.A, both.changed.A)
     target = _power_between(both.instance.y, both.changed.y)
-    css, logistic = both.instance.loss == CSS, both.instance.loss == "logistic"
-    yield from _same_numbers(both, 2 * columns if css else 0 if logistic else 2 * target, target - columns)
+    css, labels = both.instance.loss == CSS, both.instance.loss in (*CLASSES, "poisson")
+    yield from _same_numbers(both, 2 * columns if css else 0 if labels else 2 * target, target - columns)
 
 
 def _power_between(before: FloatArray, after: FloatArray) -> int:

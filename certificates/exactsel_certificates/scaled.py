@@ -1,0 +1,48 @@
+"""Doubles as integers times a common power of two, and fractions as decimals."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+DIGITS = 50
+
+BITS = 120
+"""Binary digits of a gradient of the losses with logarithms in their conjugates."""
+
+
+class Scaled(NamedTuple):
+    """The numbers ``values`` * 2^exponent; ``values`` holds Python integers."""
+
+    values: Any
+    exponent: int
+
+    def at(self, exponent: int) -> Any:
+        """The integers for a smaller exponent."""
+        return self.values * (1 << (self.exponent - exponent))
+
+
+def scaled(numbers: Any) -> Scaled:
+    """Doubles as integers times a common power of two."""
+    array = np.asarray(numbers, dtype=np.float64)
+    mantissa, exponents = np.frexp(array)
+    integers = (mantissa * 2.0**53).astype(np.int64)
+    shifts = exponents.astype(np.int64) - 53
+    lowest = int(shifts[integers != 0].min()) if np.any(integers) else 0
+    values = np.empty(array.shape, dtype=object)
+    for place, (m, e) in enumerate(zip(integers.ravel().tolist(), shifts.ravel().tolist(), strict=True)):
+        values.flat[place] = m << (e - lowest) if m else 0
+    return Scaled(values, lowest)
+
+
+def fraction_of(integer: int, exponent: int) -> Fraction:
+    """integer * 2^exponent."""
+    return integer * Fraction(2) ** exponent
+
+
+def decimal_of(value: Fraction) -> Decimal:
+    """The value to the digits of the context."""
+    return Decimal(value.numerator) / Decimal(value.denominator)

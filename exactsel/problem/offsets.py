@@ -1,0 +1,66 @@
+"""Offsets: what is known of a row's prediction beforehand, put into the data.
+
+A model then predicts z + o for a row with the offset o. For the losses that look at z - y alone (quadratic, Huber) that
+is the target y - o. For Poisson loss, where o is the logarithm of an exposure E, it is the rate y / E with the weight
+E:
+
+    E ( exp(z) - (y/E) z + (y/E) log(y/E) - y/E )  =  exp(z + o) - y (z + o) + y log y - y,
+
+the same number. For losses of labels neither will do: each row would need a loss of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.types import FloatArray
+
+LARGEST = 60.0
+"""Size of the offsets that Poisson loss takes: exposures are weights, which have limits."""
+
+
+def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike) -> tuple[Any, Any, Any]:
+    """The target, the weights and the exposures (None but for Poisson loss) that stand for an offset.
+
+    Parameters
+    ----------
+    loss : str
+        The loss's name.
+    y, weights : array (n,)
+        As given; weights may be None.
+    offset : array (n,)
+        Finite, in units of predictions.
+
+    Raises
+    ------
+    InputError
+        For an offset that does not fit the rows.
+    UnsupportedError
+        For another loss.
+    """
+    try:
+        o = np.array(offset, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise InputError("the offset is not numeric; give one number per row.") from None
+    if o.size != y.size:
+        raise InputError(f"the offset holds {o.size} numbers, but there are {y.size} rows; give one number per row.")
+    if not np.all(np.isfinite(o)):
+        raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
+    if loss in ("quadratic", "huber"):
+        return y - o, weights, None
+    if loss != "poisson":
+        raise UnsupportedError(
+            f"{loss} loss takes no offset: it cannot be put into the target or the weights, and each row would need a "
+            f"loss of its own; leave it out, or give it as a column, which gets a coefficient."
+        )
+    if np.max(np.abs(o)) > LARGEST:
+        raise InputError(
+            f"the offset goes up to {np.max(np.abs(o)):g} in size, but {LARGEST:g} is the most for poisson loss; it is "
+            f"the logarithm of the exposure, so give log(E), or change the unit of E."
+        )
+    exposure = np.exp(o)
+    return y / exposure, exposure if weights is None else weights * exposure, exposure

@@ -1,0 +1,113 @@
+"""Offsets: the same objective as a prediction that is shifted, held against brute force; what refuses them, and how."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from samples import sample
+from scipy.optimize import minimize
+from scipy.special import gammaln, xlogy
+
+from exactsel import Problem, load, solve, verify
+from exactsel.cli.main import cli
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.solving.likelihood import Likelihood
+
+
+def case(seed, loss):
+    rng = np.random.default_rng([41, seed])
+    n, d = int(rng.integers(8, 20)), int(rng.integers(2, 6))
+    A, offset = rng.standard_normal((n, d)), rng.uniform(-1.0, 2.0, n)
+    score = 0.7 * A[:, 0] + offset
+    y = rng.poisson(np.exp(score)).astype(float) if loss == "poisson" else score + 0.3 * rng.standard_normal(n)
+    y[0] += 1.0
+    weights = rng.choice([0.5, 1.0, 3.0], n) if seed % 2 else None
+    return A, y, offset, weights, int(rng.integers(1, d + 1)), bool(seed % 3)
+
+
+def best(A, y, offset, weights, k, intercept, loss, lam):
+    """The optimum with shifted predictions, by trying every support."""
+    w = np.ones(len(y)) if weights is None else weights
+
+    def value(p, X):
+        z = X @ p + offset
+        rows = 0.5 * (z - y) ** 2
+        if loss == "poisson":
+            rows = np.exp(z) - y * z + xlogy(y, y) - y
+        elif loss == "huber":
+            size = np.abs(z - y)
+            rows = np.where(size <= 0.5, 0.5 * size**2, 0.5 * (size - 0.25))
+        coef = p[: X.shape[1] - intercept]
+        return float(w @ rows + 0.5 * lam * coef @ coef)
+
+    def on(columns):
+        X = A[:, list(columns)]
+        X = np.column_stack([X, np.ones(len(X))]) if intercept else X
+        start = minimize(value, np.zeros(X.shape[1]), args=(X,), method="BFGS", options={"gtol": 1e-9})
+        return min(start.fun, minimize(value, start.x, args=(X,), method="Nelder-Mead", options={"xatol": 1e-10}).fun)
+
+    return min(on(columns) for columns in combinations(range(A.shape[1]), k))
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "poisson"])
+@pytest.mark.parametrize("seed", sample(6, 100, smoke=1))
+def test_against_brute_force(seed, loss, tmp_path):
+    A, y, offset, weights, k, intercept = case(seed, loss)
+    delta = {"delta": 0.5} if loss == "huber" else {}
+    options = {"loss": loss, "lam": 0.4, "weights": weights, "intercept": intercept, **delta}
+    problem = Problem.prepared(A, y, k, offset=offset, **options)
+    result = solve(problem, proof=tmp_path / "run.exsel", signals=())
+    truth = best(A, y, offset, weights, k, intercept, loss, 0.4)
+    assert result.upper == pytest.approx(truth, rel=1e-6, abs=1e-7)
+    assert result.lower <= truth + 1e-7 * (1.0 + truth)
+    assert verify(problem, tmp_path / "run.exsel").verified
+
+
+def test_criteria_count_rows_and_counts_not_exposures():
+    A, y, offset, weights, k, _ = case(1, "poisson")
+    plain = Problem.prepared(A, y, k, loss="poisson", lam=0.4, weights=weights)
+    shifted = Problem.prepared(A, y, k, loss="poisson", lam=0.4, weights=weights, offset=offset)
+    for problem in (plain, shifted):
+        found = Likelihood.of(problem)
+        assert found.rows == pytest.approx(weights.sum())
+        assert found.constant == pytest.approx(2.0 * np.sum(weights * (gammaln(y + 1.0) - xlogy(y, y) + y)))
+
+
+def test_refused():
+    A, y, offset, *_ = case(0, "poisson")
+    labels = np.where(y > np.median(y), 1.0, -1.0)
+    for loss in ("logistic", "squared_hinge"):
+        with pytest.raises(UnsupportedError, match=f"^{loss} loss takes no offset: it cannot be put into the target"):
+            Problem.prepared(A, labels, 1, loss=loss, lam=1.0, offset=offset)
+    for wrong, message in (
+        (offset[:-1], r"^the offset holds \d+ numbers, but there are \d+ rows"),
+        (np.where(offset > 0, np.nan, offset), "^the offset holds NaN or infinite values"),
+        (["a"] * len(y), "^the offset is not numeric"),
+        (offset + 100.0, r"^the offset goes up to 10\d\.?\d* in size, but 60 is the most for poisson loss"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Problem.prepared(A, y, 1, loss="poisson", lam=1.0, offset=wrong)
+
+
+def test_command_line(tmp_path, monkeypatch):
+    """From a file or a column, which is then no candidate; a proof needs the same offset."""
+    monkeypatch.chdir(tmp_path)
+    A, y, offset, _, k, _ = case(2, "poisson")
+    names = [f"v{j}" for j in range(A.shape[1])]
+    lines = [",".join([*names, "exposed", "y"])]
+    lines += [",".join(repr(float(v)) for v in (*row, o, t)) for row, o, t in zip(A, offset, y, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    np.savetxt("o.txt", offset)
+    usual = ["--loss", "poisson", "--lam", "0.4", "-k", str(k)]
+
+    def run(*arguments):
+        return CliRunner().invoke(cli, arguments, standalone_mode=False, catch_exceptions=False)
+
+    assert run("solve", "a.csv", *usual, "--offset", "exposed", "--proof", "p.exsel", "--quiet").return_value == 0
+    assert run("verify", "p.exsel", "a.csv", *usual, "--offset", "exposed").return_value == 0
+    assert run("verify", "p.exsel", "a.csv", *usual, "--drop", "exposed", "--offset", "o.txt").return_value == 0
+    assert run("verify", "p.exsel", "a.csv", *usual, "--drop", "exposed").return_value == 3
+    assert load("a.csv", k=1, loss="poisson", lam=0.4, offset=offset).preparation.exposure is not None
