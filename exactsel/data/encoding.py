@@ -124,5 +124,5 @@ def _meant(entry: int | str, group: str, names: Sequence[str] | None) -> list[in
     number = column_number(entry)
     if number is not None:
         return [number]
-    found = matching(entry, names, group)
+    found = matching(entry, names, f"the group '{group}'")
     return [entry] if found is None else [*found]

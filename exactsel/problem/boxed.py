@@ -287,7 +287,7 @@ def boxed(
         lower[j], upper[j] = low, high
     entries = range(problem.d) if isinstance(nonnegative, str) and nonnegative == ALL else nonnegative
     for entry in [entries] if isinstance(entries, str) else entries:
-        several = matching(entry, problem.units.names, "nonnegative")
+        several = matching(entry, problem.units.names, "nonnegative columns")
         for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
     return BoxedProblem(problem, lower, upper)

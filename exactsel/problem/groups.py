@@ -218,7 +218,7 @@ def _listed(held: Any) -> Any:
     return [held] if isinstance(held, str) else held
 
 
-def matching(entry: int | str, names: Sequence[str] | None, group: str) -> list[int] | None:
+def matching(entry: int | str, names: Sequence[str] | None, whose: str) -> list[int] | None:
     """The columns that a pattern of names stands for; None where ``entry`` is a column's name or no pattern.
 
     Raises
@@ -231,13 +231,13 @@ def matching(entry: int | str, names: Sequence[str] | None, group: str) -> list[
         return None
     found = [j for j, name in enumerate(names) if fnmatchcase(name, entry)]
     if not found:
-        raise InputError(f"the pattern '{entry}' of the group '{group}' matches no column; correct it.")
+        raise InputError(f"the pattern '{entry}' of {whose} matches no column; correct it.")
     return found
 
 
 def _meant(entry: int | str, columns: Units, group: str) -> list[int]:
     """The columns a name, number or pattern stands for."""
-    found = matching(entry, columns.column_names, group)
+    found = matching(entry, columns.column_names, f"the group '{group}'")
     return [_column(entry, columns, group)] if found is None else found
 
 

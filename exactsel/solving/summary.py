@@ -23,6 +23,7 @@ import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.plain import Readable, finite
+from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
 from exactsel.types import FloatArray
@@ -231,6 +232,7 @@ def _problem_behind(result: Result, problem: Problem | None) -> Problem:
         problem = result.kept.problem  # type: ignore[assignment]
     if problem is None:
         raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
+    refuse_boxes(problem, "a summary")
     if not isinstance(problem, Problem) or result.model is None:
         raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
     if problem.units.columns != result.coef.size:

@@ -255,3 +255,13 @@ def test_the_command_line(tmp_path):
         refused = CliRunner().invoke(cli, [*run, "--quiet"])
         assert refused.exit_code != 0
         assert words in f"{refused.exception}{refused.stderr}"
+
+
+def test_what_does_not_know_of_signs_says_so():
+    rng = np.random.default_rng(3)
+    problem = boxed(Problem(rng.standard_normal((9, 3)), rng.standard_normal(9), k=2, lam=0.1), "all")
+    with pytest.raises(UnsupportedError, match="a summary does not know signs or bounds of coefficients yet"):
+        solve(problem).summary()
+    named = Problem(rng.standard_normal((9, 2)), rng.standard_normal(9), k=1, lam=0.1, feature_names=["a", "b"])
+    with pytest.raises(InputError, match=r"the pattern 'z\*' of nonnegative columns matches no column"):
+        boxed(named, ["z*"])
