@@ -123,9 +123,7 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
             click.option("--weights", type=click.Path(), help="File of row weights, one a line or .npy."),
-            click.option(
-                "--offset", help="Known part of each prediction: a file as --weights, or a column, taken out."
-            ),
+            click.option("--offset", help="Known part of predictions: a file as --weights, or a column, taken out."),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):

@@ -26,6 +26,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
@@ -46,23 +48,12 @@ FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".s
 
 
 def load(
-    source: Any,
-    *,
-    target: Choice | None = None,
-    drop: Sequence[Choice] = (),
-    k: int | None = None,
-    lam: float | None = None,
-    loss: str | Loss | None = None,
-    delta: float | None = None,
-    groups: GroupSpec | None = None,
-    one_hot: Sequence[Choice] = (),
-    missing: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong",
-    per_group: int | None = None,
-) -> Problem | GroupedProblem:
+    source: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), k: int | None = None,
+    lam: float | None = None, loss: str | Loss | None = None, delta: float | None = None,
+    groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
+    decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
+    hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
+) -> Problem | GroupedProblem:  # fmt: skip
     """Read a file, or a data frame, as a problem.
 
     Parameters
@@ -88,6 +79,8 @@ def load(
         What is chosen only together with others, see :class:`exactsel.Problem`; takes precedence over the file's.
     per_group : int, optional
         Choose columns one by one, at most so many from each group.
+    offset : array (n,), optional
+        A known part of each prediction, see :class:`exactsel.Problem`.
 
     Returns
     -------
@@ -101,7 +94,8 @@ def load(
     chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot, "missing": missing}
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
-    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "hierarchy_kind": hierarchy_kind}
+    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
+    options["hierarchy_kind"] = hierarchy_kind
     if groups is not None or instance.groups is not None or per_group is not None:
         return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
     return instance.problem(hierarchy=hierarchy, **options)

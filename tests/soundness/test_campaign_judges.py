@@ -29,7 +29,7 @@ from exactsel.testing.campaigns.solving import solved
 def test_a_seed_is_an_instance_and_everything_awkward_occurs():
     made = [random_instance(seed) for seed in range(600)]
     assert all(same(random_instance(seed), made[seed]) for seed in (0, 7, 599))
-    assert {one.loss for one in made} == {"quadratic", "huber", "logistic", CSS}
+    assert {one.loss for one in made} == {"quadratic", "huber", "logistic", "squared_hinge", "poisson", CSS}
     assert {one.n for one in made} >= set(range(1, MOST_ROWS + 1))
     assert {one.d for one in made} == set(range(1, MOST_COLUMNS + 1))
     settings = [one.settings for one in made]

@@ -340,10 +340,10 @@ class TestOwnLoss:
     def test_a_loss_is_a_named_tuple(self, loss):
         refuse("cannot be used as a loss", loss=loss)
 
-    @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "1", None])
+    @pytest.mark.parametrize("value", [0, -1.0, np.nan, "1", None])
     def test_smoothness_is_positive(self, value):
         loss = type("Partial", (Width,), PARTS | {"smoothness": value})(1.0)
-        refuse("^the smoothness of pseudo-huber loss is .*, but it must be a positive finite number", loss=loss)
+        refuse("^the smoothness of pseudo-huber loss is .*, but it must be a positive number, or inf", loss=loss)
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, "0"])
     def test_infimum_is_a_number(self, value):
