@@ -66,17 +66,21 @@ class BlockHeap:
 
     def drop(self, border: Key) -> None:
         """Forget what is there from a place in the order on; one block after the other, as memory may be short."""
-        readers, self._readers = self._readers[::-1], []
-        while readers:
-            reader = readers.pop()
-            row = max(reader.at, reader.block.rows_before(border))
-            if row == reader.at:
-                continue
-            if row < len(reader.block):
-                reader.cut(row)
-            self._readers.append(reader)
-        heapify(self._readers)
-        self._count, self._bytes = sum(map(len, self._readers)), sum(reader.nbytes for reader in self._readers)
+        readers, kept = self._readers[::-1], []
+        self._readers = []
+        try:
+            while readers:
+                reader = readers[-1]
+                row = max(reader.at, reader.block.rows_before(border))
+                some = row > reader.at
+                if some and row < len(reader.block):
+                    reader.cut(row)
+                del readers[-1]
+                kept += [reader] if some else []
+        finally:
+            self._readers = [*kept, *readers]
+            heapify(self._readers)
+            self._count, self._bytes = sum(map(len, self._readers)), sum(reader.nbytes for reader in self._readers)
 
     def sources(self) -> list[Source]:
         """All nodes, which stay."""

@@ -44,10 +44,11 @@ class StoredParts(NamedTuple):
 
     def written(self, connection: sqlite3.Connection, parts: Iterable[bytes | Lasting]) -> StoredParts:
         """Write those parts of another state that are not there yet, and remove those that are not among them."""
-        stored, lasting, number = [], {}, self.next_number
+        there = {number for (number,) in connection.execute("SELECT number FROM part")}
+        stored, lasting, number = [], {}, max([self.next_number, *(one + 1 for one in there)])
         for part in parts:
             known = self.lasting.get(part.serial) if isinstance(part, Lasting) else None
-            if known is None:
+            if known is None or known.number not in there:
                 data = bytes(part)
                 known = _Stored(number, hashlib.sha256(data).digest())
                 connection.execute("INSERT INTO part VALUES (?, ?)", (number, data))
@@ -56,8 +57,7 @@ class StoredParts(NamedTuple):
             if isinstance(part, Lasting):
                 lasting[part.serial] = known
         kept = {part.number for part in stored}
-        there = connection.execute("SELECT number FROM part").fetchall()
-        connection.executemany("DELETE FROM part WHERE number = ?", (row for row in there if row[0] not in kept))
+        connection.executemany("DELETE FROM part WHERE number = ?", ((one,) for one in there - kept))
         return StoredParts(tuple(stored), lasting, number)
 
     def about(self) -> dict[str, Any]:
@@ -77,7 +77,10 @@ def intact(connection: sqlite3.Connection, saved: Mapping[str, Any]) -> bool:
 def read(connection: sqlite3.Connection, numbers: Sequence[int]) -> Iterator[bytes]:
     """Parts that are there."""
     for number in numbers:
-        yield bytes(connection.execute("SELECT CAST(data AS BLOB) FROM part WHERE number = ?", (number,)).fetchone()[0])
+        row = connection.execute("SELECT CAST(data AS BLOB) FROM part WHERE number = ?", (number,)).fetchone()
+        if row is None:
+            raise sqlite3.DatabaseError("a part of the state has gone")
+        yield bytes(row[0])
 
 
 def _of_all(digests: Iterable[bytes]) -> str:

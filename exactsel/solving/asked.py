@@ -15,7 +15,7 @@ class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_PROBLEM = ("intercept", "scale", "weights", *(Problem.__init__.__kwdefaults__ or {}))
+OF_PROBLEM = ("intercept", "scale", "weights", "offset", *(Problem.__init__.__kwdefaults__ or {}))
 """What else data need to become a problem, see :meth:`exactsel.Problem.prepared`."""
 
 

@@ -18,8 +18,10 @@ from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.boxed import refuse_boxes
+from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
+from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.entry import solve
 from exactsel.solving.quality import quality_of
@@ -97,7 +99,8 @@ def best_model(
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     """Search, list what is asked for, and say what has come of it."""
     began = clock.now()
-    with interpreted(is_small(across.problem)), one_thread():
+    signals = across.options.get("signals", ())
+    with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         across.begin()
         listing.look()
         across.run()
@@ -128,6 +131,8 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
             raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
         largest = min(largest, free)
         criterion.check_size(largest)
+    if isinstance(units.constraint, GroupLimits) and (region := units.region(units.d)) is not None:
+        largest = min(largest, len(units.constraint.restricted(range(units.d), units.d, region)))
     sizes = [k for k in range(len(units.must_have), largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
@@ -215,18 +220,22 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     place = across.places[size]
     result = place.result
     # A constraint may leave the best model of at most so many columns with fewer, which a list of one size leaves out.
-    floor = across.floors.get(size, -np.inf) if place.problem.units.constraint is None else -np.inf
+    free = place.problem.units.constraint is None
+    floor = min(across.lower_of(k)[0] for k in across.sizes if k == size or (k < size and not free))
     if result is None:
         options = {**across.options, "node_limit": 0, "heuristics": ()}
-        result = solve(place.problem, start=support or None, **options)
-        if floor > -np.inf:
-            result = replace(result, termination=Termination.GAP_CLOSED)
+        made = solve(place.problem, start=support or None, **options)
+        if made.shown == support:
+            settled = made.claiming(min(max(made.lower, floor), made.upper))
+            how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
+            return replace(settled, termination=how, scope=made.scope or across.scope)
+        result = replace(made, termination=Termination(across.at_last))
     if result.shown == support and not result.lower < floor:
         return result
     fit = place.problem.fit(support)
     model = Model.of(place.problem, fit.coef)
     shown = replace(
         result, upper=across.statement.upper(fit), support=fit.support, coef=fit.coef, model=model,
-        quality=quality_of(place.problem, model), source="list",
+        quality=quality_of(place.problem, model), source="list", scope=result.scope or across.scope,
     )  # fmt: skip
     return shown.claiming(min(max(result.lower, floor), shown.upper))

@@ -96,11 +96,13 @@ class AtOnce:
                 across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
         return None if found is None or watch.stopped else self._note(size, found, level, needed, scope)
 
-    def _note(self, size: int, found: _Sets, level: float, needed: float, scope: str) -> bool:
-        """Note the models of a list, and what it proves of the size where the cap allows for all."""
+    def _note(self, size: int, found: _Sets, level: float, needed: float, scope: str) -> bool | None:
+        """Note the models of a list, and what it proves of the size where the cap allows for all; None where rounding
+        leaves it open whether a model comes to the level.
+        """
         across, problem = self.across, self.across.places[size].problem
         statement = across.statement
-        lowest = needed
+        lowest, undecided = needed, len(found.sets) > self.cap
         order = np.argsort(found.bounds, kind="stable")
         for row in order[: self.cap].tolist():
             columns = found.sets[row][found.sets[row] >= 0]
@@ -113,8 +115,10 @@ class AtOnce:
                 value = statement.upper(fit)
                 if value <= (1.0 + MARGIN) * level:
                     across.note(support, value)
-        if len(order) > self.cap:
-            return False
+                else:
+                    undecided = undecided or bound < needed
+        if undecided:
+            return False if len(order) > self.cap else None
         floor = level if lowest >= needed else statement.lower(lowest, min(level, across.upper_of(size)), scope)
         across.floors[size] = max(floor, across.floors.get(size, -math.inf))
         return True

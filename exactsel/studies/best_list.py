@@ -27,6 +27,9 @@ from exactsel.studies.listing import ListingState
 EASY = 5e8
 """Multiplications a size may take before anything is searched."""
 
+WAY_DOWN = 2e9
+"""Rows times columns three times, up to which the way down from all columns is gone."""
+
 FAILURES = 3
 """Sizes that cannot be listed at once, after which no others are tried."""
 
@@ -75,6 +78,8 @@ class BestList:
         """Look for good models, and list what can be listed at once, before anything is searched."""
         across = self.across
         if across.proofs is not None or not across.limited or not any(map(self.at_once.possible, across.sizes)):
+            return
+        if across.problem.n * float(across.problem.d) ** 3 > WAY_DOWN:
             return
         self.looked = True
         backward(across)

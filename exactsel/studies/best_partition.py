@@ -61,6 +61,8 @@ class Partition:
         """A set of a region up to the level, None where there is none; and why that is not known, if it is not."""
         result = self.search(problem, None, NO_BOUND)
         while True:
+            if result.termination is Termination.INTERRUPTED:
+                return None, result.termination.value
             columns = whole(problem, result)
             value = statement_of(problem).upper(problem.fit(columns))
             level = self.level()

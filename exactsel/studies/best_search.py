@@ -31,6 +31,7 @@ from exactsel.problem.interface import Statement
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
+from exactsel.search.watch import Watch
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result, Termination
 from exactsel.studies.best_models import RankedModel
@@ -104,6 +105,8 @@ class AcrossSizes:
     """Objective of every model met, by its columns."""
     floors: dict[int, float] = field(default_factory=dict)
     """No model of exactly this size has a smaller objective: what lists have shown."""
+    watch: Watch | None = None
+    """Tells when somebody has said stop."""
     terminations: list[str] = field(default_factory=list)
     _began: float = field(default_factory=clock.now)
     _share: float = 1.0
@@ -122,8 +125,8 @@ class AcrossSizes:
 
     @cached_property
     def statement(self) -> Statement:
-        """How to speak about objectives, whatever the size."""
-        return statement_of(self.problem)
+        """How to speak about objectives, whatever the size: models of more columns are rounded more."""
+        return statement_of(self.problem.replace(k=max(self.places)))
 
     @property
     def threads(self) -> int:
@@ -143,6 +146,8 @@ class AcrossSizes:
     @property
     def over(self) -> bool:
         """Whether there is no time left, or somebody has said so."""
+        if self.watch is not None and self.watch.stopped and self.watch.reason not in self.terminations:
+            self.terminations.append(self.watch.reason or Termination.INTERRUPTED.value)
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
 
     @property

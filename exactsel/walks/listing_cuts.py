@@ -186,7 +186,7 @@ class _Cuts:
             self.bound = min(self.bound, bound)
             if self._every and not bound >= self.upper:
                 self.met.append(self.sets[row])
-            elif fit.value < self.upper:
+            elif not self._every and fit.value < self.upper:
                 self.best, self.upper = fit, fit.value
                 kept &= ~(self._bounds >= self.upper)
         self._keep(kept)

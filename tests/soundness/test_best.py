@@ -258,3 +258,27 @@ def test_what_cannot_be_served_is_refused_in_one_sentence():
         best_model(ColumnSubsetProblem(problem.A, 2))
     with pytest.raises(UnsupportedError):
         best_model(Problem(problem.A, problem.y, 2, groups={"a": [0, 1]}))
+
+
+def test_what_is_proven_over_sizes_is_said_of_the_result_under_a_constraint(monkeypatch):
+    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((60, 6))
+    y = A[:, 0] + 0.7 * A[:, 2] + 0.5 * rng.standard_normal(60)
+    for demands in ({"groups": [0, 0, 1, 1, 2, 2], "per_group": 1}, {"hierarchy": {4: [0], 5: [0, 1]}}):
+        problem = Problem(A, y, k=1, lam=0.1, **demands)
+        found = best_model(problem, criterion="ebic", gamma=3.0)
+        assert found.complete
+        assert found.reached
+        assert found.result.reached
+        assert found.result.termination.value != "node_limit"
+        assert max(report.size for report in found.sizes) == (3 if "groups" in demands else 6)
+
+
+def test_bounds_over_sizes_allow_for_the_rounding_of_models_of_all_sizes():
+    rng = np.random.default_rng(9)
+    A = rng.standard_normal((40, 8)) + 1e6
+    y = A @ rng.standard_normal(8) + 0.1 * rng.standard_normal(40)
+    found = [best_model(Problem.prepared(A, y, k, intercept=True, lam=1e-3)) for k in (1, 8)]
+    assert found[0].lower == found[1].lower
+    assert found[0].result.lower == found[1].result.lower

@@ -31,7 +31,7 @@ from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.reference import bounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective
 
-LOSSES = ("huber", "logistic", "squared_hinge", "poisson")
+LOSSES = ("huber", "logistic", *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("squared_hinge", "poisson")))
 
 
 def above(value, optimum):

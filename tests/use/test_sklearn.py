@@ -48,7 +48,16 @@ ALL = [
 def listed(mark):
     """The same cases as a list: older versions of scikit-learn hand over a generator, which pytest gives up on."""
     names, cases = mark.args
-    return pytest.mark.parametrize(names, list(cases), **mark.kwargs)
+    return pytest.mark.parametrize(names, [slow_at_times(*case) for case in cases], **mark.kwargs)
+
+
+def slow_at_times(estimator, check):
+    """What the checks of one classifier and one regressor have seen of a class, those of other losses seldom add to."""
+    again = isinstance(estimator, PoissonBestSubsetRegressor) or getattr(estimator, "loss", "") == "squared_hinge"
+    kept = any(
+        word in str(check) for word in ("check_estimators_dtypes", "check_n_features_in_after_fitting", "weight")
+    )
+    return pytest.param(estimator, check, marks=pytest.mark.slow) if again and not kept else (estimator, check)
 
 
 @listed(parametrize_with_checks(ALL))
