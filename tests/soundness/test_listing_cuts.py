@@ -72,6 +72,35 @@ def test_sets_that_cuts_drop_hold_no_better_model_of_thousands():
     assert sum(check_cuts(seed)[0] for seed in range(150, 5000)) > 8_000
 
 
+def check_every(seed):
+    """Hold what is left of a list up to a level against every set; how many sets are gone, and how many kept."""
+    rng, problem = awkward(seed)
+    if not listable(problem) or problem.k == problem.d:
+        return 0, 0
+    fits = best_sets(problem)
+    known = sorted(fits.values(), key=lambda fit: fit.value)
+    upper = known[int(rng.integers(0, len(known)))].value * float(rng.choice([1.0, 1.02, 1.3]))
+    left = shorten(problem, upper, known[0], every=True)
+    if left is None:
+        return 0, 0
+    assert (left.upper, left.best) == (upper, None)
+    kept = [tuple(sorted(row.tolist())) for row in left.sets]
+    assert len(kept) == len({*kept})
+    assert all(columns in kept for columns, fit in fits.items() if fit.value < upper * (1.0 - 1e-9))
+    return len(fits) - len(kept), len(kept)
+
+
+def test_every_set_that_comes_to_a_level_stays_where_all_are_asked_for():
+    gone, kept = zip(*(check_every(seed) for seed in range(150)), strict=True)
+    assert sum(gone) > 100
+    assert sum(kept) > 100
+
+
+@pytest.mark.long
+def test_every_set_that_comes_to_a_level_stays_in_thousands():
+    assert sum(check_every(seed)[0] for seed in range(150, 5000)) > 3_000
+
+
 def test_fits_follow_where_the_mean_drops_nothing(monkeypatch):
     monkeypatch.setattr(listing_cuts, "MANY", 0.0)
     assert sum(check_cuts(seed)[0] for seed in range(150)) > 300
