@@ -90,10 +90,23 @@ def _product(F: FloatArray, R: FloatArray) -> FloatArray:
     return np.asarray(F.swapaxes(1, 2) @ R)
 
 
+class _Work:
+    """What this process has been asked to count, in sets.
+
+    Whoever checks a search while it runs asks for a little at a time, and in the end for more than compiling takes.
+    """
+
+    asked_for = 0.0
+
+
 def compiled(sets: float, regions: int) -> Callable[..., None] | None:
-    """The compiled twin, which takes all regions at once; None without numba, or where compiling would take longer."""
+    """The compiled twin, which takes all regions at once; None without numba, or where compiling would take longer.
+
+    That is where these sets of so many regions, and all that were asked for before, are few.
+    """
+    _Work.asked_for += sets + REGION * regions
     known = "numba" in sys.modules  # importing it takes as long as many a proof
-    pays = sets + REGION * regions >= COMPILED_FROM
+    pays = _Work.asked_for >= COMPILED_FROM
     if not (known or pays) or os.environ.get("EXACTSEL_JIT", "1") == "0":
         return None
     count, stored = _twin()

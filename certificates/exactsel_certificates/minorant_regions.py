@@ -29,7 +29,7 @@ class BelowMinorant(Semidefinite):
 
     def __init__(self, q: Minorant, intercept: bool, level: float, most: float, first: NDArray[np.int64]) -> None:
         """At most ``most`` sets are counted; ``first`` are the columns that leave regions first, which saves copies."""
-        self.most, self.counted_sets, self.counted_regions = most, 0, 0
+        self.most, self.counted_sets = most, 0
         d = len(q.linear) - intercept
         self._besides = int(intercept)
         T = 2.0 * (q.constant - level) * (1.0 - 8 * U)

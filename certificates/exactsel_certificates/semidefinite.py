@@ -87,7 +87,7 @@ class Semidefinite:
 
     def __init__(self, bounds: RigorousBounds, level: float, most: float, first: NDArray[np.int64]) -> None:
         """At most ``most`` sets are counted; ``first`` are the columns that leave regions first, which saves copies."""
-        self.most, self.counted_sets, self.counted_regions = most, 0, 0
+        self.most, self.counted_sets = most, 0
         n, d, lam = bounds.n, bounds.d, bounds.instance.lam
         with np.errstate(all="ignore"):
             square = float(bounds.y @ bounds.y)
@@ -189,8 +189,7 @@ class Semidefinite:
             return result
         sizes, places = np.sum(states == FREE, axis=1), np.maximum(k - np.sum(states == IN, axis=1), 0)
         sets = [how_many(m, r) for m, r in zip(sizes.tolist(), places.tolist(), strict=True)]
-        self.counted_regions += len(sets)
-        count = compiled(self.counted_sets + sum(sets), self.counted_regions)
+        count = compiled(sum(sets), len(sets))
         if count is None:
             return self._counted_in_tables(states, k)
         rooms = np.array([self.room(size) for size in range(k + 1)])

@@ -29,13 +29,15 @@ KINDS = ("brute-force", "metamorphic", "peers", "all")
 @click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="How many seeds, one by one.")
 @click.option("--kind", type=click.Choice(KINDS), default="brute-force", show_default=True, help="What to try.")
 @click.option("--peer", "peers", help="With peers: whom to ask, separated by commas; by default all that are there.")
+@click.option("--loss", default="", help="Only seeds whose instance has this loss; the others are passed over.")
 @click.option("--out", type=click.Path(), help="Write what fails, made small, into this folder, for exactsel reduce.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(
-    seed: int, count: int, kind: str, peers: str | None, out: str | None, jobs: int, quiet: bool, as_json: bool
-) -> int:
+    seed: int, count: int, kind: str, peers: str | None, loss: str, out: str | None, jobs: int, quiet: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Solve random tiny instances and hold the results against the truth.
 
     Each instance is made from its seed alone. brute-force compares with the optimum over all supports, metamorphic with
@@ -50,6 +52,7 @@ def command(
 
     summaries: list[Summary] = []
     asked = _asked(kind, peers)
+    _check_loss(loss)
     catch_signals()
     watch = interrupts.in_main()
 
@@ -62,7 +65,7 @@ def command(
         if stopped():
             break
         told = _silent if quiet else _progress()
-        summaries.append(run_campaign(Trial(one, peer, out), seed, count, jobs, told, stopped))
+        summaries.append(run_campaign(Trial(one, peer, out, loss), seed, count, jobs, told, stopped))
         if not as_json:
             say(_text(summaries[-1]))
     wrong = sum(summary.faults for summary in summaries)
@@ -95,6 +98,15 @@ def _present(kind: str, peers: str | None) -> list[str]:
     if not present and kind == "peers":
         raise InputError("no other solver is there to be asked; install one of those named above.")
     return present
+
+
+def _check_loss(loss: str) -> None:
+    """Refuse one that no instance has."""
+    from exactsel.errors import InputError
+    from exactsel.testing.campaigns.random_instances import DRAWN
+
+    if loss not in ("", *DRAWN):
+        raise InputError(f"no instance has the loss '{loss}', but {', '.join(DRAWN)} are drawn; name one of them.")
 
 
 def _silent(summary: Summary, outcome: Outcome) -> None:

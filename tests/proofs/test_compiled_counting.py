@@ -259,13 +259,19 @@ def test_no_forged_claim_is_verified(chunk, always):
 
 
 def test_when_it_is_used(monkeypatch):
+    monkeypatch.setattr(counting._Work, "asked_for", 0.0)
     monkeypatch.setenv("EXACTSEL_JIT", "0")
     assert counting.compiled(1e300, 10) is None
     monkeypatch.delenv("EXACTSEL_JIT")
     counting._twin.cache_clear()
     assert counting.compiled(1e300, 10) is compiled.count
     monkeypatch.setattr(counting, "_twin", lambda: (compiled.count, False))
+    monkeypatch.setattr(counting._Work, "asked_for", 0.0)
     assert counting.compiled(1.0, 1) is None
+    # A little at a time, as by whoever looks at what workers answer: in the end it pays as well.
+    few = 0.3 * counting.COMPILED_FROM
+    assert [counting.compiled(few, 0) for _ in range(4)] == [None, None, None, compiled.count]
+    monkeypatch.setattr(counting._Work, "asked_for", 0.0)
     monkeypatch.setattr(counting, "_twin", lambda: (compiled.count, True))
     assert counting.compiled(1.0, 1) is compiled.count
     monkeypatch.setattr(counting, "_twin", lambda: (None, True))

@@ -52,6 +52,19 @@ def test_reduce_says_what_fails_no_more(tmp_path, run):
     assert shown.json["reproducers"][0]["what"] == "lower above the optimum"
 
 
+@pytest.mark.parametrize("jobs", [0, 1])
+def test_of_one_loss_all_others_are_passed_over(jobs):
+    counts = run_campaign(Trial(BRUTE_FORCE, loss="poisson"), 0, 60, jobs).counts
+    of_poisson = [seed for seed in range(60) if random_instance(seed).loss == "poisson"]
+    assert counts[trials.PASSED_OVER] == 60 - len(of_poisson) < 60
+    others = [what for what in counts if what.startswith(("tried", "not served")) and not what.endswith("poisson")]
+    assert others == []
+
+
+def test_a_loss_that_is_not_drawn_is_refused(run):
+    assert "no instance has the loss 'absolute'" in run("fuzz", "--loss", "absolute").err
+
+
 def test_the_command_in_processes_of_its_own_says_what_a_campaign_says_here(tmp_path):
     arguments = ("--kind", "metamorphic", "--seed", 34, "--count", 34, "--jobs", 2)
     done = start("fuzz", *arguments, "--json", "--quiet", "--out", tmp_path / "none")

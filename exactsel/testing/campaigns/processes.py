@@ -14,7 +14,8 @@ DIED = "the process died"
 
 def command_for(trial: Trial) -> list[str]:
     """What starts a process that tries seeds."""
-    return [sys.executable, "-m", "exactsel.testing.campaigns.worker", trial.kind, trial.peer, trial.out or ""]
+    told = (trial.kind, trial.peer, trial.out or "", trial.loss)
+    return [sys.executable, "-m", "exactsel.testing.campaigns.worker", *told]
 
 
 def tried_in_processes(trial: Trial, seeds: range, jobs: int, stopped: Callable[[], bool]) -> Iterator[Outcome]:

@@ -22,6 +22,9 @@ SEARCHED = 0.15
 LOSSES = ("quadratic", "huber", "logistic", CSS)
 SHARES = (0.45, 0.2, 0.2, 0.15)
 
+DRAWN = (*LOSSES, "squared_hinge", "poisson")
+"""All losses there are instances of: some of the classes and some of the real numbers have another one in the end."""
+
 STREAM = 2203
 """Part of each seed, so that no other campaign draws the same numbers."""
 

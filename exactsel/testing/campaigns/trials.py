@@ -25,6 +25,8 @@ from exactsel.testing.campaigns.solving import Finding, Refused, solved, solved_
 BRUTE_FORCE, METAMORPHIC, PEERS, SEARCH = "brute-force", "metamorphic", "peers", "search"
 KINDS = (BRUTE_FORCE, METAMORPHIC, PEERS)
 
+PASSED_OVER = "passed over: another loss"
+
 PROVEN = 20
 """One trial in so many leaves a proof, which is checked, and one is audited."""
 
@@ -51,6 +53,8 @@ class Trial:
     """With ``peers``: whom to ask."""
     out: str | None = None
     """The folder for reproducers."""
+    loss: str = ""
+    """Seeds with another loss are passed over, where one is named."""
 
     def instance(self, seed: int) -> TinyInstance:
         """The instance of a seed."""
@@ -66,6 +70,9 @@ class Trial:
     def __call__(self, seed: int) -> Outcome:
         """Try a seed; nothing is raised but what ends the process."""
         instance, outcome = self.instance(seed), Outcome(seed)
+        if self.loss not in ("", instance.loss):
+            outcome.counts.append(PASSED_OVER)
+            return outcome
         found = findings(self.kind, self.relation(seed), seed, instance, outcome.counts)
         done = self.relation(seed) or instance.loss
         outcome.counts.append(f"not served: {done}" if found is None else f"tried: {done}")

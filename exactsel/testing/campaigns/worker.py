@@ -11,9 +11,9 @@ from exactsel.testing.campaigns.trials import Trial
 
 
 def main(arguments: list[str]) -> None:
-    """Work for whoever started this process; ``arguments`` are a trial's kind, peer and folder (or an empty text)."""
-    kind, peer, out = arguments
-    trial = Trial(kind, peer, out or None)
+    """Work for whoever started this process; ``arguments`` are a trial's kind, peer, folder, loss (or empty)."""
+    kind, peer, out, loss = arguments
+    trial = Trial(kind, peer, out or None, loss)
     serve(lambda line: json.dumps(asdict(trial(int(line)))))
 
 
