@@ -167,19 +167,30 @@ def _rising(numbers: Sequence[int]) -> bool:
 
 def objective(instance: Instance, x: Any) -> float:
     """P(x) for a full coefficient vector (d,), with the best intercept where there is one."""
+    return objective_at(instance, x, predictions(instance, x))
+
+
+def objective_at(instance: Instance, x: Any, z: Long) -> float:
+    """The same, where the predictions z (n,) are known."""
     x = long_doubles(x)
-    return float(summed_loss(instance, predictions(instance, x)) + 0.5 * instance.lam * (x @ x))
+    return float(summed_loss(instance, z) + 0.5 * instance.lam * (x @ x))
 
 
 def predictions(instance: Instance, x: Any) -> Long:
     """Ax (n,), and the best intercept where there is one."""
+    return predicted(instance, x)[0]
+
+
+def predicted(instance: Instance, x: Any) -> tuple[Long, float]:
+    """The same, and that intercept; 0 where there is none."""
     used = np.flatnonzero(x)
     coef = long_doubles(x)[used]
     z = long_doubles(np.concatenate([long_doubles(part) @ coef for part in row_blocks(instance.A, used)]))
     if not instance.intercept:
-        return z
+        return z, 0.0
     row = np.asarray(z, dtype=np.float64)[None]
-    return long_doubles(z + find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
+    level = float(find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
+    return long_doubles(z + level), level
 
 
 def row_blocks(A: Any, columns: Any = None) -> Iterator[Any]:

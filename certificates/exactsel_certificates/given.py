@@ -15,7 +15,7 @@ import numpy as np
 
 from exactsel_certificates.exact import ExactBounds, float_above, hinge_loss, logistic_loss, nearest
 from exactsel_certificates.exact_poisson import poisson_loss
-from exactsel_certificates.formula import FloatArray, Instance, objective
+from exactsel_certificates.formula import FloatArray, Instance, objective_at, predicted
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
 from exactsel_certificates.radii import Radii
@@ -157,10 +157,11 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
     used = np.flatnonzero(x)
     with np.errstate(all="ignore"):
         plain, inner = _prepared(instance, x)
-        value = model_objective(plain, inner)
+        z, level = predicted(plain, inner)
+        value = model_objective(plain, inner, level)
         if isinstance(instance, GivenInstance):
             value = instance.transfer.upper(value, x)
-        close = value <= objective(plain, inner) * (1.0 + CLOSE_ENOUGH)
+        close = value <= objective_at(plain, inner, z) * (1.0 + CLOSE_ENOUGH)
     if close or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
         return value
     if isinstance(instance, GivenInstance):

@@ -324,8 +324,11 @@ def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: Float
     return np.asarray(steep * (size - 0.5 * steep))
 
 
-def model_objective(instance: Instance, x: Any) -> float:
-    """An upper estimate of the objective of a model (d,), in doubles; inf where there is none."""
+def model_objective(instance: Instance, x: Any, level: float | None = None) -> float:
+    """An upper estimate of the objective of a model (d,), in doubles; inf where there is none.
+
+    With an intercept the best one is looked for, where no ``level`` is given.
+    """
     y, x = np.asarray(instance.y), np.asarray(x, dtype=np.float64)
     used = np.flatnonzero(x)
     x, d = x[used], used.size
@@ -335,7 +338,8 @@ def model_objective(instance: Instance, x: Any) -> float:
         z, size = (np.concatenate(each) for each in zip(*parts, strict=True))
         error = gamma(d) * size + 2 * U * (np.abs(z) + np.abs(y))
         if instance.intercept:
-            level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
+            if level is None:
+                level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
             z = z + level
             error = error + 2 * U * (np.abs(z) + np.abs(level))
         rows = np.concatenate([_values_above(instance, z[some], y[some], error[some]) for some in row_slices(len(y))])

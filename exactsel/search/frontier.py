@@ -17,7 +17,7 @@ from exactsel.search.node import Node
 from exactsel.search.node_block import NodeBlock
 from exactsel.search.open_nodes import OpenNodes, Source, merged
 from exactsel.search.sizes import hot_bytes
-from exactsel.search.waiting import Key, Waiting, key_of, made
+from exactsel.search.waiting import Key, Waiting, best_first_order, key_of, made
 from exactsel.types import FloatArray
 
 MOST_HOT = 16384
@@ -107,7 +107,7 @@ class BestFirst:
 
     def _pack_if_many(self) -> None:
         if len(self._nodes) + len(self._regions) > MOST_HOT:
-            self._pack(sorted([*self._nodes, *self._regions], key=key_of)[MOST_HOT // 2 :])
+            self._pack(self._hot_in_order()[MOST_HOT // 2 :])
 
     def _pack(self, last: Sequence[Node | Waiting]) -> None:
         """Pack the nodes that come last of those that are not."""
@@ -118,14 +118,14 @@ class BestFirst:
     def _remove_from(self, border: Key) -> None:
         """Forget the nodes from a place in the order on that are not packed."""
         del self._nodes[self._nodes.bisect_key_left(border) :]
-        self._regions = compacted([one for one in self._regions if key_of(one) < border])
+        self._regions = compacted([one for one in self._regions if one < border])
         heapify(self._regions)
         self._hot_bytes = sum(map(hot_bytes, self._nodes)) + sum(map(hot_bytes, self._regions))
 
     def _hot_from(self, border: Key) -> list[Node | Waiting]:
         """The nodes from a place in the order on that are not packed, in order."""
         first = self._nodes.bisect_key_left(border)
-        return sorted([*self._nodes[first:], *(one for one in self._regions if not key_of(one) < border)], key=key_of)
+        return best_first_order([*self._nodes[first:]], [one for one in self._regions if not one < border])
 
     def take(self, count: int) -> list[Node]:
         """Remove and return the ``count`` nodes of smallest bound."""
@@ -183,7 +183,10 @@ class BestFirst:
 
     def not_packed(self) -> Iterator[Node]:
         """The nodes in memory that are not packed, smallest bound first."""
-        return map(made, sorted([*self._nodes, *self._regions], key=key_of))
+        return map(made, self._hot_in_order())
+
+    def _hot_in_order(self) -> list[Node | Waiting]:
+        return best_first_order([*self._nodes], self._regions)
 
     def blocks(self) -> Iterator[tuple[NodeBlock, int]]:
         """The others in memory: blocks, and the row of each from which on they are."""

@@ -138,14 +138,14 @@ class LeftOpen:
 
 
 def compacted(regions: Sequence[Waiting]) -> list[Waiting]:
-    """The same open nodes, kept in arrays that hold nothing else: what is held beside them would take its memory on."""
+    """The same open nodes, kept in arrays at least half of which are theirs: what is held beside them takes memory."""
     by_left: dict[int, list[Waiting]] = {}
     for region in regions:
         by_left.setdefault(id(region.left), []).append(region)
     kept: list[Waiting] = []
     for group in by_left.values():
         left = group[0].left
-        if len(group) == len(left.bounds):
+        if 2 * len(group) >= len(left.bounds):
             kept += group
             continue
         only = left.only([region.row for region in group])

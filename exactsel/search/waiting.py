@@ -14,7 +14,7 @@ Key: TypeAlias = tuple[float, int]
 
 
 class Waiting(NamedTuple):
-    """An open node that has not been made yet."""
+    """An open node that has not been made yet; two of them, and one and a :data:`Key`, compare by bound and number."""
 
     bound: float
     number: int
@@ -32,6 +32,13 @@ class Waiting(NamedTuple):
 def key_of(one: Node | Waiting) -> Key:
     """Its place in best-first order."""
     return (one.bound, one.number) if isinstance(one, Waiting) else (one.bound, one.id)
+
+
+def best_first_order(nodes: list[Node], regions: list[Waiting]) -> list[Node | Waiting]:
+    """All of them in best-first order; where nothing else is there, without a key to be made for each."""
+    if not nodes:
+        return [*sorted(regions)]
+    return sorted([*nodes, *regions], key=key_of)
 
 
 def made(one: Node | Waiting) -> Node:

@@ -180,6 +180,10 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
 
 def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     """What has been found, and what is proven of it."""
+    for size in across.sizes:  # of which the best is shown
+        across.firm(1, [size])
+    if listing.within is not None:
+        across.firm(listing.top, below=listing.threshold)
     criterion, ranked = across.criterion, across.ranked()
     best, asked_list = ranked[0], listing.top > 1 or listing.within is not None
     result = _result(across, best.support)

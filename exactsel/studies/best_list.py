@@ -84,6 +84,7 @@ class BestList:
         self.looked = True
         backward(across)
         grow(across, self.top)
+        across.firm(self.top)
         failed = 0
         for size in across.by_promise():
             if across.over or failed == FAILURES:
@@ -99,6 +100,7 @@ class BestList:
         across = self.across
         if self.top > 1 and not self.looked:
             grow(across, self.top)
+            across.firm(self.top)
         for size in across.by_promise():
             if size in self.listed or self._closed(size):
                 continue

@@ -7,10 +7,12 @@ polynomial, whose least value on any other set of columns takes a small linear s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import nsmallest
 
 import numpy as np
 
 from exactsel.kernels.refit import gram_objectives
+from exactsel.problem.fit import Fit
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
 from exactsel.studies.best_search import AcrossSizes, meets
@@ -21,6 +23,9 @@ GROWING = 4
 
 MOST_NEIGHBOURS = 20_000
 """Neighbours looked at in all."""
+
+LIKELY = 1.5
+"""How much further than the n-th best model a neighbour may seem to be from the model it is near to, to be fitted."""
 
 FITTED = 5
 """Neighbours of a model that are fitted, beside as many as models are asked for."""
@@ -33,31 +38,31 @@ def grow(across: AcrossSizes, top: int) -> None:
     seen: set[tuple[int, ...]] = set()
     looked_at = 0
     for _ in range(GROWING):
-        ranked = [model.support for model in across.ranked()[:top] if model.support not in seen]
-        before = nth_best(across, top)
-        for support in ranked:
+        before, best = _about(across, top)
+        for value, support in best:
+            if support in seen:
+                continue
             seen.add(support)
-            near = [each for each in _neighbours(across, support) if each not in across.models]
+            near = [each for each in _neighbours(across, support) if not across.met(each)]
             looked_at += len(near)
             if across.over or looked_at > MOST_NEIGHBOURS:
                 return
-            _take(across, _promising(across, support, near, FITTED + top), top)
-        if not nth_best(across, top) < before:
+            _take(across, _promising(across, support, value, near, top), top)
+        if not _about(across, top)[0] < before:
             return
 
 
 def backward(across: AcrossSizes) -> None:
-    """Note a model of each size: from all columns on, the one without which the least is lost is left out."""
+    """Guess a model of each size: from all columns on, the one without which the least is lost is left out."""
     problem, units = across.problem, across.problem.units
-    statement = across.statement
     support = tuple(j for j in range(units.d) if j not in units.must_not)
     while not across.over:
         if len(support) in across.places and meets(units, support):
-            across.note(support, statement.upper(across.places[len(support)].problem.fit(support)))
+            across.guess(support, across.fitted(support).value)
         near = [tuple(i for i in support if i != j) for j in support if j not in units.must_have]
         if len(support) <= min(across.sizes) or not near:
             return
-        estimated = estimates(problem, support, {len(support) - 1: near})[len(support) - 1]
+        estimated = estimates(problem, across.fitted(support), {len(support) - 1: near})[len(support) - 1]
         support = near[int(np.argmin(estimated))]
 
 
@@ -67,29 +72,36 @@ def nth_best(across: AcrossSizes, top: int) -> float:
     return values[top - 1] if len(values) >= top else np.inf
 
 
-def _promising(across: AcrossSizes, support: tuple[int, ...], near: Sets, count: int) -> Sets:
+def _about(across: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tuple[int, ...]]]]:
+    """About the criterion of the n-th best model met, inf where there are fewer; and the n best, with theirs."""
+    best = nsmallest(top, ((across.criterion.value(v, len(s)), s) for s, v in across.about.items()))
+    return (best[-1][0] if len(best) == top else np.inf), best
+
+
+def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near: Sets, top: int) -> Sets:
     """Those neighbours of a model whose criterion is likely to be small; all where that would save nothing."""
+    count = FITTED + top
     if across.problem.is_quadratic or len(near) <= count:
         return near
+    most = value + LIKELY * max(_about(across, top)[0] - value, 0.0)
     by_size = _of_sizes(near)
-    estimated = estimates(across.problem, support, by_size)
+    estimated = estimates(across.problem, across.fitted(support), by_size)
     each = [
         (across.criterion.value(max(value, 0.0), size), chosen)
         for size, sets in by_size.items()
         for value, chosen in zip(estimated[size].tolist(), sets, strict=True)
     ]
-    return [chosen for _, chosen in sorted(each)[:count]]
+    return [chosen for estimate, chosen in nsmallest(count, each) if estimate <= most]
 
 
 def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) -> None:
-    """Note those of these models that are among the best so far."""
-    statement = across.statement
+    """Guess those of these models that are among the best so far."""
+    threshold = _about(across, top)[0]
     for size, sets in _of_sizes(supports).items():
-        problem = across.places[size].problem
-        quick, threshold = problem.objectives(_array(sets, size), across.threads), nth_best(across, top)
+        quick = across.places[size].problem.objectives(_array(sets, size), across.threads)
         for row in np.argsort(quick, kind="stable")[:top].tolist():
             if across.criterion.value(max(quick[row], 0.0), size) <= threshold:
-                across.note(sets[row], statement.upper(problem.fit(sets[row])))
+                across.guess(sets[row], max(float(quick[row]), 0.0))
 
 
 def _neighbours(across: AcrossSizes, support: tuple[int, ...]) -> Sets:
@@ -102,14 +114,14 @@ def _neighbours(across: AcrossSizes, support: tuple[int, ...]) -> Sets:
     return [each for each in sets if len(each) in across.sizes and meets(units, each)]
 
 
-def estimates(problem: Problem, support: tuple[int, ...], by_size: dict[int, Sets]) -> dict[int, FloatArray]:
-    """What models on other sets of columns cost, by the Taylor polynomial at the best model on ``support``.
+def estimates(problem: Problem, best: Fit, by_size: dict[int, Sets]) -> dict[int, FloatArray]:
+    """What models on other sets of columns cost, by the Taylor polynomial at the ``best`` model on one set.
 
     inf where the polynomial has no least value.
     """
     objective, found = problem.objective, {}
     with np.errstate(over="ignore", invalid="ignore"), Rows(objective) as rows:
-        z = rows.predictions(rows.model(problem.replace(k=len(support)).fit(support).coef, objective))
+        z = rows.predictions(rows.model(best.coef, objective))
         values, slopes, bends = rows.at(z)
         H, h = rows.gram(bends), rows.products(bends * z - slopes)
         constant = float(np.sum(values - slopes * z + 0.5 * bends * z * z))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ import numpy as np
 
 from exactsel import clock
 from exactsel._jit import available_threads
+from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -103,6 +105,10 @@ class AcrossSizes:
     places: dict[int, Place] = field(default_factory=dict)
     models: dict[tuple[int, ...], float] = field(default_factory=dict)
     """Objective of every model met, by its columns."""
+    guesses: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """What other models come to in the numbers that are searched; said of the data as given once it matters."""
+    fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
+    """Best models on sets of columns, where somebody asked."""
     floors: dict[int, float] = field(default_factory=dict)
     """No model of exactly this size has a smaller objective: what lists have shown."""
     watch: Watch | None = None
@@ -179,6 +185,36 @@ class AcrossSizes:
         if len(columns) in self.sizes:
             self.criterion.check_fit(objective, columns, self.problem.null_objective)
             self.models[columns] = min(objective, self.models.get(columns, math.inf))
+            self.guesses.pop(columns, None)
+
+    def fitted(self, support: tuple[int, ...]) -> Fit:
+        """The best model on some columns."""
+        if support not in self.fits:
+            self.fits[support] = self.problem.fit(support)
+        return self.fits[support]
+
+    def met(self, support: tuple[int, ...]) -> bool:
+        """Whether something is known of a set of columns."""
+        return support in self.models or support in self.guesses
+
+    def guess(self, support: tuple[int, ...], objective: float) -> None:
+        """A model that may be worth a closer look, and about what it costs."""
+        if len(support) in self.sizes and support not in self.models:
+            self.guesses[support] = objective
+
+    def firm(self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf) -> None:
+        """Look at guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is
+        one.
+        """
+        among = {*(self.sizes if sizes is None else sizes)}
+        guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)
+        known = sorted(self.value(support) for support in self.models if len(support) in among)[:count]
+        for value, support in guessed:
+            if len(known) == count and value > max(known[-1], below):
+                return
+            self.note(support, self.statement.upper(self.fitted(support)))
+            insort(known, self.value(support))
+            del known[count:]
 
     def _note_whole(self, place: Place, result: Result) -> None:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
@@ -205,11 +241,19 @@ class AcrossSizes:
 
     def best_within(self, size: int) -> tuple[int, ...]:
         """The best columns known, of at most this size."""
-        return min((objective, s) for s, objective in self.models.items() if len(s) <= size)[1]
+        return min((objective, s) for s, objective in self.about.items() if len(s) <= size)[1]
+
+    @property
+    def about(self) -> dict[tuple[int, ...], float]:
+        """What every model costs, or about that."""
+        return {**self.guesses, **self.models}
 
     def by_promise(self) -> list[int]:
         """The sizes, the one of the smallest criterion known first."""
-        return sorted(self.sizes, key=lambda k: (self.criterion.value(self.upper_of(k), k), k))
+        least = {size: self.places[size].upper for size in self.sizes}
+        for support, objective in self.about.items():
+            least[len(support)] = min(objective, least[len(support)])
+        return sorted(self.sizes, key=lambda k: (self.criterion.value(least[k], k), k))
 
     def criterion_below(self, size: int) -> float:
         """No model of this size has a smaller criterion."""
@@ -219,7 +263,7 @@ class AcrossSizes:
         """The model on what must be in, and where there is one to be had at once a bound for models of any size."""
         units = self.problem.units
         support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
-        self.note(support, self.statement.upper(self.problem.fit(support)))
+        self.note(support, self.statement.upper(self.fitted(tuple(support))))
         if self.limited:
             self.search(max(self.places), eps=self.tolerance["eps"])
 
@@ -315,7 +359,7 @@ class AcrossSizes:
 
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""
-        known = [(objective, support) for support, objective in self.models.items() if len(support) <= size]
+        known = [(objective, support) for support, objective in self.about.items() if len(support) <= size]
         return min(known)[1] or None if known else None
 
     def _look(self) -> None:

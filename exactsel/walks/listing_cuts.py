@@ -149,9 +149,14 @@ def closable(rows: Rows) -> bool:
 def fit_to_the_end(problem: Problem, chosen: IntArray) -> tuple[Fit, float]:
     """The best model on a set, and what no model on it is below."""
     fit = problem.fit(chosen)
+    return fit, proven_at(problem, fit)
+
+
+def proven_at(problem: Problem, fit: Fit) -> float:
+    """What no model on the columns of a best one is below."""
     region: StateArray = np.full(problem.d, OUT, dtype=np.int8)
-    region[chosen] = IN
-    return fit, problem.objective.dual_bound(fit.coef, region, chosen.size)
+    region[fit.columns] = IN
+    return problem.objective.dual_bound(fit.coef, region, fit.columns.size)
 
 
 class _Cuts:
