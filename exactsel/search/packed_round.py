@@ -23,6 +23,7 @@ from exactsel.search.left_open import LeftBelow, LeftOpen
 from exactsel.search.node import Node
 from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
 from exactsel.search.packed_points import PackedPoints, can_be_packed
+from exactsel.search.packed_searches import are_alike, searches_as_arrays, searches_from
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.regions import (
     Fixing,
@@ -41,7 +42,7 @@ from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 1
+VERSION = 2
 """Of the layout."""
 
 KEPT, DIVIDED, WALKED, SEARCHED = range(4)
@@ -97,16 +98,20 @@ def packed_round(done: Round) -> Packed:
         for one in (region.proof, region.warm, *(fixing.proof for fixing in region.fixings)):
             objects.add(one, node)
     objects.close()
-    kept = [*objects.others.values()]
-    rest = pack([*kept, *(kernel for kernel in kernels if kernel is not None), *done.models, done.counted])
+    kept, searches = [*objects.others.values()], [one for one in kernels if isinstance(one, KernelSearch)]
+    alike = bool(searches) and are_alike(searches)
+    apart = [one for one in kernels if one is not None and not (alike and isinstance(one, KernelSearch))]
+    rest = pack([*kept, *apart, *done.models, done.counted])
     reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
     arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
     arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
     arrays |= {f"points.{name}": array for name, array in PackedPoints.of([*objects.points.values()]).arrays().items()}
+    if alike:
+        arrays |= {f"searches.{name}": array for name, array in searches_as_arrays(searches).items()}
     arrays |= {f"rest.{name}": array for name, array in rest.arrays.items()}
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
-        "scope": done.scope, "rounded": None if done.rounded is None else list(done.rounded),
+        "alike": alike, "scope": done.scope, "rounded": None if done.rounded is None else list(done.rounded),
     }  # fmt: skip
     return Packed(header, arrays)
 
@@ -251,9 +256,10 @@ class _Reading:
         walks = self._column("outcome.unused_walk", np.int64, count).tolist()
         works = self._column("outcome.unused_work", np.float64, count).tolist()
         regions = self._regions([node for node, part in zip(nodes, parts, strict=True) for _ in range(part)])
-        own = iter(kernels)
+        own, alike = iter(kernels), self.packed.header["alike"] is True
+        together = iter(searches_from(arrays_under("searches", self.packed), self.problem) if alike else [])
         found: list[Outcome | None] = []
-        searched: list[tuple[int, KernelSearch]] = []
+        searched: list[tuple[int, Any]] = []
         first = column = 0
         for at, (node, kind) in enumerate(zip(nodes, kinds.tolist(), strict=True)):
             mine, first = regions[first : first + parts[at]], first + parts[at]
@@ -270,12 +276,11 @@ class _Reading:
                 assert isinstance(walk, WalkResult)
                 found.append(NodeWalked(node, mine[0], walk, tuple(mine[1:])))
             else:
-                search = next(own, None)
-                assert isinstance(search, KernelSearch)
-                require(not mine, "outcomes of other parts")
+                search = next(together if alike else own, None)
+                require(isinstance(search, KernelSearch) and not mine, "outcomes of other parts")
                 searched.append((at, search))
                 found.append(None)
-        require(next(own, None) is None, "more than it says")
+        require(next(own, None) is None and next(together, None) is None, "more than it says")
         below = self._searched(searched)
         return [next(below) if one is None else one for one in found]
 
@@ -285,7 +290,7 @@ class _Reading:
         require(overtaken.size == sum(len(search.open_bounds) for _, search in searched), "other regions left open")
         if not searched:
             return iter(())
-        for _, search in searched:
+        for _, search in searched if self.packed.header["alike"] is not True else ():  # else done for all at once
             check_points(search, self.problem)
         nodes = [self.nodes[at] for at, _ in searched]
         searches = [search for _, search in searched]

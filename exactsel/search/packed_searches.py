@@ -1,0 +1,124 @@
+"""What the kernel's searches below several nodes brought, in arrays that hold one after the other.
+
+Whoever reads them looks at all entries at once; each search is then a slice of every array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.kernels.node import IN
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.layout import require
+from exactsel.search.node_block import bits_of, states_of
+from exactsel.types import FloatArray
+from exactsel.walks.relaxation import KernelSearch
+
+WHOLE = {"counts": 3, "sizes": 4, "support": None, "steps": 3, "labels": 3}
+"""Arrays of whole numbers, and how many a row of each has. ``counts`` are a search's nodes, iterations and numbers,
+``sizes`` its steps, regions left open, points and columns of its model (-1: none)."""
+
+REAL = ("dropped", "step_bounds", "bounds")
+"""Arrays of numbers that are compared, and so must not be nan."""
+
+
+def are_alike(searches: Sequence[KernelSearch]) -> bool:
+    """Whether the points of all searches are in the same variables and for the same curvature, as they mostly are."""
+    first = searches[0]
+    return all(
+        _same(one.scale, first.scale) and _same(one.curvature, first.curvature) for one in searches[1:]
+    )  # fmt: skip
+
+
+def _same(one: FloatArray | None, other: FloatArray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one is other or np.array_equal(one, other)
+
+
+def searches_as_arrays(searches: Sequence[KernelSearch]) -> dict[str, NDArray[Any]]:
+    """Searches that :func:`are_alike`, at least one."""
+    first = searches[0]
+    supports = [() if one.support is None else one.support for one in searches]
+    sizes = [
+        (len(one.steps), len(one.open_bounds), len(one.scaled_points), -1 if one.support is None else len(one.support))
+        for one in searches
+    ]  # fmt: skip
+    return {
+        "counts": np.array([(one.nodes, one.iterations, one.numbers) for one in searches], dtype=np.int64),
+        "sizes": np.array(sizes, dtype=np.int64),
+        "support": np.array([column for support in supports for column in support], dtype=np.int64),
+        "dropped": np.array([one.dropped for one in searches], dtype=np.float64),
+        "steps": np.concatenate([one.steps for one in searches]),
+        "step_bounds": np.concatenate([one.step_bounds for one in searches]),
+        "states": bits_of(np.concatenate([one.open_states for one in searches])),
+        "bounds": np.concatenate([one.open_bounds for one in searches]),
+        "labels": np.concatenate([one.open_labels for one in searches]),
+        "points": np.concatenate([one.scaled_points for one in searches]),
+        "scale": first.scale,
+        "curvature": np.zeros(0) if first.curvature is None else first.curvature,
+    }
+
+
+def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> list[KernelSearch]:
+    """What :func:`searches_as_arrays` was given; :class:`exactsel.errors.InputError` where it is damaged."""
+    for name, wide in WHOLE.items():
+        shaped = arrays[name].ndim == 1 if wide is None else arrays[name].shape[1:] == (wide,)
+        require(arrays[name].dtype == np.int64 and shaped, f"other whole numbers in '{name}' of searches")
+    for name in REAL:
+        sound = arrays[name].dtype == np.float64 and arrays[name].ndim == 1 and not np.any(np.isnan(arrays[name]))
+        require(bool(sound), f"other numbers in '{name}' of searches")
+    counts, sizes, dropped = arrays["counts"], arrays["sizes"], arrays["dropped"]
+    require(len(counts) == len(sizes) == dropped.size, "other numbers of searches")
+    require(bool(np.all(counts >= (0, 0, 1)) and np.all(sizes >= (0, 0, 0, -1))), "too small numbers of searches")
+    arrays = {name: np.array(array) for name, array in arrays.items()}  # kernels are compiled for what can be written
+    points, scale, curvature = _points(arrays, problem)
+    states = _states(arrays["states"], arrays["bounds"].size, problem)
+    support = arrays["support"]
+    require(bool(np.all((support >= 0) & (support < problem.d))), "models of unknown columns")
+    ends = np.cumsum(np.maximum(sizes, 0), axis=0)
+    held = (arrays["steps"], arrays["step_bounds"]), (states, arrays["bounds"], arrays["labels"]), (points,), (support,)
+    for number, those in enumerate(held):
+        total = sum(np.maximum(sizes[:, number], 0).tolist())  # of whole numbers, so that none can overflow
+        require(all(len(array) == total for array in those), "searches of other sizes")
+    of_each = np.repeat(sizes[:, 2], sizes[:, 1])
+    require(not np.any(arrays["labels"][:, 1:] >= of_each[:, None]), "points that are not there")
+    starts = (ends - np.maximum(sizes, 0)).tolist()
+    rows = zip(counts.tolist(), sizes.tolist(), dropped.tolist(), starts, ends.tolist(), strict=True)
+    found = []
+    for (nodes, iterations, numbers), of, bound, first, end in rows:
+        steps, left, own, chosen = (slice(*pair) for pair in zip(first, end, strict=True))
+        found.append(
+            KernelSearch(
+                nodes, iterations, numbers, bound, None if of[3] < 0 else tuple(support[chosen].tolist()),
+                arrays["steps"][steps], arrays["step_bounds"][steps], states[left], arrays["bounds"][left],
+                arrays["labels"][left], points[own], scale, curvature,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _points(
+    arrays: dict[str, NDArray[Any]], problem: SubsetProblem
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """The points, the scale of their variables and their curvature."""
+    points, scale, curvature, wide = arrays["points"], arrays["scale"], arrays["curvature"], problem.units.columns
+    require(all(one.dtype == np.float64 for one in (points, scale, curvature)), "points of another type")
+    require(points.shape[1:] == scale.shape == (wide,), "points of another problem")
+    require(curvature.shape in ((0,), (wide,)), "a curvature of another size")
+    require(all(bool(np.all(np.isfinite(one))) for one in (points, scale, curvature)), "points that are not finite")
+    require(bool(np.all(scale > 0)), "variables of no size")
+    return points, scale, curvature if curvature.size else None
+
+
+def _states(bits: NDArray[Any], count: int, problem: SubsetProblem) -> NDArray[np.int8]:
+    """(count, d) the regions left open."""
+    require(bits.dtype == np.uint8 and bits.shape == (count, 2, -(-problem.d // 8)), "states of no regions left open")
+    states = states_of(bits, problem.d)
+    members = np.count_nonzero(states == IN, axis=1)
+    require(bool(np.all(states <= IN) and np.all(members <= problem.k)), "impossible states of regions left open")
+    return states
