@@ -38,6 +38,9 @@ WORTHWHILE = 1.5
 """Geometric mean of D_j / lam above which the curvature is used (2 and more on Diabetes, 5 on harder instances; 1 to
 1.3 where the ridge alone was better)."""
 
+SHORTEST = 2.0**-40
+"""Part of the first step to which steps may be shortened where the loss may be as steep as it likes (Poisson loss)."""
+
 THOROUGH_ITERATIONS, THOROUGH_ACCURACY = 5000, 1e-5
 """Of a bound that will be shown: its last thousandth of a per cent takes more iterations than all that is before it."""
 
@@ -69,12 +72,13 @@ class AcceleratedGradientBound(BoundSolver):
 
     def rules(self, problem: Problem, lipschitz: float, thorough: bool = False) -> Rules:
         """When a node's iteration ends."""
+        floor = 1.0 if np.isfinite(problem.loss.smoothness) else SHORTEST
         if thorough:
             iterations = max(self.max_iterations, THOROUGH_ITERATIONS)
-            return Rules(lipschitz, iterations, max(self.accuracy, THOROUGH_ACCURACY), 0.0, 0.0)
+            return Rules(lipschitz, iterations, max(self.accuracy, THOROUGH_ACCURACY), 0.0, 0.0, floor)
         wide = problem.is_quadratic and problem.d > WIDE
         polish = min(self.polish, WIDE_POLISH) if wide else self.polish
-        return Rules(lipschitz, self.max_iterations, self.accuracy, polish, self.progress)
+        return Rules(lipschitz, self.max_iterations, self.accuracy, polish, self.progress, floor)
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""

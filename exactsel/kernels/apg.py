@@ -33,7 +33,7 @@ from exactsel.kernels.forms import (
     write_image,
 )
 from exactsel.kernels.grouped import Groups, node_form
-from exactsel.kernels.linalg import extrapolate
+from exactsel.kernels.linalg import dot, extrapolate
 from exactsel.kernels.newton_fit import begin_at_fit
 from exactsel.kernels.node import (
     ILL_CONDITIONED,
@@ -64,6 +64,9 @@ class Rules(NamedTuple):
     """Stop once the relaxation lies below the cut-off and its gap is at most this many times what is missing ..."""
     progress: float
     """... and at most this part of what the relaxation can add to the bound the node came with."""
+    floor: float
+    """Steps are not shortened below this part of 1 / ``lipschitz``: 1 where that is an upper bound, and the parabola of
+    such a step lies above the loss."""
     after_fit: float = -1.0
     """Where not negative a node begins at the fit on its columns (kernels/newton_fit.py), and this part of what that
     took may go into iterations after it."""
@@ -119,6 +122,23 @@ def settled(best: float, relaxation: float, cutoff: float, known: float, rules: 
 
 
 @njit
+def forget_worse_start(
+    loss: Any, form: Any, lam: float, rules: Rules, x: FloatArray, image: FloatArray
+) -> None:  # fmt: skip
+    """Begin with no model where the start costs more than that, if the loss may be as steep as it likes.
+
+    A model of a larger region that lacks some of its columns can be where the loss overflows, and no step leads away.
+    """
+    if rules.floor < 1.0:
+        empty = np.zeros(x.size)
+        write_image(form, empty, image)
+        most = smooth_value(loss, form, empty, image)
+        write_image(form, x, image)
+        if not smooth_value(loss, form, x, image) + 0.5 * lam * dot(x, x) <= most:
+            x[:] = 0.0
+
+
+@njit
 def relax_node(
     problem: Perspective, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray,
     answers: Answers, points: FloatArray, row: int,
@@ -133,6 +153,7 @@ def relax_node(
     image, new_image, q, ranked = (
         np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
     )  # fmt: skip
+    forget_worse_start(loss, form, lam, rules, x, image)
     write_image(form, x, image)
     w, image_w, new, slope, u = x.copy(), image.copy(), x.copy(), np.empty(x.size), np.empty(x.size)
     point, point_q = x.copy(), np.zeros(units.size)
@@ -163,12 +184,12 @@ def relax_node(
             norm, level = prox(form, u, fixed, places, step * lam, level, new)
             write_image(form, new, new_image)
             value = smooth_value(loss, form, new, new_image)
-            if step * rules.lipschitz <= 1.0:
+            if step * rules.lipschitz <= rules.floor:
                 break
             rise = value - value_ahead(loss, form, base, w, image_w)
             if not overshoots(rise, w, new, slope, step):
                 break
-            step = max(0.5 * step, 1.0 / rules.lipschitz)
+            step = max(0.5 * step, rules.floor / rules.lipschitz)
         relaxation = min(relaxation, value + 0.5 * lam * norm)
         if turns_back(w, new, x):
             t, momentum = 1.0, 0.0
@@ -206,6 +227,7 @@ def _solve_node(
     """Bound a node that holds one convex problem, the one on all columns of ``units``."""
     form = node_form(problem.groups, problem.data, units)
     x, image, q = start[form.columns], np.empty(form.image_size), np.empty(units.size)
+    forget_worse_start(problem.loss, form, problem.lam, problem.rules, x, image)
     hopeless = cutoff + 1e-12 * abs(cutoff)
     status = minimise(problem.loss, form, problem.data, problem.lam, x, image, hopeless)
     if status == ILL_CONDITIONED:

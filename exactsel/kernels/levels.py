@@ -107,7 +107,8 @@ def reach(loss: Any, y: float) -> float:
 
 @reach.register(Poisson, AdjustedPoisson)
 def _reach_of_count(loss: Any, y: float) -> float:
-    return float(abs(np.log(max(y, 1.0))))
+    # One more, for where counts are 0 and 1 alone no prediction of 0 suits them.
+    return float(1.0 + np.log(max(y, 1.0)))
 
 
 @choose_by_type("loss")

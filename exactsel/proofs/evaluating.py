@@ -145,7 +145,9 @@ class Evaluator:
         beta = RigorousBounds(instance).gradients(claim.proof.dense(instance.A.shape[1])[None])[0]
         off_z = (len(used) + 4) * UNIT * (sizes[:, used] @ np.abs(claim.proof.value))
         weights = 1.0 if instance.weights is None else instance.weights
-        off_beta = weights * off_z + 4 * UNIT * np.abs(beta)
+        off_beta = weights * STEEPEST.get(instance.loss, 1.0) * off_z + 4 * UNIT * np.abs(beta)
+        if instance.loss == "poisson":  # whose curvature is its slope and the count
+            off_beta += np.abs(beta + weights * instance.y) * off_z
         off_slopes = sizes.T @ off_beta + len(z) * UNIT * (sizes.T @ np.abs(beta))
         slopes = np.abs(beta @ instance.A)
         of_columns = float(np.sum((slopes * off_slopes + 0.5 * off_slopes**2) / curvature))
@@ -158,6 +160,10 @@ class Evaluator:
         selections = SelectionBounds(self.instance, bounded, needed, EXACT_LIMIT)
         state = np.frombuffer(claim.state, np.uint8)
         return selections.bound(np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == 1).tolist())
+
+
+STEEPEST = {"squared_hinge": 2.0, "poisson": 0.0}
+"""The curvature rows have at most, where that is not 1."""
 
 
 def _alike(rows: Sequence[int], needed: Sequence[float]) -> Iterator[list[int]]:

@@ -42,7 +42,8 @@ class ClosestToHalf:
 
     def select(self, view: BranchingView) -> int:
         """See :class:`Branching`."""
-        distance = np.abs(view.indicator - 0.5)
+        # A relaxation that has overflown says nothing of its indicators.
+        distance = np.nan_to_num(np.abs(view.indicator - 0.5), nan=0.0)
         undecided = (distance == distance.min()).nonzero()[0]
         if undecided.size == 1:
             return int(undecided[0])
