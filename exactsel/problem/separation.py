@@ -22,6 +22,9 @@ from exactsel.types import BoolArray, IntArray
 STRICT = 1e-6
 """A row counts as on the right side where its prediction is at least this part of what it may be."""
 
+NOISE = 2e-15
+"""Part of what is added up in a prediction that rounding may make of it."""
+
 LARGE = 1e6
 """Coefficients (of columns of size one) that are enough where the solver comes to no end without a limit."""
 
@@ -83,8 +86,13 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     if answer.x is None or not -answer.fun > STRICT:
         return None
     w = answer.x[:m]
-    strict = w @ rows > STRICT
+    least = np.maximum(STRICT, NOISE * (np.abs(w) @ np.abs(rows)))
+    strict = w @ rows > least
     inside = np.abs(w[: kept.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
+    # Of columns that are nearly multiples of each other coefficients are so large that others seem to be none.
+    alone = np.where(np.concatenate([inside, np.ones(m - kept.size, np.bool_)]), w, 0.0) @ rows
+    if np.any((alone > least) != strict) or np.any(alone < -least):
+        inside = w[: kept.size] != 0
     return Separation(kept[inside], strict) if np.any(strict) else None
 
 
