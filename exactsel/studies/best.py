@@ -181,10 +181,10 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
 def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     """What has been found, and what is proven of it."""
     for size in across.sizes:  # of which the best is shown
-        across.firm(1, [size])
+        across.known.firm(1, [size])
     if listing.within is not None:
-        across.firm(listing.top, below=listing.threshold)
-    criterion, ranked = across.criterion, across.ranked()
+        across.known.firm(listing.top, below=listing.threshold)
+    criterion, ranked = across.criterion, across.known.ranked()
     best, asked_list = ranked[0], listing.top > 1 or listing.within is not None
     result = _result(across, best.support)
     threshold = listing.threshold if asked_list else best.criterion
@@ -206,7 +206,7 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
 def _report(across: AcrossSizes, listing: BestList, size: int, asked_list: bool) -> SizeReport:
     place, (_, by) = across.places[size], across.lower_of(size)
     known = min(
-        ((across.value(support), support) for support in across.models if len(support) == size),
+        ((across.known.value(support), support) for support in across.known.models if len(support) == size),
         default=(float("inf"), None),
     )
     lower = min(across.criterion_below(size), known[0])
@@ -239,7 +239,7 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     fit = place.problem.fit(support)
     model = Model.of(place.problem, fit.coef)
     shown = replace(
-        result, upper=across.statement.upper(fit), support=fit.support, coef=fit.coef, model=model,
+        result, upper=across.known.statement.upper(fit), support=fit.support, coef=fit.coef, model=model,
         quality=quality_of(place.problem, model), source="list", scope=result.scope or across.scope,
     )  # fmt: skip
     return shown.claiming(min(max(result.lower, floor), shown.upper))

@@ -88,12 +88,12 @@ class AtOnce:
         if not self.possible(size):
             return None
         problem = across.places[size].problem
-        statement = across.statement
+        statement = across.known.statement
         needed = min(statement.needed(math.nextafter(level, math.inf), each) for each in {"", scope})
         threads, signals = across.threads, across.options.get("signals", ())
         with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
             options = BoundOptions(threads, stop=watch.flag)
-            coef = across.fitted(across.best_within(size)).coef
+            coef = across.known.fitted(across.known.best_within(size)).coef
             below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, NEARER, without_ridge=True)
             found = None if below is None else _sets(problem, below, needed, work, options)
             if watch.stopped:
@@ -105,20 +105,20 @@ class AtOnce:
         leaves it open whether a model comes to the level.
         """
         across, problem = self.across, self.across.places[size].problem
-        statement = across.statement
+        statement = across.known.statement
         lowest, undecided = needed, len(found.sets) > self.cap
         order = np.argsort(found.bounds, kind="stable")
         for row in order[: self.cap].tolist():
             columns = found.sets[row][found.sets[row] >= 0]
             support = tuple(sorted(columns.tolist()))
-            fit, bound = across.fitted(support), float(found.bounds[row])
+            fit, bound = across.known.fitted(support), float(found.bounds[row])
             if not problem.is_quadratic:
                 bound = max(bound, proven_at(problem, fit))
             lowest = min(lowest, bound)
             if len(support) == size and meets(problem.units, support):
-                value = across.models[support] if support in across.models else statement.upper(fit)
+                value = across.known.models[support] if support in across.known.models else statement.upper(fit)
                 if value <= (1.0 + MARGIN) * level:
-                    across.note(support, value)
+                    across.known.note(support, value)
                 else:
                     undecided = undecided or bound < needed
         if undecided:

@@ -18,7 +18,7 @@ from typing import Any
 
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_at_once import AtOnce
-from exactsel.studies.best_neighbours import backward, grow, nth_best
+from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import Partition, searching
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
 from exactsel.studies.listed import list_on
@@ -69,10 +69,10 @@ class BestList:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are listed; inf where there are fewer models than were asked for."""
-        nth = nth_best(self.across, self.top)
+        nth = self.across.known.nth_best(self.top)
         if self.within is None:
             return nth
-        return max(nth if self.top > 1 else -math.inf, self.across.best + self.within)
+        return max(nth if self.top > 1 else -math.inf, self.across.known.best + self.within)
 
     def look(self) -> None:
         """Look for good models, and list what can be listed at once, before anything is searched."""
@@ -84,10 +84,10 @@ class BestList:
         self.looked = True
         backward(across)
         grow(across, self.top)
-        across.firm(self.top)
+        across.known.firm(self.top)
         failed = 0
         for size in across.by_promise():
-            if across.over or failed == FAILURES:
+            if across.is_over() or failed == FAILURES:
                 return
             if not self._closed(size) and self.at_once.possible(size):
                 if self.at_once.list(size, self._level(size), work=EASY):
@@ -100,13 +100,13 @@ class BestList:
         across = self.across
         if self.top > 1 and not self.looked:
             grow(across, self.top)
-            across.firm(self.top)
+            across.known.firm(self.top)
         for size in across.by_promise():
             if size in self.listed or self._closed(size):
                 continue
             if across.places[size].result is None:
                 across.search(size, eps=NO_BOUND)
-            if across.over:
+            if across.is_over():
                 break
             if size == 0:  # one set of columns, which is met before anything else
                 self.listed.add(size)
@@ -143,7 +143,7 @@ class BestList:
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
             at_once = self.at_once.list(size, state.level, result.scope)
-            if across.over:
+            if across.is_over():
                 return
             if at_once is not None:
                 lower = self._level(size)
@@ -159,7 +159,7 @@ class BestList:
             settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
             near = list_on(place.problem, result, state, self.cap, settings, across.options.get("signals", ()))
             for model in near.models:
-                across.note(model.support, model.value)
+                across.known.note(model.support, model.value)
             if near.complete:
                 self.listed.add(size)
                 self.scope = self.scope or near.scope
@@ -184,7 +184,7 @@ class BestList:
         """List a size by searches of its parts."""
         across, size = self.across, place.size
         search = searching(across.options, lambda: across.time_left)
-        partition = Partition(place.problem, lambda: self._level(size), across.note, search, self.cap)
+        partition = Partition(place.problem, lambda: self._level(size), across.known.note, search, self.cap)
         ended = partition.run()
         self.scope = self.scope or partition.scope
         if ended == "complete":

@@ -43,9 +43,9 @@ def grow(across: AcrossSizes, top: int) -> None:
             if support in seen:
                 continue
             seen.add(support)
-            near = [each for each in _neighbours(across, support) if not across.met(each)]
+            near = [each for each in _neighbours(across, support) if not across.known.met(each)]
             looked_at += len(near)
-            if across.over or looked_at > MOST_NEIGHBOURS:
+            if across.is_over() or looked_at > MOST_NEIGHBOURS:
                 return
             _take(across, _promising(across, support, value, near, top), top)
         if not _about(across, top)[0] < before:
@@ -56,25 +56,19 @@ def backward(across: AcrossSizes) -> None:
     """Guess a model of each size: from all columns on, the one without which the least is lost is left out."""
     problem, units = across.problem, across.problem.units
     support = tuple(j for j in range(units.d) if j not in units.must_not)
-    while not across.over:
+    while not across.is_over():
         if len(support) in across.places and meets(units, support):
-            across.guess(support, across.fitted(support).value)
+            across.known.guess(support, across.known.fitted(support).value)
         near = [tuple(i for i in support if i != j) for j in support if j not in units.must_have]
         if len(support) <= min(across.sizes) or not near:
             return
-        estimated = estimates(problem, across.fitted(support), {len(support) - 1: near})[len(support) - 1]
+        estimated = estimates(problem, across.known.fitted(support), {len(support) - 1: near})[len(support) - 1]
         support = near[int(np.argmin(estimated))]
-
-
-def nth_best(across: AcrossSizes, top: int) -> float:
-    """The criterion of the n-th best model met; inf where there are fewer."""
-    values = sorted(across.value(support) for support in across.models)
-    return values[top - 1] if len(values) >= top else np.inf
 
 
 def _about(across: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tuple[int, ...]]]]:
     """About the criterion of the n-th best model met, inf where there are fewer; and the n best, with theirs."""
-    best = nsmallest(top, ((across.criterion.value(v, len(s)), s) for s, v in across.about.items()))
+    best = nsmallest(top, ((across.criterion.value(v, len(s)), s) for s, v in across.known.about.items()))
     return (best[-1][0] if len(best) == top else np.inf), best
 
 
@@ -85,7 +79,7 @@ def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near
         return near
     most = value + LIKELY * max(_about(across, top)[0] - value, 0.0)
     by_size = _of_sizes(near)
-    estimated = estimates(across.problem, across.fitted(support), by_size)
+    estimated = estimates(across.problem, across.known.fitted(support), by_size)
     each = [
         (across.criterion.value(max(value, 0.0), size), chosen)
         for size, sets in by_size.items()
@@ -101,7 +95,7 @@ def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) ->
         quick = across.places[size].problem.objectives(_array(sets, size), across.threads)
         for row in np.argsort(quick, kind="stable")[:top].tolist():
             if across.criterion.value(max(quick[row], 0.0), size) <= threshold:
-                across.guess(sets[row], max(float(quick[row]), 0.0))
+                across.known.guess(sets[row], max(float(quick[row]), 0.0))
 
 
 def _neighbours(across: AcrossSizes, support: tuple[int, ...]) -> Sets:

@@ -17,10 +17,7 @@ from __future__ import annotations
 
 import math
 import os
-from bisect import insort
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +25,12 @@ import numpy as np
 
 from exactsel import clock
 from exactsel._jit import available_threads
-from exactsel.problem.fit import Fit
-from exactsel.problem.interface import Statement
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
-from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result, Termination
-from exactsel.studies.best_models import RankedModel
+from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
 
 NO_BOUND = 1e300
@@ -93,7 +87,7 @@ class Place:
 
 @dataclass
 class AcrossSizes:
-    """The search over all sizes, and every model met."""
+    """The search over all sizes; ``known`` holds every model met."""
 
     problem: Problem
     criterion: SizeCriterion
@@ -103,12 +97,6 @@ class AcrossSizes:
     proofs: Path | None = None
     """Folder for one proof a size."""
     places: dict[int, Place] = field(default_factory=dict)
-    models: dict[tuple[int, ...], float] = field(default_factory=dict)
-    """Objective of every model met, by its columns."""
-    guesses: dict[tuple[int, ...], float] = field(default_factory=dict)
-    """What other models come to in the numbers that are searched; said of the data as given once it matters."""
-    fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
-    """Best models on sets of columns, where somebody asked."""
     floors: dict[int, float] = field(default_factory=dict)
     """No model of exactly this size has a smaller objective: what lists have shown."""
     watch: Watch | None = None
@@ -128,11 +116,8 @@ class AcrossSizes:
         d = problem.units.d
         if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or self.problem.lam > 0):
             self.places[d] = Place(problem.replace(k=d))
-
-    @cached_property
-    def statement(self) -> Statement:
-        """How to speak about objectives, whatever the size: models of more columns are rounded more."""
-        return statement_of(self.problem.replace(k=max(self.places)))
+        # However many columns a model has: those of more are rounded more.
+        self.known = KnownModels(self.problem.replace(k=max(self.places)), self.criterion, self.sizes)
 
     @property
     def threads(self) -> int:
@@ -149,9 +134,8 @@ class AcrossSizes:
         """Seconds for one search."""
         return None if self.time_left is None else self._share * self.time_left
 
-    @property
-    def over(self) -> bool:
-        """Whether there is no time left, or somebody has said so."""
+    def is_over(self) -> bool:
+        """Whether there is no time left, or somebody has said so; then that is noted."""
         if self.watch is not None and self.watch.stopped and self.watch.reason not in self.terminations:
             self.terminations.append(self.watch.reason or Termination.INTERRUPTED.value)
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
@@ -160,61 +144,6 @@ class AcrossSizes:
     def at_last(self) -> str:
         """Why it ended where no search and no list says so."""
         return Termination.TIME_LIMIT.value if self.time_left == 0.0 else Termination.PRECISION_LIMIT.value
-
-    @property
-    def best(self) -> float:
-        """The smallest criterion of a model met."""
-        return min((self.value(s) for s in self.models), default=math.inf)
-
-    def value(self, support: tuple[int, ...]) -> float:
-        """The criterion of a model met."""
-        return self.criterion.value(self.models[support], len(support))
-
-    def ranked(self) -> list[RankedModel]:
-        """All models met whose size counts, best first."""
-        likelihood, models = self.criterion.likelihood, []
-        for support, objective in self.models.items():
-            if len(support) in self.sizes:
-                deviance = likelihood.deviance(objective)
-                models.append(RankedModel(support, self.value(support), deviance, objective))
-        return sorted(models, key=lambda model: (model.criterion, model.size, model.support))
-
-    def note(self, support: Iterable[int], objective: float) -> None:
-        """A model that was met."""
-        columns = tuple(sorted(int(j) for j in support))
-        if len(columns) in self.sizes:
-            self.criterion.check_fit(objective, columns, self.problem.null_objective)
-            self.models[columns] = min(objective, self.models.get(columns, math.inf))
-            self.guesses.pop(columns, None)
-
-    def fitted(self, support: tuple[int, ...]) -> Fit:
-        """The best model on some columns."""
-        if support not in self.fits:
-            self.fits[support] = self.problem.fit(support)
-        return self.fits[support]
-
-    def met(self, support: tuple[int, ...]) -> bool:
-        """Whether something is known of a set of columns."""
-        return support in self.models or support in self.guesses
-
-    def guess(self, support: tuple[int, ...], objective: float) -> None:
-        """A model that may be worth a closer look, and about what it costs."""
-        if len(support) in self.sizes and support not in self.models:
-            self.guesses[support] = objective
-
-    def firm(self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf) -> None:
-        """Look at guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is
-        one.
-        """
-        among = {*(self.sizes if sizes is None else sizes)}
-        guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)
-        known = sorted(self.value(support) for support in self.models if len(support) in among)[:count]
-        for value, support in guessed:
-            if len(known) == count and value > max(known[-1], below):
-                return
-            self.note(support, self.statement.upper(self.fitted(support)))
-            insort(known, self.value(support))
-            del known[count:]
 
     def _note_whole(self, place: Place, result: Result) -> None:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
@@ -225,7 +154,7 @@ class AcrossSizes:
         others = [j for j in range(units.d) if j not in inside and j not in units.must_not][:missing]
         whole = tuple(sorted(inside.union(others)))
         if missing > 0 and len(whole) == place.size and meets(units, whole):
-            self.note(whole, result.upper)
+            self.known.note(whole, result.upper)
 
     def lower_of(self, size: int) -> tuple[float, int | None]:
         """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
@@ -237,21 +166,12 @@ class AcrossSizes:
 
     def upper_of(self, size: int) -> float:
         """The best objective known of this size."""
-        return min([self.places[size].upper, *(value for s, value in self.models.items() if len(s) == size)])
-
-    def best_within(self, size: int) -> tuple[int, ...]:
-        """The best columns known, of at most this size."""
-        return min((objective, s) for s, objective in self.about.items() if len(s) <= size)[1]
-
-    @property
-    def about(self) -> dict[tuple[int, ...], float]:
-        """What every model costs, or about that."""
-        return {**self.guesses, **self.models}
+        return min([self.places[size].upper, *(value for s, value in self.known.models.items() if len(s) == size)])
 
     def by_promise(self) -> list[int]:
         """The sizes, the one of the smallest criterion known first."""
         least = {size: self.places[size].upper for size in self.sizes}
-        for support, objective in self.about.items():
+        for support, objective in self.known.about.items():
             least[len(support)] = min(objective, least[len(support)])
         return sorted(self.sizes, key=lambda k: (self.criterion.value(least[k], k), k))
 
@@ -263,7 +183,7 @@ class AcrossSizes:
         """The model on what must be in, and where there is one to be had at once a bound for models of any size."""
         units = self.problem.units
         support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
-        self.note(support, self.statement.upper(self.fitted(tuple(support))))
+        self.known.note(support, self.known.statement.upper(self.known.fitted(tuple(support))))
         if self.limited:
             self.search(max(self.places), eps=self.tolerance["eps"])
 
@@ -289,8 +209,8 @@ class AcrossSizes:
         """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
         place = self.places[size]
         for _ in range(ROUNDS):
-            level = self.criterion.level(self.best, size)
-            if self.over or self.lower_of(size)[0] >= level:
+            level = self.criterion.level(self.known.best, size)
+            if self.is_over() or self.lower_of(size)[0] >= level:
                 return
             if place.result is None:
                 self.search(size, eps=NO_BOUND)
@@ -300,7 +220,7 @@ class AcrossSizes:
             before = place.upper
             self.search(size, eps=max(self.tolerance["eps"], SLIGHTLY_LESS * distance))
             stopped = place.result is None or not place.result.reached
-            if self.over or stopped or place.upper == before:
+            if self.is_over() or stopped or place.upper == before:
                 return
 
     def _finest(self, upper: float) -> float:
@@ -310,16 +230,16 @@ class AcrossSizes:
 
     def settled(self, size: int) -> bool:
         """Whether no model of this size is better than the best known, to the tolerance asked for."""
-        if self.lower_of(size)[0] >= self.criterion.level(self.best, size):
+        if self.lower_of(size)[0] >= self.criterion.level(self.known.best, size):
             return True
         upper = self.upper_of(size)
         if not (upper < math.inf and upper - self.lower_of(size)[0] <= self._finest(upper)):
             return False
-        return self.criterion.level(self.best, size) <= (1.0 + UNATTAINED) * upper
+        return self.criterion.level(self.known.best, size) <= (1.0 + UNATTAINED) * upper
 
     def search(self, size: int, eps: float) -> None:
         """Search for the best model of a size down to this tolerance, from where its search stands."""
-        if self.over:
+        if self.is_over():
             return
         place = self.places[size]
         limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self._seconds}
@@ -332,7 +252,7 @@ class AcrossSizes:
         if size == 0 and eps < NO_BOUND and result.gap > self._finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
-        self.note(result.shown, result.upper)
+        self.known.note(result.shown, result.upper)
         self._note_whole(place, result)
         if not result.reached and result.gap > self._finest(place.upper):
             self.terminations.append(result.termination.value)
@@ -341,7 +261,7 @@ class AcrossSizes:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
         if result.gap <= self._finest(place.upper) or result.scope or not self.scope or result.kept is None:
             return result
-        lower = self.statement.lower(result.kept.state.bound, result.upper, self.scope)
+        lower = self.known.statement.lower(result.kept.state.bound, result.upper, self.scope)
         return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result
 
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
@@ -359,7 +279,7 @@ class AcrossSizes:
 
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""
-        known = [(objective, support) for support, objective in self.about.items() if len(support) <= size]
+        known = [(objective, support) for support, objective in self.known.about.items() if len(support) <= size]
         return min(known)[1] or None if known else None
 
     def _look(self) -> None:
@@ -367,10 +287,10 @@ class AcrossSizes:
         since, best = 0, math.inf
         for size in self.sizes:
             if self.places[size].result is None and not self.settled(size):
-                if since >= PATIENCE or self.criterion_below(size) >= self.best:
+                if since >= PATIENCE or self.criterion_below(size) >= self.known.best:
                     continue
                 self.search(size, eps=NO_BOUND)
-            since, best = (0, self.best) if self.best < best else (since + 1, best)
+            since, best = (0, self.known.best) if self.known.best < best else (since + 1, best)
 
     @property
     def scope(self) -> str:

@@ -1,0 +1,107 @@
+"""The models met in a search over all sizes: what they cost, exactly where that matters."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import Statement
+from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
+from exactsel.studies.best_models import RankedModel
+from exactsel.studies.size_criterion import SizeCriterion
+
+
+@dataclass
+class KnownModels:
+    """Every model met, by its columns."""
+
+    problem: Problem
+    """Of the largest size."""
+    criterion: SizeCriterion
+    sizes: list[int]
+    """Those that are compared; models of others are not kept."""
+    models: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """What each costs: said of the data as given, and no less than that."""
+    guesses: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """What others come to in the numbers that are searched, about; said of the data as given once it matters."""
+    fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
+    """Best models on sets of columns, where somebody asked."""
+
+    @cached_property
+    def statement(self) -> Statement:
+        """How to speak about objectives."""
+        return statement_of(self.problem)
+
+    @property
+    def best(self) -> float:
+        """The smallest criterion of a model met."""
+        return min((self.value(s) for s in self.models), default=math.inf)
+
+    def value(self, support: tuple[int, ...]) -> float:
+        """The criterion of a model met."""
+        return self.criterion.value(self.models[support], len(support))
+
+    def ranked(self) -> list[RankedModel]:
+        """All models met whose size counts, best first."""
+        likelihood, models = self.criterion.likelihood, []
+        for support, objective in self.models.items():
+            if len(support) in self.sizes:
+                deviance = likelihood.deviance(objective)
+                models.append(RankedModel(support, self.value(support), deviance, objective))
+        return sorted(models, key=lambda model: (model.criterion, model.size, model.support))
+
+    def note(self, support: Iterable[int], objective: float) -> None:
+        """A model that was met."""
+        columns = tuple(sorted(int(j) for j in support))
+        if len(columns) in self.sizes:
+            self.criterion.check_fit(objective, columns, self.problem.null_objective)
+            self.models[columns] = min(objective, self.models.get(columns, math.inf))
+            self.guesses.pop(columns, None)
+
+    def fitted(self, support: tuple[int, ...]) -> Fit:
+        """The best model on some columns."""
+        if support not in self.fits:
+            self.fits[support] = self.problem.fit(support)
+        return self.fits[support]
+
+    def met(self, support: tuple[int, ...]) -> bool:
+        """Whether something is known of a set of columns."""
+        return support in self.models or support in self.guesses
+
+    def guess(self, support: tuple[int, ...], objective: float) -> None:
+        """A model that may be worth a closer look, and about what it costs."""
+        if len(support) in self.sizes and support not in self.models:
+            self.guesses[support] = objective
+
+    def firm(self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf) -> None:
+        """Look at guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is
+        one.
+        """
+        among = {*(self.sizes if sizes is None else sizes)}
+        guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)
+        known = sorted(self.value(support) for support in self.models if len(support) in among)[:count]
+        for value, support in guessed:
+            if len(known) == count and value > max(known[-1], below):
+                return
+            self.note(support, self.statement.upper(self.fitted(support)))
+            insort(known, self.value(support))
+            del known[count:]
+
+    def nth_best(self, count: int) -> float:
+        """The criterion of the n-th best model met; inf where there are fewer."""
+        values = sorted(self.value(support) for support in self.models)
+        return values[count - 1] if len(values) >= count else math.inf
+
+    @property
+    def about(self) -> dict[tuple[int, ...], float]:
+        """What every model costs, or about that."""
+        return {**self.guesses, **self.models}
+
+    def best_within(self, size: int) -> tuple[int, ...]:
+        """The best columns known, of at most this size."""
+        return min((objective, s) for s, objective in self.about.items() if len(s) <= size)[1]
