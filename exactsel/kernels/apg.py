@@ -101,7 +101,7 @@ def overshoots(rise: float, w: FloatArray, new: FloatArray, slope: FloatArray, s
         move = new[i] - w[i]
         linear += slope[i] * move
         square += move * move
-    return rise > linear + 0.5 * square / step
+    return not rise <= linear + 0.5 * square / step  # nor where the loss has overflown
 
 
 @njit

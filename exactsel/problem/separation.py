@@ -20,7 +20,7 @@ from exactsel.problem.objective import Objective
 from exactsel.types import BoolArray, IntArray
 
 STRICT = 1e-6
-"""A row counts as on the right side where its prediction is at least this part of what it may be."""
+"""A row counts as on the right side where its prediction is more than this part of what it may be (and NOISE)."""
 
 NOISE = 2e-15
 """Part of what is added up in a prediction that rounding may make of it."""

@@ -39,6 +39,10 @@ ANYTHING = 5e-324
 ALIKE = 1e-6
 """Part of a bound by which those may differ that are asked for together."""
 
+MOST_ALLOWED = 1e-6
+"""Part of a bound that the rounding of a dual vector may be said to make, to first order; where it is more no first
+order tells it."""
+
 COUNTED = "counted"
 """Stands for a witness where every model of a region was looked at."""
 
@@ -99,7 +103,7 @@ class Evaluator:
                         found[row] = max(found[row], value)
                 for row in [row for row in rows if not found[row] >= needed[row]]:
                     found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
-                    if not found[row] >= needed[row] - self._rounding(claims[row]):
+                    if not found[row] >= needed[row] - self._allowed(claims[row]):
                         return claims[row], found[row]
             return None
         wrong = [row for row in range(len(claims)) if not found[row] >= needed[row]]
@@ -130,6 +134,11 @@ class Evaluator:
         proof = stored.as_proof(self.instance, self.curvature, target, "bounded models" if bounded else "")
         return AllRegions(self.instance, proof, EXACT_LIMIT).bounds(Leaves(states, witnesses))
 
+    def _allowed(self, claim: Claim) -> float:
+        """What a bound may be above what its witness proves here: whoever names the witness may make more of it."""
+        rounding, most = self._rounding(claim), MOST_ALLOWED * abs(claim.bound)
+        return rounding if rounding < most else most
+
     def _rounding(self, claim: Claim) -> float:
         """What the last bits of a dual vector can make of its bound, to first order: a point does not fix them.
 
@@ -145,9 +154,8 @@ class Evaluator:
         beta = RigorousBounds(instance).gradients(claim.proof.dense(instance.A.shape[1])[None])[0]
         off_z = (len(used) + 4) * UNIT * (sizes[:, used] @ np.abs(claim.proof.value))
         weights = 1.0 if instance.weights is None else instance.weights
-        off_beta = weights * STEEPEST.get(instance.loss, 1.0) * off_z + 4 * UNIT * np.abs(beta)
-        if instance.loss == "poisson":  # whose curvature is its slope and the count
-            off_beta += np.abs(beta + weights * instance.y) * off_z
+        steep = {"squared_hinge": 2.0 * weights, "poisson": np.abs(beta + weights * instance.y)}
+        off_beta = steep.get(instance.loss, weights) * off_z + 4 * UNIT * np.abs(beta)
         off_slopes = sizes.T @ off_beta + len(z) * UNIT * (sizes.T @ np.abs(beta))
         slopes = np.abs(beta @ instance.A)
         of_columns = float(np.sum((slopes * off_slopes + 0.5 * off_slopes**2) / curvature))
@@ -160,10 +168,6 @@ class Evaluator:
         selections = SelectionBounds(self.instance, bounded, needed, EXACT_LIMIT)
         state = np.frombuffer(claim.state, np.uint8)
         return selections.bound(np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == 1).tolist())
-
-
-STEEPEST = {"squared_hinge": 2.0, "poisson": 0.0}
-"""The curvature rows have at most, where that is not 1."""
 
 
 def _alike(rows: Sequence[int], needed: Sequence[float]) -> Iterator[list[int]]:

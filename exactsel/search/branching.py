@@ -42,7 +42,7 @@ class ClosestToHalf:
 
     def select(self, view: BranchingView) -> int:
         """See :class:`Branching`."""
-        # A relaxation that has overflown says nothing of its indicators.
+        # A relaxation that has overflown says nothing of its indicators, and any column will do.
         distance = np.nan_to_num(np.abs(view.indicator - 0.5), nan=0.0)
         undecided = (distance == distance.min()).nonzero()[0]
         if undecided.size == 1:

@@ -138,7 +138,9 @@ class LeftOpen:
 
 
 def compacted(regions: Sequence[Waiting]) -> list[Waiting]:
-    """The same open nodes, kept in arrays at least half of which are theirs: what is held beside them takes memory."""
+    """The same open nodes, kept in arrays at least half of which are theirs now. What is held beside them takes memory
+    that is not counted, as much again at most, of those nodes that are not packed (frontier.py).
+    """
     by_left: dict[int, list[Waiting]] = {}
     for region in regions:
         by_left.setdefault(id(region.left), []).append(region)

@@ -23,7 +23,7 @@ from exactsel.search.left_open import LeftBelow, LeftOpen
 from exactsel.search.node import Node
 from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
 from exactsel.search.packed_points import PackedPoints, can_be_packed
-from exactsel.search.packed_searches import are_alike, searches_as_arrays, searches_from
+from exactsel.search.packed_searches import searches_as_arrays, searches_from
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.regions import (
     Fixing,
@@ -99,19 +99,18 @@ def packed_round(done: Round) -> Packed:
             objects.add(one, node)
     objects.close()
     kept, searches = [*objects.others.values()], [one for one in kernels if isinstance(one, KernelSearch)]
-    alike = bool(searches) and are_alike(searches)
-    apart = [one for one in kernels if one is not None and not (alike and isinstance(one, KernelSearch))]
-    rest = pack([*kept, *apart, *done.models, done.counted])
+    walks = [one for one in kernels if isinstance(one, WalkResult)]
+    rest = pack([*kept, *walks, *done.models, done.counted])
     reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
     arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
     arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
     arrays |= {f"points.{name}": array for name, array in PackedPoints.of([*objects.points.values()]).arrays().items()}
-    if alike:
+    if searches:
         arrays |= {f"searches.{name}": array for name, array in searches_as_arrays(searches).items()}
     arrays |= {f"rest.{name}": array for name, array in rest.arrays.items()}
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
-        "alike": alike, "scope": done.scope, "rounded": None if done.rounded is None else list(done.rounded),
+        "searches": len(searches), "scope": done.scope, "rounded": None if done.rounded is None else list(done.rounded),
     }  # fmt: skip
     return Packed(header, arrays)
 
@@ -256,8 +255,8 @@ class _Reading:
         walks = self._column("outcome.unused_walk", np.int64, count).tolist()
         works = self._column("outcome.unused_work", np.float64, count).tolist()
         regions = self._regions([node for node, part in zip(nodes, parts, strict=True) for _ in range(part)])
-        own, alike = iter(kernels), self.packed.header["alike"] is True
-        together = iter(searches_from(arrays_under("searches", self.packed), self.problem) if alike else [])
+        own, many = iter(kernels), _whole(self.packed.header["searches"])
+        together = iter(searches_from(arrays_under("searches", self.packed), self.problem) if many else [])
         found: list[Outcome | None] = []
         searched: list[tuple[int, Any]] = []
         first = column = 0
@@ -273,10 +272,11 @@ class _Reading:
                 found.append(NodeDivided(node, mine[0], columns_of, tuple(mine[1:-1]), mine[-1], unused, works[at]))
             elif kind == WALKED:
                 walk = next(own, None)
-                assert isinstance(walk, WalkResult)
+                require(isinstance(walk, WalkResult), "outcomes of other parts")
+                assert walk is not None
                 found.append(NodeWalked(node, mine[0], walk, tuple(mine[1:])))
             else:
-                search = next(together if alike else own, None)
+                search = next(together, None)
                 require(isinstance(search, KernelSearch) and not mine, "outcomes of other parts")
                 searched.append((at, search))
                 found.append(None)
@@ -290,8 +290,6 @@ class _Reading:
         require(overtaken.size == sum(len(search.open_bounds) for _, search in searched), "other regions left open")
         if not searched:
             return iter(())
-        for _, search in searched if self.packed.header["alike"] is not True else ():  # else done for all at once
-            check_points(search, self.problem)
         nodes = [self.nodes[at] for at, _ in searched]
         searches = [search for _, search in searched]
         left = LeftOpen.below(nodes, searches, overtaken)

@@ -26,22 +26,8 @@ REAL = ("dropped", "step_bounds", "bounds")
 """Arrays of numbers that are compared, and so must not be nan."""
 
 
-def are_alike(searches: Sequence[KernelSearch]) -> bool:
-    """Whether the points of all searches are in the same variables and for the same curvature, as they mostly are."""
-    first = searches[0]
-    return all(
-        _same(one.scale, first.scale) and _same(one.curvature, first.curvature) for one in searches[1:]
-    )  # fmt: skip
-
-
-def _same(one: FloatArray | None, other: FloatArray | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)
-
-
 def searches_as_arrays(searches: Sequence[KernelSearch]) -> dict[str, NDArray[Any]]:
-    """Searches that :func:`are_alike`, at least one."""
+    """Searches of one round, at least one: their points are in the same variables and for the same curvature."""
     first = searches[0]
     supports = [() if one.support is None else one.support for one in searches]
     sizes = [

@@ -180,6 +180,7 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
 
 def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     """What has been found, and what is proven of it."""
+    across.known.firm(1, to_the_end=True)
     for size in across.sizes:  # of which the best is shown
         across.known.firm(1, [size])
     if listing.within is not None:

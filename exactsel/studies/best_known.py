@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,8 +25,10 @@ class KnownModels:
     criterion: SizeCriterion
     sizes: list[int]
     """Those that are compared; models of others are not kept."""
+    is_over: Callable[[], bool] = field(repr=False)
+    """Whether there is no time left for more than what cannot be left out."""
     models: dict[tuple[int, ...], float] = field(default_factory=dict)
-    """What each costs: said of the data as given, and no less than that."""
+    """What the best on each set costs: said of the data as given, and no less than that."""
     guesses: dict[tuple[int, ...], float] = field(default_factory=dict)
     """What others come to in the numbers that are searched, about; said of the data as given once it matters."""
     fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
@@ -78,15 +80,18 @@ class KnownModels:
         if len(support) in self.sizes and support not in self.models:
             self.guesses[support] = objective
 
-    def firm(self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf) -> None:
+    def firm(
+        self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf, *, to_the_end: bool = False
+    ) -> None:
         """Look at guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is
-        one.
+        one; or there is no time left, unless it is to be done ``to_the_end``.
         """
         among = {*(self.sizes if sizes is None else sizes)}
         guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)
         known = sorted(self.value(support) for support in self.models if len(support) in among)[:count]
         for value, support in guessed:
-            if len(known) == count and value > max(known[-1], below):
+            done = len(known) == count and value > max(known[-1], below)
+            if done or (not to_the_end and self.is_over()):
                 return
             self.note(support, self.statement.upper(self.fitted(support)))
             insort(known, self.value(support))

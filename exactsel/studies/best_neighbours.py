@@ -34,7 +34,7 @@ Sets = list[tuple[int, ...]]
 
 
 def grow(across: AcrossSizes, top: int) -> None:
-    """Look for as many good models as are asked for, and note them."""
+    """Look for as many good models as are asked for, and guess what they cost."""
     seen: set[tuple[int, ...]] = set()
     looked_at = 0
     for _ in range(GROWING):
@@ -77,13 +77,13 @@ def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near
     count = FITTED + top
     if across.problem.is_quadratic or len(near) <= count:
         return near
-    most = value + LIKELY * max(_about(across, top)[0] - value, 0.0)
+    most = value + LIKELY * max(0.0, _about(across, top)[0] - value)  # 0 for inf - inf
     by_size = _of_sizes(near)
     estimated = estimates(across.problem, across.known.fitted(support), by_size)
     each = [
-        (across.criterion.value(max(value, 0.0), size), chosen)
+        (across.criterion.value(max(estimate, 0.0), size), chosen)
         for size, sets in by_size.items()
-        for value, chosen in zip(estimated[size].tolist(), sets, strict=True)
+        for estimate, chosen in zip(estimated[size].tolist(), sets, strict=True)
     ]
     return [chosen for estimate, chosen in nsmallest(count, each) if estimate <= most]
 

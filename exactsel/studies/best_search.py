@@ -117,7 +117,8 @@ class AcrossSizes:
         if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or self.problem.lam > 0):
             self.places[d] = Place(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
-        self.known = KnownModels(self.problem.replace(k=max(self.places)), self.criterion, self.sizes)
+        largest = self.problem.replace(k=max(self.places))
+        self.known = KnownModels(largest, self.criterion, self.sizes, self.is_over)
 
     @property
     def threads(self) -> int:
@@ -154,7 +155,8 @@ class AcrossSizes:
         others = [j for j in range(units.d) if j not in inside and j not in units.must_not][:missing]
         whole = tuple(sorted(inside.union(others)))
         if missing > 0 and len(whole) == place.size and meets(units, whole):
-            self.known.note(whole, result.upper)
+            self.known.guess(whole, result.upper)  # the best model on all of them may cost less
+            self.known.firm(1)
 
     def lower_of(self, size: int) -> tuple[float, int | None]:
         """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
@@ -279,8 +281,10 @@ class AcrossSizes:
 
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""
-        known = [(objective, support) for support, objective in self.known.about.items() if len(support) <= size]
-        return min(known)[1] or None if known else None
+        units = self.problem.units
+        known = sorted((objective, s) for s, objective in self.known.about.items() if len(s) <= size)
+        # A model whose coefficient of a parent is 0 is shown without it.
+        return next((s or None for _, s in known if meets(units, s)), None)
 
     def _look(self) -> None:
         """Look for a good model of each size, until it is plain that larger ones are not better."""

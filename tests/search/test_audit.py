@@ -12,9 +12,11 @@ from every_search import SEARCHES
 from samples import sample
 
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Settings, solve
+from exactsel.bounds.witness import ModelPoint
 from exactsel.cli.main import main
 from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.proofs.audit import Audit
+from exactsel.proofs.evaluating import Claim, Evaluator
 from exactsel.search import commit
 from exactsel.search.frontier import BestFirst
 from exactsel.search.spilling import Spilling
@@ -235,3 +237,18 @@ def test_on_the_command_line(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["solve", TWINS, "--audit", "--quiet"])
     assert "coefficient" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", [1.0, 1e8, 1e16, 1e100, 1e300])
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic", "squared_hinge", "poisson"])
+def test_a_witness_that_makes_much_of_rounding_proves_no_more(loss, size):
+    """What rounding may do grows with the coefficients of a witness, and who names it may choose them."""
+    rng = np.random.default_rng(0)
+    A, noise = rng.normal(size=(30, 6)), rng.normal(size=30)
+    y = rng.poisson(2.0, 30).astype(float) if loss == "poisson" else A[:, 0] + noise
+    y = np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "squared_hinge") else y
+    problem = Problem(A, y, 3, loss=loss, lam=0.1)
+    point = ModelPoint(np.array([1], dtype=np.int32), np.array([size]))
+    high = problem.fit(range(6)).value * (1.0 + 1e-5)
+    with np.errstate(all="ignore"):
+        assert Evaluator(problem).short([Claim(bytes([1] * 6), point, high, 0, 0)], [0.0], False) is not None

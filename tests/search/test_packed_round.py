@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -68,21 +67,6 @@ def outcomes():
         done = search._expander.expand(nodes, search.state.value, Effort(10**6, 10**6, 10**7))
         found.append((problem, nodes, packed_round(done)))
     return found
-
-
-def test_searches_in_different_variables_are_sent_one_by_one():
-    """Which one search never makes of one round; together they hold one scale and one curvature."""
-    problem, nodes, packed = outcomes()[1]
-    done = unpacked_round(packed, nodes, problem)
-    assert packed.header["alike"]
-    for change in ({"scale": np.full(problem.d, 3.0)}, {"curvature": np.full(problem.d, 0.5)}):
-        searched = [one for one in done.outcomes if isinstance(one, NodeSearched)]
-        changed = [replace(one, search=replace(one.search, **change)) for one in searched[1:]]
-        mixed = replace(done, outcomes=(searched[0], *changed))
-        sent = packed_round(mixed)
-        assert not sent.header["alike"]
-        back = unpacked_round(sent, [one.node for one in mixed.outcomes], problem)
-        assert [plain(one.search) for one in back.outcomes] == [plain(one.search) for one in mixed.outcomes]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -13,6 +13,8 @@ from scipy.integrate import quad
 from exactsel import ColumnSubsetProblem, Problem, best_model, verify
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.studies import best_at_once, best_list
+from exactsel.studies.best_known import KnownModels
+from exactsel.studies.size_criterion import SizeCriterion
 
 CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
 LEFT_ALONE = {"signals": (), "threads": 1}
@@ -282,3 +284,42 @@ def test_bounds_over_sizes_allow_for_the_rounding_of_models_of_all_sizes():
     found = [best_model(Problem.prepared(A, y, k, intercept=True, lam=1e-3)) for k in (1, 8)]
     assert found[0].lower == found[1].lower
     assert found[0].result.lower == found[1].result.lower
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_model_of_fewer_columns_does_not_stand_for_a_set(seed, loss, tmp_path):
+    """Searches that end with fewer columns than they may have say little of what the best model on more costs."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(60, 9)) + 0.5 * rng.normal(size=(60, 1))
+    y = A[:, :5] @ np.array([0.5, 0.45, 0.4, 0.35, 0.3]) + rng.normal(size=60)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    problem = Problem.prepared(A, y, 1, loss=loss, lam=0.1)
+    found = best_model(problem, criterion="aic", top=30, heuristics=(), proof=tmp_path, **LEFT_ALONE)
+    assert found.complete
+    for model in found.models:
+        assert model.objective == pytest.approx(problem.fit(model.support).value, rel=1e-9)
+    prices = sorted(
+        found.criterion.value(problem.fit(chosen).value, size)
+        for size in range(10) for chosen in combinations(range(9), size)
+    )  # fmt: skip
+    assert [model.criterion for model in found.models] == pytest.approx(prices[:30], rel=1e-9)
+
+
+def test_no_more_is_looked_at_once_the_time_is_over(monkeypatch):
+    """But for the best model, which is shown."""
+    over, asked = [False], []
+    fit = Problem.fit
+    monkeypatch.setattr(Problem, "fit", lambda self, columns: asked.append(over[0]) or fit(self, columns))
+    known = KnownModels(
+        awkward(1, "huber", 0.1), SizeCriterion.of(awkward(1, "huber", 0.1), "bic"), [1, 2], lambda: over[0]
+    )
+    for number in range(5):
+        known.guess((number,), float(number))
+    known.firm(2)
+    assert len(asked) >= 2
+    over[0], before = True, len(asked)
+    known.firm(5)
+    assert len(asked) == before
+    known.firm(5, to_the_end=True)
+    assert len(known.models) == 5
