@@ -38,8 +38,8 @@ SHARE = 2e-11
 REWEIGHTED = 100
 """Steps of reweighted least squares before Newton's method is tried once more."""
 
-SMALLEST = 1e-50
-"""A ridge below this is none to compute with."""
+SMALLEST, LARGEST = 1e-50, 900
+"""A ridge below the first is none to compute with; none is above 2 to the power of the second."""
 
 
 def without_ridge(objective: Objective) -> Objective:
@@ -73,7 +73,7 @@ def without_ridge(objective: Objective) -> Objective:
     square = max(float(limits.size @ limits.size), 1e-300)
     off = _rounded(alike, point)
     exponent = math.floor(math.log2(max(2.0 * SHARE * alike.at_zero / square, off / math.sqrt(square))))
-    lam = math.ldexp(1.0, min(exponent, 100))
+    lam = math.ldexp(1.0, min(exponent, LARGEST if np.any(limits.size > 0.0) else 0))
     if lam < SMALLEST:
         raise UnsupportedError(
             f"lam is 0, but the columns hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most "

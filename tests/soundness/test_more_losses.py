@@ -31,6 +31,11 @@ def test_what_the_campaign_has_found(seed):
     assert Trial("brute-force", "", None)(seed).wrong == []
 
 
+def test_the_small_ridge_goes_by_the_units():
+    """Without a ridge one is searched with that is small beside the objective, however large the numbers are."""
+    assert Trial("metamorphic", "", None)(5023198).wrong == []
+
+
 def test_a_start_at_which_the_loss_overflows():
     """That of a larger region, whose columns cancel: without one of them no step leads back."""
     problem = random_instance(3113685).problem()
