@@ -70,10 +70,12 @@ def without_ridge(objective: Objective) -> Objective:
     further: FloatArray = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
     even, point, limits = even * further, point * further, Radii(limits.level, limits.size * further)
     alike = _evened(objective, even)
-    square = max(float(limits.size @ limits.size), 1e-300)
-    off = _rounded(alike, point)
-    exponent = math.floor(math.log2(max(2.0 * SHARE * alike.at_zero / square, off / math.sqrt(square))))
-    lam = math.ldexp(1.0, min(exponent, LARGEST if np.any(limits.size > 0.0) else 0))
+    square = float(limits.size @ limits.size)
+    lam = 1.0  # of columns of zeros alone
+    if square > 0.0:
+        off = _rounded(alike, point)
+        exponent = math.floor(math.log2(max(2.0 * SHARE * alike.at_zero / square, off / math.sqrt(square))))
+        lam = math.ldexp(1.0, min(exponent, LARGEST))
     if lam < SMALLEST:
         raise UnsupportedError(
             f"lam is 0, but the columns hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most "

@@ -39,9 +39,9 @@ ANYTHING = 5e-324
 ALIKE = 1e-6
 """Part of a bound by which those may differ that are asked for together."""
 
-MOST_ALLOWED = 1e-6
-"""Part of a bound that the rounding of a dual vector may be said to make, to first order; where it is more no first
-order tells it."""
+UNTRUSTED = 1e-6
+"""Part of a bound that the rounding of a dual vector may be said to make where somebody else names the witness, who
+could choose one with coefficients of any size. Without a ridge honest searches come to more."""
 
 COUNTED = "counted"
 """Stands for a witness where every model of a region was looked at."""
@@ -65,9 +65,12 @@ class Evaluator:
     ----------
     problem : SubsetProblem
         :class:`exactsel.errors.UnsupportedError` where the checker does not know it.
+    trust : float
+        Part of a bound that rounding may make of it at most, by what is worked out from its witness.
     """
 
-    def __init__(self, problem: SubsetProblem) -> None:
+    def __init__(self, problem: SubsetProblem, trust: float = math.inf) -> None:
+        self._trust = trust
         instance = instance_of(problem)
         weights = instance.weights if isinstance(instance, GivenInstance) else None
         self.instance: Instance | ColumnInstance = instance
@@ -135,8 +138,8 @@ class Evaluator:
         return AllRegions(self.instance, proof, EXACT_LIMIT).bounds(Leaves(states, witnesses))
 
     def _allowed(self, claim: Claim) -> float:
-        """What a bound may be above what its witness proves here: whoever names the witness may make more of it."""
-        rounding, most = self._rounding(claim), MOST_ALLOWED * abs(claim.bound)
+        """What a bound may be above what its witness proves here."""
+        rounding, most = self._rounding(claim), self._trust * abs(claim.bound)
         return rounding if rounding < most else most
 
     def _rounding(self, claim: Claim) -> float:

@@ -18,7 +18,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
-from exactsel.proofs.evaluating import Evaluator
+from exactsel.proofs.evaluating import UNTRUSTED, Evaluator
 from exactsel.search.commit import closed_child, commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
@@ -55,7 +55,7 @@ class SpotCheck:
         self._problem, self._expander, self._stopped, self._share = problem, expander, stopped, share
         self._empty = problem.fit(problem.root_state[:0].nonzero()[0])
         self._salt = secrets.randbelow(2**31)
-        self._evaluator = Evaluator(problem)
+        self._evaluator = Evaluator(problem, UNTRUSTED)
         self.bounds = 0
         """How many bounds have been evaluated."""
 

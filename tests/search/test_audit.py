@@ -16,7 +16,7 @@ from exactsel.bounds.witness import ModelPoint
 from exactsel.cli.main import main
 from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.proofs.audit import Audit
-from exactsel.proofs.evaluating import Claim, Evaluator
+from exactsel.proofs.evaluating import UNTRUSTED, Claim, Evaluator
 from exactsel.search import commit
 from exactsel.search.frontier import BestFirst
 from exactsel.search.spilling import Spilling
@@ -251,4 +251,4 @@ def test_a_witness_that_makes_much_of_rounding_proves_no_more(loss, size):
     point = ModelPoint(np.array([1], dtype=np.int32), np.array([size]))
     high = problem.fit(range(6)).value * (1.0 + 1e-5)
     with np.errstate(all="ignore"):
-        assert Evaluator(problem).short([Claim(bytes([1] * 6), point, high, 0, 0)], [0.0], False) is not None
+        assert Evaluator(problem, UNTRUSTED).short([Claim(bytes([1] * 6), point, high, 0, 0)], [0.0], False) is not None

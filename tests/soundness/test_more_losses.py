@@ -26,7 +26,7 @@ def test_against_every_support(loss):
     assert wrong(loss, 0, 12) == []
 
 
-@pytest.mark.parametrize("seed", [3040210, 3046990, 3088524, 3113685, 3157640])
+@pytest.mark.parametrize("seed", [3040210, 3046990, 3088524, 3113685, 3157640, 3524190, 3527268])
 def test_what_the_campaign_has_found(seed):
     assert Trial("brute-force", "", None)(seed).wrong == []
 
