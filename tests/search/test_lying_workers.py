@@ -9,13 +9,15 @@ import pytest
 from every_search import SEARCHES
 from executors_for_tests import Here, changed, larger, same
 
-from exactsel import Problem, solve
+from exactsel import Problem, Search, Settings, solve
+from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.moves import CLOSED
+from exactsel.proofs.spot_check import SpotCheck
 from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import pack, unpack
-from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, as_region
+from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Round, as_region
 from exactsel.search.telling import TELL
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.relaxation import KernelSearch
@@ -276,3 +278,18 @@ def test_an_answer_that_is_none(answer, kernels_at_once):
     serial = solve(problem, **options, executor="serial", signals=())
     executor = Here(lambda number, right: answer if number % 3 == 0 else right)
     assert same(solve(problem, **options, executor=executor, signals=()), serial)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e16, 1e150])
+def test_a_bound_by_a_witness_with_coefficients_of_any_size(size):
+    """What rounding may make of a bound is worked out from the witness, which is the worker's choice."""
+    problem, options = larger()
+    search = Search(problem, Settings(**options), signals=())
+    node = root_node(problem.root_state, 0.0)
+    point = ModelPoint(np.array([0], dtype=np.int32), np.array([size]))
+    lie = replace(as_region(node), bound=1e6, proof=point, closed="bound")
+    for _ in search:
+        break
+    check = SpotCheck(problem, search._expander, lambda: False)
+    with np.errstate(all="ignore"):
+        assert check([node], Round((), (NodeKept(node, lie, None, 0.0),))) != ""
