@@ -84,8 +84,13 @@ def search(
                 break
             state.begun = None
             yield from commit_models(state, finished, expander)
-            if _termination(state, expander, limits, watch) is None and _goes_ahead(state, expander, limits):
-                _begin(state, rounds, limits)
+            # Told to stop, too: the round is begun when the search goes on, and before this one's nodes, as if it never
+            # had been.
+            ends = _termination(state, expander, limits, watch)
+            if (ends is None or ends == watch.reason) and _goes_ahead(state, expander, limits):
+                begun = _take(state, limits)
+                if ends is None:
+                    rounds.begin(*begun)
             for outcome in finished.outcomes:
                 yield from commit(state, outcome, expander, limits.details)
                 state.in_flight = state.in_flight[1:]
@@ -102,10 +107,15 @@ def search(
 
 def _begin(state: SearchState, rounds: Rounds, limits: Limits) -> None:
     """Take the next nodes and begin to expand them."""
+    rounds.begin(*_take(state, limits))
+
+
+def _take(state: SearchState, limits: Limits) -> Begun:
+    """Take the nodes of the next round: whoever goes on from this state begins with them."""
     state.relieve_memory()
     nodes = state.take(_batch(state, limits))
     state.begun = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
-    rounds.begin(*state.begun)
+    return state.begun
 
 
 def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:

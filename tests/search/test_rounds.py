@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -90,6 +91,33 @@ def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads, cl
             whole = Search(problem, replace(settings, bound="apg"), signals=()).run()
             assert again.state.tree_hash == whole.tree_hash, "the round that was broken off is begun again as it was"
     assert stopped_ahead > 2, "the case to be tested"
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_search_stopped_just_before_a_round_is_begun_early_comes_to_the_same_tree(ahead, threads, monkeypatch):
+    """The nodes of that round are taken all the same: those the round before opens must not be among them."""
+    commit_models, kept = engine.commit_models, 0
+    for seed in range(854_000, 854_012):
+        case = random_case(seed, loss="huber", lam=0.01, d=9, n=8)
+        settings = Settings(**OPTIONS, bound="apg", batch=2, threads=threads)
+        whole = Search(case.problem(), settings, signals=()).run()
+        for last in range(1, 12, 2):
+            rounds = iter(range(last))
+
+            def stopping(*arguments, rounds=rounds):
+                yield from commit_models(*arguments)
+                if next(rounds, None) == last - 1:
+                    signal.raise_signal(signal.SIGINT)
+
+            monkeypatch.setattr(engine, "commit_models", stopping)
+            search = Search(case.problem(), settings, signals=(signal.SIGINT,))
+            search.run()
+            monkeypatch.setattr(engine, "commit_models", commit_models)
+            kept += bool(search.state.in_flight)
+            again = Search(case.problem(), settings, state=search.state, signals=()).run()
+            assert again.tree_hash == whole.tree_hash
+    assert kept > 10, "the case to be tested"
 
 
 def test_who_asks_for_an_order_gets_it(ahead):
