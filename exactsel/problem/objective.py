@@ -350,6 +350,11 @@ class Objective:
         base = dual_at_point(self.row_loss, self.raw.AT, self.y, self.raw.norms, columns, z, b, q, v)
         return float(node_bound(base, q, fixed, places, self.lam, np.empty(places + 1)))
 
+    def coef_as_given(self, x: ArrayLike) -> FloatArray:
+        """The coefficients :meth:`as_given` returns; the intercept, which takes longer, is not looked for."""
+        coef = np.asarray(x, dtype=np.float64)
+        return coef if self.tall is not None or self.preparation is None else coef / self.preparation.scale
+
     def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
         """The model x (d,) for the data as they were given before preparation: coefficients and intercept."""
         coef, level = np.asarray(x, dtype=np.float64), 0.0

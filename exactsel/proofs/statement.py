@@ -52,8 +52,8 @@ class _Regression:
             self._taken = objective.vanishing.taken
 
     def upper(self, fit: Fit) -> float:
-        coef = fit.coef
-        return self.upper_of(self._objective.as_given(coef)[0] if isinstance(self._instance, GivenInstance) else coef)
+        given = isinstance(self._instance, GivenInstance)
+        return self.upper_of(self._objective.coef_as_given(fit.coef) if given else fit.coef)
 
     def upper_of(self, coef: FloatArray) -> float:
         return objective_above(self._instance, coef)

@@ -181,8 +181,6 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
 def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     """What has been found, and what is proven of it."""
     across.known.firm(1, to_the_end=True)
-    for size in across.sizes:  # of which the best is shown
-        across.known.firm(1, [size])
     if listing.within is not None:
         across.known.firm(listing.top, below=listing.threshold)
     criterion, ranked = across.criterion, across.known.ranked()
@@ -192,7 +190,8 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     kept = [model for model in ranked if model.criterion <= threshold]
     if listing.within is None or len(kept) < listing.top:
         kept = ranked[: listing.top]
-    reports = tuple(_report(across, listing, size, asked_list) for size in across.sizes)
+    about = across.known.about
+    reports = tuple(_report(across, listing, size, asked_list, about) for size in across.sizes)
     lower = min(best.criterion, *(report.lower for report in reports))
     settled = all(report.settled for report in reports)
     complete = listing.complete if asked_list else settled
@@ -204,10 +203,12 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     )  # fmt: skip
 
 
-def _report(across: AcrossSizes, listing: BestList, size: int, asked_list: bool) -> SizeReport:
+def _report(
+    across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
+) -> SizeReport:
     place, (_, by) = across.places[size], across.lower_of(size)
     known = min(
-        ((across.known.value(support), support) for support in across.known.models if len(support) == size),
+        ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
         default=(float("inf"), None),
     )
     lower = min(across.criterion_below(size), known[0])

@@ -5,11 +5,14 @@ comes to it (:mod:`exactsel.bounds.minorant`), and a kernel takes those apart (:
 minorants, each made where the last say least, shorten what is left (:mod:`exactsel.walks.listing_cuts`). For quadratic
 loss the minorant is the objective. Every set that remains has a bound of its own. So what is known afterwards is every
 model up to the level, and that no other is.
+
+Where a fit takes little time all sizes are listed together before that, by fits (:mod:`exactsel.walks.all_sizes`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -30,6 +33,7 @@ from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.listing import MARGIN
 from exactsel.types import FloatArray, IntArray
+from exactsel.walks.all_sizes import serves, sizes_listed
 from exactsel.walks.listing import LARGEST, QUICK, fit_work_of, listed_sets, row_work_of
 from exactsel.walks.listing_cuts import proven_at, shortened
 
@@ -77,6 +81,41 @@ class AtOnce:
         state = problem.root_state
         places, free = size - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE))
         return self.loaded and 0 < places < free and problem.d <= LARGEST
+
+    def list_all(self, sizes: list[int], level: Callable[[int], float], top: int, falling: bool) -> set[int]:
+        """Note every model of these sizes up to the ``level`` of each, and that no others are; of which that is so.
+
+        None of them where it takes too long. ``falling`` levels fall as better models, ``top`` of them, become known.
+        """
+        across, problem = self.across, self.across.problem
+        sizes = [size for size in sizes if self.possible(size)]
+        if not sizes or not serves(problem):
+            return set()
+
+        def needed(size: int) -> float:
+            return float(across.known.statement.needed(math.nextafter(level(size), math.inf), ""))
+
+        levels = np.full(problem.d + 1, -np.inf)
+        levels[sizes] = [needed(size) for size in sizes]
+        signals = across.options.get("signals", ())
+        with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
+            found = sizes_listed(problem, levels, top if falling else 0, watch.flag)
+            if watch.stopped:
+                across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
+        if found is None:
+            return set()
+        counts = np.count_nonzero(found.sets >= 0, axis=1)
+        for row, columns in enumerate(found.sets):
+            across.known.guess(tuple(columns[: counts[row]].tolist()), float(found.bounds[row]))
+        across.known.firm(top)
+        listed = set()
+        for size in sizes:
+            reached = needed(size)
+            own = (counts == size) & ~(found.bounds >= reached)
+            sets = _Sets(np.ascontiguousarray(found.sets[own, : max(size, 1)]), found.bounds[own])
+            if reached <= found.levels[size] and self._note(size, sets, level(size), reached, ""):
+                listed.add(size)
+        return listed
 
     def list(self, size: int, level: float, scope: str = "", work: float = math.inf) -> bool | None:
         """Note every model of a size up to a level, and that no other is; None where there are no minorants that leave

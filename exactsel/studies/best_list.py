@@ -85,11 +85,12 @@ class BestList:
         backward(across)
         grow(across, self.top)
         across.known.firm(self.top)
+        self._list_all()
         failed = 0
         for size in across.by_promise():
             if across.is_over() or failed == FAILURES:
                 return
-            if not self._closed(size) and self.at_once.possible(size):
+            if size not in self.listed and not self._closed(size) and self.at_once.possible(size):
                 if self.at_once.list(size, self._level(size), work=EASY):
                     self.listed.add(size)
                 else:
@@ -101,6 +102,7 @@ class BestList:
         if self.top > 1 and not self.looked:
             grow(across, self.top)
             across.known.firm(self.top)
+            self._list_all()
         for size in across.by_promise():
             if size in self.listed or self._closed(size):
                 continue
@@ -115,6 +117,11 @@ class BestList:
         for size in across.sizes:
             if self._closed(size):
                 self.listed.add(size)
+
+    def _list_all(self) -> None:
+        """List all sizes together, where that can be done."""
+        sizes = [size for size in self.across.sizes if not self._closed(size)]
+        self.listed |= self.at_once.list_all(sizes, self._level, self.top, self.within is None)
 
     @property
     def complete(self) -> bool:

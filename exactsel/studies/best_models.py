@@ -42,7 +42,7 @@ class SizeReport:
 
     size: int
     criterion: float
-    """The best known of this size; inf where none was looked for."""
+    """That of the best known of this size, to the rounding of a fit; inf where none was looked for."""
     lower: float
     """No model of this size has a smaller criterion."""
     support: tuple[int, ...] | None

@@ -18,7 +18,7 @@ from exactsel.problem.rows import Rows
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.types import FloatArray, IntArray
 
-GROWING = 4
+GROWING = 30
 """Times that neighbours of the best models are looked at."""
 
 MOST_NEIGHBOURS = 20_000

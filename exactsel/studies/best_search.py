@@ -187,7 +187,8 @@ class AcrossSizes:
         support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
         self.known.note(support, self.known.statement.upper(self.known.fitted(tuple(support))))
         if self.limited:
-            self.search(max(self.places), eps=self.tolerance["eps"])
+            # Where all columns may be in, the first region's fit is the best model.
+            self.search(max(self.places), self.tolerance["eps"], heuristics=())
 
     @property
     def limited(self) -> bool:
@@ -239,8 +240,11 @@ class AcrossSizes:
             return False
         return self.criterion.level(self.known.best, size) <= (1.0 + UNATTAINED) * upper
 
-    def search(self, size: int, eps: float) -> None:
-        """Search for the best model of a size down to this tolerance, from where its search stands."""
+    def search(self, size: int, eps: float, **others: Any) -> None:
+        """Search for the best model of a size down to this tolerance, from where its search stands.
+
+        A search that begins takes other options as well.
+        """
         if self.is_over():
             return
         place = self.places[size]
@@ -250,7 +254,7 @@ class AcrossSizes:
             result = place.result.resume(**limits, **told)
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
-            result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits))
+            result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
         if size == 0 and eps < NO_BOUND and result.gap > self._finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)

@@ -105,7 +105,7 @@ def test_a_search_stopped_just_before_a_round_is_begun_early_comes_to_the_same_t
         for last in range(1, 12, 2):
             rounds = iter(range(last))
 
-            def stopping(*arguments, rounds=rounds):
+            def stopping(*arguments, rounds=rounds, last=last):
                 yield from commit_models(*arguments)
                 if next(rounds, None) == last - 1:
                     signal.raise_signal(signal.SIGINT)
