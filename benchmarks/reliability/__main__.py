@@ -80,10 +80,13 @@ def open_nodes(count: int, memory_limit: float, seed: int) -> None:
 @cli.command()
 @click.option("--count", type=int, default=20_000_000, show_default=True, help="Open nodes at which to stop.")
 @click.option("--memory-limit", type=float, default=2048.0, show_default=True, help="MiB of open nodes.")
+@click.option(
+    "--columns", type=int, default=100, show_default=True, help="With 80 too many nodes close from 10 million on."
+)
 @click.option("--seed", type=int, default=0, show_default=True)
-def open_search(count: int, memory_limit: float, seed: int) -> None:
+def open_search(count: int, memory_limit: float, columns: int, seed: int) -> None:
     """Search until more nodes are open than memory has room for, and count them."""
-    searching.run(count, memory_limit, seed)
+    searching.run(count, memory_limit, seed, columns)
 
 
 @cli.command()

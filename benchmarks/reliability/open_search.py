@@ -18,7 +18,7 @@ from exactsel.search.spilling import Spilling
 from exactsel.solving.solver import Search
 
 
-def run(count: int, limit: float, seed: int, columns: int = 80) -> None:
+def run(count: int, limit: float, seed: int, columns: int) -> None:
     """Search until so many nodes are open, on data in which nearly no region can be closed; then count them."""
     settings = Settings(heuristics=(), subtrees=False, memory_limit=limit, threads=1)
     search, began = Search(_problem(columns, "quadratic", seed), settings), time.perf_counter()

@@ -111,3 +111,30 @@ def test_command_line(tmp_path, monkeypatch):
     assert run("verify", "p.exsel", "a.csv", *usual, "--drop", "exposed", "--offset", "o.txt").return_value == 0
     assert run("verify", "p.exsel", "a.csv", *usual, "--drop", "exposed").return_value == 3
     assert load("a.csv", k=1, loss="poisson", lam=0.4, offset=offset).preparation.exposure is not None
+
+
+@pytest.mark.parametrize("seed", sample(3, 40, smoke=1))
+def test_gamma_models_are_poisson_models_of_ones(seed):
+    """The mean of a gamma variable t is exp(z): its loss z + t exp(-z) is that of a count of 1 with exposure t, at -z."""
+    A, _, offset, _, k, intercept = case(seed, "poisson")
+    t = np.random.default_rng([42, seed]).gamma(1.5, size=len(A)) * np.exp(0.7 * A[:, 0] + 0.3 * offset)
+    options = {"loss": "poisson", "offset": np.log(t), "lam": 0.4, "intercept": intercept}
+    result = solve(Problem.prepared(A, np.ones(len(t)), k, **options), signals=())
+
+    def value(p, X):
+        z = X @ p
+        return float(np.sum(z + t * np.exp(-z)) + 0.2 * p[: X.shape[1] - intercept] @ p[: X.shape[1] - intercept])
+
+    def on(columns):
+        X = A[:, list(columns)]
+        X = np.column_stack([X, np.ones(len(X))]) if intercept else X
+        start = minimize(value, np.zeros(X.shape[1]), args=(X,), method="BFGS", options={"gtol": 1e-9})
+        return min(start.fun, minimize(value, start.x, args=(X,), method="Nelder-Mead", options={"xatol": 1e-10}).fun)
+
+    optimum = min(on(columns) for columns in combinations(range(A.shape[1]), k))
+    X = np.column_stack([A, np.ones(len(A))]) if intercept else A
+    shown = -np.append(result.model.coef, result.model.intercept) if intercept else -result.model.coef
+    assert result.reached
+    assert value(shown, X) == pytest.approx(optimum, rel=1e-6)
+    # The two objectives differ by a number that does not depend on the model.
+    assert result.upper - value(shown, X) == pytest.approx(result.lower - optimum, abs=1e-5 * abs(optimum))
