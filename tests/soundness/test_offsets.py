@@ -115,7 +115,7 @@ def test_command_line(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("seed", sample(3, 40, smoke=1))
 def test_gamma_models_are_poisson_models_of_ones(seed):
-    """For a gamma variable of mean exp(z) the loss is z + t exp(-z): that of a count of 1 with the exposure t, at -z."""
+    """For a gamma variable of mean exp(z) the loss is z + t exp(-z): that of a count of 1 with exposure t, at -z."""
     A, _, offset, _, k, intercept = case(seed, "poisson")
     t = np.random.default_rng([42, seed]).gamma(1.5, size=len(A)) * np.exp(0.7 * A[:, 0] + 0.3 * offset)
     options = {"loss": "poisson", "offset": np.log(t), "lam": 0.4, "intercept": intercept}
