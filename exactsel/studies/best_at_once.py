@@ -47,6 +47,9 @@ NEARER = 0.45
 """Where minorants touch, on the way from the fit on all columns to the best model known: levels are further above that
 one than in a search (lists of all sizes together have 22,000 sets where they have 97,000 at .75)."""
 
+SHARE = 0.5
+"""Part of the time left in which all sizes are to be listed together; after that there are other ways."""
+
 FEW_LEFT = 50
 """So many are fitted as they are."""
 
@@ -97,16 +100,18 @@ class AtOnce:
 
         levels = np.full(problem.d + 1, -np.inf)
         levels[sizes] = [needed(size) for size in sizes]
-        signals = across.options.get("signals", ())
-        with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
+        signals, left = across.options.get("signals", ()), across.time_left
+        with Watch(None if left is None else SHARE * left, signals) as watch, one_thread(), interpreted(False):
             found = sizes_listed(problem, levels, top if falling else 0, watch.flag)
-            if watch.stopped:
-                across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
+            if watch.interrupted:
+                across.terminations.append(Termination.INTERRUPTED.value)
         if found is None:
             return set()
         counts = np.count_nonzero(found.sets >= 0, axis=1)
+        # A fit that came to no end says nothing; what is not looked at closely is reported as it is guessed here.
+        about = np.where(np.isfinite(found.bounds), found.bounds, found.levels[counts])
         for row, columns in enumerate(found.sets):
-            across.known.guess(tuple(columns[: counts[row]].tolist()), float(found.bounds[row]))
+            across.known.guess(tuple(columns[: counts[row]].tolist()), float(about[row]))
         across.known.firm(top)
         listed = set()
         for size in sizes:
