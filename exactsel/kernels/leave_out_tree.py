@@ -190,8 +190,8 @@ def _lower(levels: Levels, size: int, value: float) -> None:
 @njit
 def _look(
     data: Fitting, regions: Regions, depth: int, levels: Levels, at: Place, spare: Place
-) -> tuple[int, float, float]:
-    """Fit a region and say how it is divided: CLOSED, OPEN or SINGULAR, the bound of its fit, and the work.
+) -> tuple[int, float, float, float]:
+    """Fit a region and say how it is divided: CLOSED, OPEN or SINGULAR, the objective of its fit, its bound, and the work.
 
     Where its fit is one that counts, levels are lowered by it.
     """
@@ -203,12 +203,12 @@ def _look(
     each = float(n) * (used.size + ROW_WORK)
     work = steps * (each + 0.5 * float(n) * used.size * used.size) + each
     if steps < 0:
-        return SINGULAR, bound, work
+        return SINGULAR, value, bound, work
     if not bound >= levels.own[chosen.size]:
         _lower(levels, chosen.size, value)
         level = levels.least[regions.inside[depth]]
     if bound >= level or regions.inside[depth] == chosen.size:
-        return CLOSED, bound, work
+        return CLOSED, value, bound, work
     regions.models[depth] = 0.0
     for a in range(used.size):
         regions.models[depth, used[a]] = x[a]
@@ -218,22 +218,22 @@ def _look(
     bounded = _bound_costs(data, regions, depth, levels, value, K, chosen, used, x, at.bends, spare)
     work += 3.0 * bounded * each
     if bound >= levels.least[regions.inside[depth]]:
-        return CLOSED, bound, work
+        return CLOSED, value, bound, work
     _divide(regions, depth, value, K, chosen, used, x)
-    return OPEN, bound, work
+    return OPEN, value, bound, work
 
 
 @njit
 def list_all_sizes(
     data: Fitting, state: StateArray, start: FloatArray, levels: Levels, budget: float, stop: BoolArray,
-    found: IntArray, bounds: FloatArray,
+    found: IntArray, values: FloatArray, bounds: FloatArray,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """List every set of columns whose best model comes below the level of its size.
 
     ``state`` (d,) says which columns must be in or out, ``start`` (m,) where the first fit begins. The levels are
     overwritten by those to which the list is complete; it may hold sets above them. Rows of ``found``
-    (cap, d) receive the sets, padded with -1, and ``bounds`` (cap,) what no model on them is below. Returns how it
-    ended (as :func:`exactsel.kernels.listing.list_sets`; TOO_MUCH_WORK also where a fit is not to be had), the number
+    (cap, d) receive the sets, padded with -1, ``values`` (cap,) about what the best models on them cost, and ``bounds``
+    (cap,) what no model on them is below. Returns how it ended (as :func:`exactsel.kernels.listing.list_sets`; TOO_MUCH_WORK also where a fit is not to be had), the number
     of sets and of regions, and the multiplications done. Only where it says COMPLETE is every set listed.
     """
     regions = _new_regions(state, start)
@@ -247,7 +247,7 @@ def list_all_sizes(
             if work > budget:
                 return TOO_MUCH_WORK, known, nodes, work
             nodes += 1
-            ended, bound, more = _look(data, regions, depth, levels, at, spare)
+            ended, value, bound, more = _look(data, regions, depth, levels, at, spare)
             work += more
             if ended == SINGULAR:
                 return TOO_MUCH_WORK, known, nodes, work
@@ -257,7 +257,7 @@ def list_all_sizes(
                     return TOO_LONG, known, nodes, work
                 found[known, :] = -1
                 found[known, :size] = np.flatnonzero(regions.state[depth] != OUT)
-                bounds[known] = bound
+                values[known], bounds[known] = value, bound
                 known += 1
             if ended == CLOSED:
                 depth -= 1

@@ -100,6 +100,8 @@ class AtOnce:
 
         levels = np.full(problem.d + 1, -np.inf)
         levels[sizes] = [needed(size) for size in sizes]
+        # Sets are listed whether they meet a constraint or not, so those met are no models to go by.
+        falling = falling and problem.units.constraint is None
         signals, left = across.options.get("signals", ()), across.time_left
         with Watch(None if left is None else SHARE * left, signals) as watch, one_thread(), interpreted(False):
             found = sizes_listed(problem, levels, top if falling else 0, watch.flag)
@@ -108,10 +110,10 @@ class AtOnce:
         if found is None:
             return set()
         counts = np.count_nonzero(found.sets >= 0, axis=1)
-        # A fit that came to no end says nothing; what is not looked at closely is reported as it is guessed here.
-        about = np.where(np.isfinite(found.bounds), found.bounds, found.levels[counts])
         for row, columns in enumerate(found.sets):
-            across.known.guess(tuple(columns[: counts[row]].tolist()), float(about[row]))
+            support = tuple(columns[: counts[row]].tolist())
+            if meets(problem.units, support):
+                across.known.guess(support, float(found.values[row]))
         across.known.firm(top)
         listed = set()
         for size in sizes:

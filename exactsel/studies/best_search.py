@@ -146,6 +146,14 @@ class AcrossSizes:
         """Why it ended where no search and no list says so."""
         return Termination.TIME_LIMIT.value if self.time_left == 0.0 else Termination.PRECISION_LIMIT.value
 
+    def _note_shown(self, place: Place, result: Result) -> None:
+        """The model of a search; where a parent whose coefficient is 0 is not shown, as the model with it that it is."""
+        units = place.problem.units
+        if meets(units, result.shown):
+            self.known.note(result.shown, result.upper)
+        elif (whole := units.completed(result.shown, place.size)) is not None:
+            self.known.note(whole, self.known.statement.upper(self.known.fitted(tuple(sorted(whole)))))
+
     def _note_whole(self, place: Place, result: Result) -> None:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
         fewer, and a criterion whose price falls with the size prefers the larger set.
@@ -258,7 +266,7 @@ class AcrossSizes:
         if size == 0 and eps < NO_BOUND and result.gap > self._finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
-        self.known.note(result.shown, result.upper)
+        self._note_shown(place, result)
         self._note_whole(place, result)
         if not result.reached and result.gap > self._finest(place.upper):
             self.terminations.append(result.termination.value)

@@ -35,6 +35,8 @@ class SizesListed(NamedTuple):
 
     sets: IntArray
     """(count, d) columns, padded with -1."""
+    values: FloatArray
+    """(count,) about what the best model on a set costs."""
     bounds: FloatArray
     """(count,) no model on a set is below its bound."""
     levels: FloatArray
@@ -82,7 +84,10 @@ def sizes_listed(
     rows = Rows(problem.objective)
     data: Any = fitting_of(problem, rows)
     used = Levels(levels.copy(), np.maximum.accumulate(levels[::-1])[::-1].copy(), np.full(top, np.inf), np.zeros(1))
-    found, bounds = np.empty((cap, problem.d), dtype=np.int64), np.empty(cap)
+    found, values, bounds = np.empty((cap, problem.d), dtype=np.int64), np.empty(cap), np.empty(cap)
     start = known_fit(problem.objective, rows)[0]
-    ended, count, nodes, _ = list_all_sizes(data, problem.root_state, start, used, work, stop, found, bounds)
-    return SizesListed(found[:count], bounds[:count], used.own, nodes) if ended == COMPLETE else None
+    ended, count, nodes, _ = list_all_sizes(data, problem.root_state, start, used, work, stop, found, values, bounds)
+    if ended != COMPLETE:
+        return None
+    about = np.where(np.isfinite(values[:count]), values[:count], np.inf)
+    return SizesListed(found[:count], about, bounds[:count], used.own, nodes)

@@ -20,7 +20,7 @@ CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
 LEFT_ALONE = {"signals": (), "threads": 1}
 
 
-def awkward(seed, loss, lam, n=14, d=5):
+def awkward(seed, loss, lam, n=14, d=5, **demands):
     """A small instance, with columns that are equal, opposite or constant in some of them."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n, d))
@@ -35,7 +35,7 @@ def awkward(seed, loss, lam, n=14, d=5):
         y = np.where(y > 0, 1.0, -1.0)
         y[:2] = (-1.0, 1.0)
     options = {"delta": 1.3} if loss == "huber" else {}
-    return Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(seed % 2), **options)
+    return Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(seed % 2), **options, **demands)
 
 
 def deviance(problem, objective):
@@ -141,6 +141,17 @@ def test_a_hierarchy_is_kept():
     problem = Problem(plain.A, plain.y, 5, lam=0.1, hierarchy={4: [0, 1]})
     values = {s: v for s, v in every("aic", problem).items() if 4 not in s or {0, 1} <= {*s}}
     check(problem, "aic", 30, values)
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+def test_no_set_that_breaks_a_demand_is_listed(loss, monkeypatch):
+    """Not by listing all sizes together, nor where a parent's coefficient is 0, so that its child is shown alone."""
+    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
+    for seed in range(8):
+        for child, parent in ((4, 1), (2, 0)):
+            problem = awkward(2 + 5 * seed, loss, 0.1, hierarchy={child: [parent]})  # its column 1 is constant
+            values = {s: v for s, v in every("aic", problem).items() if child not in s or parent in s}
+            check(problem, "aic", (5, 40)[seed % 2], values)
 
 
 def test_rows_count_as_often_as_their_weights_say():
