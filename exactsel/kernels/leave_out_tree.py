@@ -191,7 +191,7 @@ def _lower(levels: Levels, size: int, value: float) -> None:
 def _look(
     data: Fitting, regions: Regions, depth: int, levels: Levels, at: Place, spare: Place
 ) -> tuple[int, float, float, float]:
-    """Fit a region and say how it is divided: CLOSED, OPEN or SINGULAR, the objective of its fit, its bound, and the work.
+    """Fit a region and say how it is divided: CLOSED, OPEN or SINGULAR; the objective and bound of its fit; the work.
 
     Where its fit is one that counts, levels are lowered by it.
     """
@@ -233,8 +233,9 @@ def list_all_sizes(
     ``state`` (d,) says which columns must be in or out, ``start`` (m,) where the first fit begins. The levels are
     overwritten by those to which the list is complete; it may hold sets above them. Rows of ``found``
     (cap, d) receive the sets, padded with -1, ``values`` (cap,) about what the best models on them cost, and ``bounds``
-    (cap,) what no model on them is below. Returns how it ended (as :func:`exactsel.kernels.listing.list_sets`; TOO_MUCH_WORK also where a fit is not to be had), the number
-    of sets and of regions, and the multiplications done. Only where it says COMPLETE is every set listed.
+    (cap,) what no model on them is below. Returns how it ended (as :func:`exactsel.kernels.listing.list_sets`;
+    TOO_MUCH_WORK also where a fit is not to be had), the number of sets and of regions, and the multiplications done.
+    Only where it says COMPLETE is every set listed.
     """
     regions = _new_regions(state, start)
     regions.inside[0] = np.sum(state == IN)

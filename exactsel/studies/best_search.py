@@ -147,7 +147,7 @@ class AcrossSizes:
         return Termination.TIME_LIMIT.value if self.time_left == 0.0 else Termination.PRECISION_LIMIT.value
 
     def _note_shown(self, place: Place, result: Result) -> None:
-        """The model of a search; where a parent whose coefficient is 0 is not shown, as the model with it that it is."""
+        """The model of a search; with the parent where that is not shown, as its coefficient is 0."""
         units = place.problem.units
         if meets(units, result.shown):
             self.known.note(result.shown, result.upper)
