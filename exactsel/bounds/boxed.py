@@ -54,7 +54,7 @@ class PreparedBoxed(PreparedBound):
 
     def __init__(self, problem: BoxedProblem, options: BoundOptions) -> None:
         self.problem, self.options = problem, options
-        self._step = 1.0 / max(problem.base.spectral_norm_squared, 1e-300)
+        self._step = 1.0 / max(problem.base.steepness * problem.base.spectral_norm_squared, 1e-300)
         self._low = np.where(problem.lower < 0.0, -np.inf, 0.0)
         self._high = np.where(problem.upper > 0.0, np.inf, 0.0)
 
@@ -106,6 +106,10 @@ class PreparedBoxed(PreparedBound):
                 if best is None or bound > before:
                     best = (bound, base, q, x)
                 risen = bound - before
+                if risen < 0.0 and not np.isfinite(problem.base.loss.smoothness):
+                    # The step is a guess then; one that is too long makes bounds fall.
+                    step, ahead, x, momentum = 0.25 * step, best[3], best[3], 1.0
+                    continue
                 if bound >= target or self.options.stop[0] or (
                     taken > 0 and risen < ENOUGH * problem.null_objective
                 ):  # fmt: skip

@@ -1,6 +1,6 @@
 """Best subsets whose coefficients have signs or limits: lower_j <= x_j <= upper_j, with 0 between the two.
 
-    minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros,   lam > 0, quadratic loss
+    minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros,   lam > 0
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
 begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.problem.boxed_fit import least_squares_in_box, newton_in_box
 from exactsel.problem.checks import checked_k
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
@@ -41,7 +42,7 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, lam > 0 and demands; quadratic loss, columns chosen one by one and freely. It may have an
+        Data, k, any loss, lam > 0 and demands; columns chosen one by one and freely. It may have an
         intercept, which is free, and weights; scaled columns, too, where no bound is other than 0 and infinity.
     lower, upper : array (d,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
@@ -160,32 +161,19 @@ class BoxedProblem:
         return float(value), 2.0 * base.lam * most * (1.0 + _OWN)
 
     def fit(self, columns: Iterable[int]) -> Fit:
-        """The best model in the box that uses only ``columns``, by an active-set method (Stark and Parker's BVLS)."""
-        from scipy.optimize import lsq_linear
-
-        chosen = np.unique(np.fromiter(columns, dtype=np.int64))
-        coef = np.zeros(self.d)
-        used = chosen[(self.base.norms[chosen] > 0) & (self.lower[chosen] < self.upper[chosen])]
-        if used.size:
-            A, y = self.base.reduced
-            matrix = np.vstack([A[:, used], np.sqrt(self.base.lam) * np.eye(used.size)])
+        """The best model in the box that uses only ``columns``."""
+        base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.d)
+        used = chosen[(base.norms[chosen] > 0) & (self.lower[chosen] < self.upper[chosen])]
+        if used.size and base.is_quadratic:
+            A, y = base.reduced
+            matrix = np.vstack([A[:, used], np.sqrt(base.lam) * np.eye(used.size)])
             target = np.concatenate([y, np.zeros(used.size)])
-            limits = self.lower[used], self.upper[used]
-            found = lsq_linear(matrix, target, limits, method="bvls", tol=1e-14, max_iter=20 * used.size + 100)
-            coef[used] = np.clip(self._polished(matrix, target, found.x, limits), *limits)
-        slope = self.base.gradient(coef)[used]
+            coef[used] = least_squares_in_box(matrix, target, self.lower[used], self.upper[used])
+        elif used.size:
+            coef[used] = newton_in_box(base, used, self.lower[used], self.upper[used])
+        slope = base.gradient(coef)[used]
         free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
-        return Fit(chosen, coef, self.base(coef), float(np.linalg.norm(slope[free])))
-
-    @staticmethod
-    def _polished(matrix: FloatArray, target: FloatArray, x: FloatArray, limits: tuple[FloatArray, ...]) -> FloatArray:
-        """The least-squares fit with the coefficients at their limits kept there, where that stays in the box."""
-        inside = (x > limits[0]) & (x < limits[1])
-        rest = target - matrix[:, ~inside] @ x[~inside]
-        better = x.copy()
-        better[inside] = np.linalg.lstsq(matrix[:, inside], rest, rcond=None)[0]
-        kept = np.all((better >= limits[0]) & (better <= limits[1]))
-        return better if kept else x
+        return Fit(chosen, coef, base(coef), float(np.linalg.norm(slope[free])))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """The objective on each support (a row of numbers padded with -1)."""
@@ -231,15 +219,14 @@ def _check_kind(problem: Problem) -> None:
     """:class:`InputError` for a problem whose coefficients cannot be limited yet."""
     what = {
         "groups of columns, a hierarchy or limits on groups": not problem.units.free_columns,
-        f"{problem.loss.name} loss": not problem.is_quadratic,
         "lam = 0": not problem.lam > 0,
         "rows that have been reduced": problem.objective.tall is not None,
     }
     found = next((name for name, holds in what.items() if holds), None)
     if found is not None:
         raise InputError(
-            f"signs and bounds of coefficients need quadratic loss, lam > 0 and plain columns, but there is {found}; "
-            f"leave one of them out."
+            f"signs and bounds of coefficients need lam > 0 and plain columns, but there is {found}; leave one of them "
+            f"out."
         )
 
 

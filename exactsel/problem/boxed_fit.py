@@ -1,0 +1,92 @@
+"""The best model in a box, on columns that are given: Newton's method, each step a least-squares problem in the box."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from exactsel.algebra import dense
+from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer
+from exactsel.problem.objective import Objective
+from exactsel.types import FloatArray, IntArray
+
+STEPS = 200
+
+CONVERGED = 1e-15
+"""Part of the objective that a step must promise for it to be made."""
+
+SHORTEST = 1e-6
+"""Step length at which a direction is given up."""
+
+MAJORISER_STEPS = 5
+"""Steps by a majoriser of the loss before Newton's are tried again, where these had to be shortened much."""
+
+
+def least_squares_in_box(
+    matrix: FloatArray, target: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:  # fmt: skip
+    """argmin ||matrix w - target|| over the box, by an active-set method (Stark and Parker's BVLS)."""
+    from scipy.optimize import lsq_linear
+
+    count = matrix.shape[1]
+    found = lsq_linear(matrix, target, (lower, upper), method="bvls", tol=1e-14, max_iter=20 * count + 100).x
+    inside = (found > lower) & (found < upper)
+    # The fit with the coefficients at their limits kept there, where that stays in the box.
+    better = found.copy()
+    better[inside] = np.linalg.lstsq(matrix[:, inside], target - matrix[:, ~inside] @ found[~inside], rcond=None)[0]
+    kept = np.all((better >= lower) & (better <= upper))
+    return np.clip(better if kept else found, lower, upper)
+
+
+def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """The best model (m,) in a box (m,), (m,) on the columns ``used``, for any loss with lam > 0.
+
+    As in :func:`exactsel.kernels.refit.newton_refit` a step that needs heavy damping gives way to a few by a quadratic
+    majoriser of the loss.
+    """
+    x, majorise = np.zeros(used.size), 0
+    coef = np.zeros(objective.d)
+    value = objective(coef)
+    for _ in range(STEPS):
+        coef[used] = x
+        gradient, H = _derivatives(objective, coef, used, majorise > 0)
+        try:
+            R = np.linalg.cholesky(H).T
+        except LinAlgError:
+            break
+        target = R @ x - dense.solve_triangular(R, gradient, trans="T", check_finite=False)
+        step = least_squares_in_box(R, target, lower, upper) - x
+        promised = -float(gradient @ step) - 0.5 * float(step @ H @ step)
+        if not promised > CONVERGED * abs(value):
+            break
+        length, trial = 1.0, np.inf
+        while length >= SHORTEST:
+            coef[used] = np.clip(x + length * step, lower, upper)
+            trial = objective(coef)
+            if trial <= value - 1e-4 * length * promised:
+                break
+            length *= 0.5
+        if not trial < value:
+            if majorise > 0:
+                break
+            majorise = MAJORISER_STEPS
+            continue
+        majorise = MAJORISER_STEPS if majorise == 0 and length < 0.1 else max(0, majorise - 1)
+        x, value = coef[used].copy(), trial
+    return x
+
+
+def _derivatives(
+    objective: Objective, coef: FloatArray, used: IntArray, majorise: bool
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Gradient (m,) and Hessian (m, m) of the objective on some columns; or curvatures of a majoriser."""
+    A, x = objective.AT[used], coef[used]
+    z = objective.predicted(coef)
+    slopes, bends = np.empty(objective.n), np.empty(objective.n)
+    loss_gradient(objective.row_loss, z, objective.y, slopes)
+    (loss_majorizer if majorise else loss_curvature)(objective.row_loss, z, objective.y, bends)
+    total = float(bends.sum())
+    middle = (A @ bends / total)[:, None] if objective.intercept and total > 0.0 else 0.0
+    H = ((A - middle) * bends) @ (A - middle).T
+    H[np.diag_indices(len(H))] += objective.lam
+    return A @ slopes + objective.lam * x, H

@@ -1,0 +1,105 @@
+"""Signs and bounds of coefficients with losses other than the quadratic one: against all sets, fitted by L-BFGS-B."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from samples import sample
+from scipy.optimize import minimize
+
+from exactsel import Problem, boxed, solve
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.boxed import BoxedProblem
+
+LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
+
+
+def random_case(seed):
+    """Ties, equal columns, k = 0 to d, signs, boxes, columns held at zero, weights, an intercept, separated classes."""
+    rng = np.random.default_rng([seed, 61])
+    loss, n, d = LOSSES[seed % 4], int(rng.integers(4, 16)), int(rng.integers(1, 6))
+    A = rng.integers(-2, 3, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
+    if rng.random() < 0.3:
+        A[:, -1] = A[:, 0]
+    z = A[:, 0] + rng.normal(size=n)
+    labels = np.where(z > np.median(z), 1.0, -1.0)
+    counts = rng.poisson(np.exp(np.clip(z, -2.0, 2.0))).astype(float)
+    y = {"huber": 2.0 * z, "poisson": counts}.get(loss, labels)
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    for j in range(d):
+        kind = rng.integers(5)
+        lower[j] = (-np.inf, 0.0, 0.0, -rng.random(), 0.0)[kind]
+        upper[j] = (np.inf, np.inf, np.inf, rng.random(), 0.0 if rng.random() < 0.2 else 0.5)[kind]
+    if seed % 3 == 0:
+        lower[:], upper[:] = 0.0, np.inf
+    k, lam = int(rng.integers(0, d + 1)), float(rng.choice([0.01, 0.3, 2.0]))
+    weights = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else None
+    intercept = bool(rng.random() < 0.4) and len({*y}) > 1
+    options = {"delta": 0.7} if loss == "huber" else {}
+    problem = Problem.prepared(A, y, k, loss=loss, lam=lam, weights=weights, intercept=intercept, **options)
+    return BoxedProblem(problem, lower, upper)
+
+
+def by_another_method(problem, chosen):
+    """The smallest objective in the box on these columns."""
+    chosen = [j for j in chosen if problem.lower[j] < problem.upper[j]]
+    if not chosen:
+        return problem.null_objective
+    coef = np.zeros(problem.d)
+
+    def value_and_slope(x):
+        coef[chosen] = x
+        return problem.base(coef), problem.base.gradient(coef)[chosen]
+
+    limits = list(zip(problem.lower[chosen], problem.upper[chosen], strict=True))
+    options = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-10}
+    start = np.zeros(len(chosen))
+    return minimize(value_and_slope, start, jac=True, method="L-BFGS-B", bounds=limits, options=options).fun
+
+
+@pytest.mark.parametrize("seed", sample(60, 2000, smoke=4))
+def test_the_best_model_in_the_box_is_found(seed):
+    problem = random_case(seed)
+    scale = max(1.0, problem.null_objective)
+    sets = [c for size in range(problem.k + 1) for c in itertools.combinations(range(problem.d), size)]
+    known = {chosen: by_another_method(problem, chosen) for chosen in sets}
+    best = min(known.values())
+    for chosen in sets[-3:]:
+        assert problem.fit(chosen).value <= known[chosen] + 1e-8 * scale
+    result = solve(problem, signals=())
+    assert result.reached
+    assert result.lower <= best + 1e-9 * scale
+    assert result.upper == pytest.approx(best, abs=1e-6 * scale)
+    assert np.all((result.coef >= problem.lower) & (result.coef <= problem.upper))
+    assert np.count_nonzero(result.coef) <= problem.k
+
+
+@pytest.mark.parametrize("seed", sample(40, 2000))
+def test_no_bound_of_a_region_is_above_its_best_model(seed):
+    problem, rng = random_case(seed), np.random.default_rng([seed, 62])
+    state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
+    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    if len(inside) > problem.k:
+        return
+    places = range(problem.k - len(inside) + 1)
+    sets = [(*inside, *more) for size in places for more in itertools.combinations(free, size)]
+    best = min(by_another_method(problem, chosen) for chosen in sets)
+    for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
+        assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_without_limits_that_matter_it_is_the_problem_without(loss):
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((40, 8))
+    z = A[:, 0] + 0.8 * A[:, 3] + 0.5 * rng.standard_normal(40)
+    y = {"huber": z, "poisson": rng.poisson(np.exp(np.clip(z, -2.0, 2.0))).astype(float)}.get(loss, np.sign(z))
+    free = Problem.prepared(A, y, 3, loss=loss, lam=0.5, intercept=True)
+    plain, limited = solve(free, signals=()), solve(boxed(free, (), [(0, -1e6, 1e6)]), signals=())
+    assert limited.support == plain.support
+    assert limited.upper == pytest.approx(plain.upper, rel=1e-9)
+    signed = solve(boxed(free, "all"), signals=())
+    assert signed.upper >= plain.lower
+    assert np.all(signed.coef >= 0.0)
