@@ -170,7 +170,7 @@ def _descend(regions: Regions, depth: int, first: int) -> None:
 @njit
 def _lower(levels: Levels, size: int, value: float) -> None:
     """Take note of a model that was met, and lower the levels to where as many models as are wanted are below them."""
-    best, above = levels.best, value + levels.lowered[0] - levels.own[size]
+    best, above = levels.best, value - levels.lowered[0] - levels.own[size]
     if best.size == 0 or not above < best[-1]:
         return
     at = best.size - 1

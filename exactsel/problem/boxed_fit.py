@@ -35,7 +35,7 @@ def least_squares_in_box(
     better = found.copy()
     better[inside] = np.linalg.lstsq(matrix[:, inside], target - matrix[:, ~inside] @ found[~inside], rcond=None)[0]
     kept = np.all((better >= lower) & (better <= upper))
-    return np.clip(better if kept else found, lower, upper)
+    return np.asarray(np.clip(better if kept else found, lower, upper))
 
 
 def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -51,7 +51,7 @@ def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper
         coef[used] = x
         gradient, H = _derivatives(objective, coef, used, majorise > 0)
         try:
-            R = np.linalg.cholesky(H).T
+            R: FloatArray = np.asarray(np.linalg.cholesky(H).T, dtype=np.float64)
         except LinAlgError:
             break
         target = R @ x - dense.solve_triangular(R, gradient, trans="T", check_finite=False)

@@ -155,6 +155,8 @@ class AtOnce:
         lowest, undecided = needed, len(found.sets) > self.cap
         order = np.argsort(found.bounds, kind="stable")
         for row in order[: self.cap].tolist():
+            if across.is_over():
+                return None
             columns = found.sets[row][found.sets[row] >= 0]
             support = tuple(sorted(columns.tolist()))
             fit, bound = across.known.fitted(support), float(found.bounds[row])
