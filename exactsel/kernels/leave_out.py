@@ -24,6 +24,7 @@ from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.levels import plain_rows, row_bend
 from exactsel.kernels.linalg import add_scaled, cholesky, cholesky_solve, correlate, dot, predict
 from exactsel.kernels.loss import point_conjugate_derivative, point_project
+from exactsel.kernels.rows import weighted_gram
 from exactsel.types import FloatArray, IntArray
 
 NEWTON_STEPS = 60
@@ -97,18 +98,6 @@ def _gradient(data: Fitting, used: IntArray, x: FloatArray, at: Place, gradient:
 
 
 @njit
-def _hessian(data: Fitting, used: IntArray, bends: FloatArray, spare: FloatArray, H: FloatArray) -> None:
-    """Its lower triangle."""
-    for a in range(used.size):
-        column = data.B[used[a]]
-        for i in range(bends.size):
-            spare[i] = bends[i] * column[i]
-        for b in range(a + 1):
-            H[a, b] = dot(spare, data.B[used[b]])
-        H[a, a] += data.ridge[used[a]]
-
-
-@njit
 def bound_by_step(
     data: Fitting, used: IntArray, chosen: IntArray, slopes: FloatArray, bends: FloatArray, step: FloatArray,
     z: FloatArray, b: FloatArray,
@@ -148,7 +137,9 @@ def fit_until(
             continue
         last = value
         _gradient(data, used, x, at, gradient)
-        _hessian(data, used, at.bends, at.spare, H)
+        weighted_gram(data.loss, data.B, used, at.bends, 0.0, H)
+        for a in range(m):
+            H[a, a] += data.ridge[used[a]]
         if not cholesky(H):
             return value, -np.inf, -1
         for a in range(m):

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from exactsel.kernels.leave_out import Fitting
 from exactsel.kernels.leave_out_tree import Levels, list_all_sizes
 from exactsel.kernels.listing import COMPLETE
 from exactsel.problem.regression import Problem
-from exactsel.problem.rows import BLOCK, Rows, known_fit
+from exactsel.problem.rows import BLOCK, Rows, Unusable, known_fit
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 MOST_COLUMNS = 120
@@ -85,7 +86,10 @@ def sizes_listed(
     data: Any = fitting_of(problem, rows)
     used = Levels(levels.copy(), np.maximum.accumulate(levels[::-1])[::-1].copy(), np.full(top, np.inf), np.zeros(1))
     found, values, bounds = np.empty((cap, problem.d), dtype=np.int64), np.empty(cap), np.empty(cap)
-    start = known_fit(problem.objective, rows)[0]
+    try:
+        start = known_fit(problem.objective, rows)[0]
+    except (Unusable, LinAlgError):
+        return None
     ended, count, nodes, _ = list_all_sizes(data, problem.root_state, start, used, work, stop, found, values, bounds)
     if ended != COMPLETE:
         return None

@@ -14,6 +14,7 @@ from exactsel.kernels.leave_out import bound_without, fit_until, new_place
 from exactsel.kernels.linalg import inverse_from_cholesky
 from exactsel.problem.rows import Rows
 from exactsel.studies import best_at_once
+from exactsel.studies.best_search import AcrossSizes
 from exactsel.walks.all_sizes import fitting_of, sizes_listed
 
 LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
@@ -160,6 +161,34 @@ def test_told_to_stop_or_given_no_work_or_room_it_lists_nothing():
     assert sizes_listed(problem, levels, 0, np.ones(1, dtype=np.bool_)) is None
     assert sizes_listed(problem, levels, 0, NEVER, work=0.0) is None
     assert sizes_listed(problem, levels, 0, NEVER, cap=1) is None
+
+
+def test_listed_sets_are_not_looked_at_once_the_time_is_over(monkeypatch):
+    """What was listed then says nothing of any size, and nothing is said to be complete."""
+    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
+    rng, over, fits, list_sets = np.random.default_rng(3), [], [], best_at_once.sizes_listed
+    A = rng.normal(size=(60, 6))
+    y = np.where(A[:, 0] + rng.normal(size=60) > 0, 1.0, -1.0)
+
+    def listing(*arguments):
+        found = list_sets(*arguments)
+        assert len(found.sets) > 30
+        over.append(True)
+        return found
+
+    def fitting(problem, columns):
+        fits.extend(over)
+        return fit(problem, columns)
+
+    fit, is_over = Problem.fit, AcrossSizes.is_over
+    monkeypatch.setattr(best_at_once, "sizes_listed", listing)
+    monkeypatch.setattr(AcrossSizes, "is_over", lambda across: bool(over) or is_over(across))
+    monkeypatch.setattr(Problem, "fit", fitting)
+    problem = Problem.prepared(A, y, 6, loss="logistic", lam=0.1, intercept=True)
+    found = best_model(problem, criterion="bic", within=1e3, signals=(), threads=1)
+    assert over
+    assert not found.complete
+    assert len(fits) < 15
 
 
 def test_the_best_models_are_those_of_trying_every_set_with_and_without(monkeypatch):
