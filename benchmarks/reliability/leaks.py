@@ -36,10 +36,16 @@ class Holding(NamedTuple):
     """Threads as the system counts them, those of libraries, too."""
     files: tuple[str, ...]
     """What lies in the folders that should be empty."""
+    allocated: float = 0.0
+    """MiB of ``memory`` that the C library has given away and not got back; 0 where it does not tell. The rest is holes
+    between them, and what Python keeps for its own objects."""
+    blocks: int = 0
+    """Pieces of memory that Python's objects take."""
 
     def as_dict(self) -> dict[str, Any]:
         """For a file."""
-        return {**self._asdict(), "memory": round(self.memory, 2), "files": list(self.files)}
+        rounded = {name: round(getattr(self, name), 2) for name in ("memory", "allocated")}
+        return {**self._asdict(), **rounded, "files": list(self.files)}
 
 
 def held(folders: Sequence[Path]) -> Holding:
@@ -50,13 +56,34 @@ def held(folders: Sequence[Path]) -> Holding:
     gc.collect()
     _hand_back()
     files = tuple(sorted(path.name for folder in folders for path in folder.iterdir()))
-    return Holding(_memory(), len(descriptors()), threading.active_count(), _tasks(), files)
+    return Holding(
+        _memory(), len(descriptors()), threading.active_count(), _tasks(), files, _allocated(), sys.getallocatedblocks()
+    )
 
 
 def _hand_back() -> None:
     """Let the C library give the system what is free, where it can be asked to: else holes look like leaks."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+class _Mallinfo(ctypes.Structure):
+    """What the C library says of its memory (bytes, but for some counts)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keep")
+    ]  # fmt: skip
+
+
+def _allocated() -> float:
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError, TypeError):
+        return 0.0
+    ask.restype = _Mallinfo
+    told = ask()
+    return float(told.uordblks + told.hblkhd) / MEBIBYTE
 
 
 def descriptors() -> dict[int, str]:
@@ -98,14 +125,14 @@ def _tasks() -> int:
 
 
 class Trend(NamedTuple):
-    """How memory went."""
+    """How an amount went, of MiB mostly."""
 
     first: float
-    """MiB, the median of the first quarter after the warm-up ..."""
+    """The median of the first quarter after the warm-up ..."""
     last: float
     """... and that of the last one."""
     slope: float
-    """MiB an hour: the median of the slopes between all pairs of a first and a second half."""
+    """An hour: the median of the slopes between all pairs of a first and a second half."""
 
     @property
     def grows(self) -> bool:

@@ -25,6 +25,9 @@ from exactsel.search.state import SearchState
 WARM_UP = 0.2
 """Part of a run in which memory may grow, and libraries may open what they keep."""
 
+ALLOCATED = 1.05
+"""Times what is allocated after the warm-up: more at the end is a leak, whatever holes there are between."""
+
 LATE = 4
 """Threads that libraries may begin later; they keep them, and use them again."""
 
@@ -56,15 +59,18 @@ class Tally:
         """Those after the warm-up."""
         return self.holdings[int(WARM_UP * len(self.holdings)) :]
 
-    def memory(self) -> Trend:
-        """How memory went after the warm-up."""
-        return trend([(at, holding.memory) for at, holding in self.warm])
+    def memory(self, what: str = "memory") -> Trend:
+        """How memory, or another amount that is held, went after the warm-up."""
+        return trend([(at, getattr(holding, what)) for at, holding in self.warm])
 
     def leaks(self) -> list[str]:
         """What grew."""
         found, memory = [], self.memory()
         if memory.grows:
             found.append(f"memory grew from {memory.first:.0f} to {memory.last:.0f} MiB")
+        allocated = self.memory("allocated")
+        if allocated.last > ALLOCATED * allocated.first:
+            found.append(f"what is allocated grew from {allocated.first:.1f} to {allocated.last:.1f} MiB")
         cold = self.holdings[: len(self.holdings) - len(self.warm) + 1]
         for name, more in (("descriptors", 0), ("threads", 0), ("tasks", LATE)):
             before = max(getattr(holding, name) for _, holding in cold)
@@ -80,7 +86,8 @@ class Tally:
         ends = {name: getattr(self.holdings[-1][1], name) for name in ("descriptors", "threads", "tasks")}
         return {
             **counts, "ways": dict(sorted(self.ways.items())), "seconds": round(self.holdings[-1][0], 1),
-            "memory": {**memory._asdict(), "most": max(holding.memory for _, holding in self.warm)}, **ends,
+            "memory": {**memory._asdict(), "most": max(holding.memory for _, holding in self.warm)},
+            **{name: self.memory(name)._asdict() for name in ("allocated", "blocks")}, **ends,
             "wrong": self.wrong, "leaks": self.leaks(),
         }  # fmt: skip
 
@@ -233,6 +240,9 @@ def told(tally: Tally) -> Iterator[str]:
     yield ", ".join(f"{count} {name}" for name, count in sorted(tally.ways.items()))
     yield f"{tally.bounds} pairs of bounds, {tally.proofs} proofs, {tally.trees} trees compared"
     yield f"memory {memory.first:.1f} MiB after the warm-up, {memory.last:.1f} at the end, {memory.slope:+.2f} an hour"
+    used, blocks = tally.memory("allocated"), tally.memory("blocks")
+    yield f"of it allocated {used.first:.1f} MiB, {used.last:.1f} at the end, {used.slope:+.2f} an hour"
+    yield f"Python's blocks {blocks.first:.0f}, {blocks.last:.0f} at the end, {blocks.slope:+.0f} an hour"
     yield f"{last.descriptors} descriptors, {last.threads} threads, {last.tasks} of the system's"
     wrong: Sequence[str] = [*tally.wrong, *tally.leaks()]
     yield f"wrong: {len(wrong)}"

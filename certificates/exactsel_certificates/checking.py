@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import VERSION, MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
@@ -143,6 +144,8 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     related = isinstance(instance, Instance) and instance.hierarchy is not None
     # With a hierarchy the file lists what was chosen, columns with coefficient zero too.
     reason = _inadmissible(instance, (proof.model_index if related else np.flatnonzero(coef)).tolist())
+    if not reason and isinstance(instance, Instance) and instance.box is not None:
+        reason = str(outlier(instance.box, coef) or "")
     if reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
     upper = _objective(instance, coef, proof.upper)
@@ -250,7 +253,10 @@ def _eigenvalue_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArra
     return result
 
 
-FLAG_WORDS = {"weights": "row weights", "intercept": "an intercept", "scale": "scaled columns"}
+FLAG_WORDS = {
+    "weights": "row weights", "intercept": "an intercept", "scale": "scaled columns",
+    "bounds": "limits on coefficients",
+}  # fmt: skip
 
 
 class _About:
@@ -263,6 +269,7 @@ class _About:
         self.groups = len(getattr(instance, "groups", ())) or None
         related = getattr(instance, "hierarchy", None)
         self.hierarchy = None if related is None else str(related.kind)
+        self.bounds = getattr(instance, "box", None) is not None
         self.hash = problem_hash(instance)
 
     def mismatch(self, proof: Proof) -> str:
@@ -278,12 +285,14 @@ class _About:
             ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
             ("scale", proof.scale, getattr(self.instance, "scale", False)),
+            ("bounds", proof.bounds, self.bounds),
         ):  # fmt: skip
             if theirs != ours and isinstance(ours, bool):
                 has, asks = ("has", "leave out") if theirs is False else ("lacks", "give")
+                option = "--nonnegative and --bounds" if name == "bounds" else f"--{name}"
                 return (
                     f"the proof is about another problem: this one {has} {FLAG_WORDS[name]}, unlike that of the proof; "
-                    f"{asks} --{name} as for the solve."
+                    f"{asks} {option} as for the solve."
                 )
             if theirs != ours:
                 return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
@@ -328,6 +337,9 @@ class _About:
             loss += f", at most {instance.hierarchy.most} from each of {len(instance.hierarchy.groups)} larger groups"
         elif instance.hierarchy is not None:
             loss += f", {self.hierarchy} hierarchy ({len(instance.hierarchy.parents)} with parents)"
+        if instance.box is not None:
+            limited = int(np.count_nonzero(np.isfinite(instance.box.lower) | np.isfinite(instance.box.upper)))
+            loss += f", coefficients of {limited} columns within limits"
         ridge = "||Sx||^2, S the columns' sizes," if getattr(instance, "scale", False) else "||x||^2"
         return f"L({model}) + (lam/2){ridge} over x {limit}, {loss}, {size}"
 
@@ -356,6 +368,8 @@ def problem_hash(instance: AnyInstance) -> str:
         if instance.hierarchy is not None:
             name = LIMITS if isinstance(instance.hierarchy, Limits) else "hierarchy"
             header |= {name: instance.hierarchy._asdict()}
+        if instance.box is not None:
+            header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
     for part in row_blocks(instance.A):
         digest.update(np.ascontiguousarray(part, dtype="<f8").data)

@@ -17,6 +17,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.parts import MalformedError as MalformedError
+from exactsel_certificates.parts import check_parts, is_ascending
+
 VERSION = 1
 
 PREPARED_VERSION = 2
@@ -31,7 +34,12 @@ COUNTING_VERSION, MINORANT_VERSION = 4, 5
 FREE_VERSION = 6
 """Of files about Huber or logistic loss with lam = 0, with or without a minorant; all data as given."""
 
-VERSIONS = (VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION, MINORANT_VERSION, FREE_VERSION)
+BOXED_VERSION = 7
+"""Of files about problems with limits on coefficients, whatever else they have; all data as given."""
+
+VERSIONS = (
+    VERSION, PREPARED_VERSION, RELATED_VERSION, COUNTING_VERSION, MINORANT_VERSION, FREE_VERSION, BOXED_VERSION
+)  # fmt: skip
 
 MOST_HEADER_BYTES = 65536
 
@@ -83,6 +91,9 @@ HIERARCHIES = ("strong", "weak", "limits")
 
 LAST_ENTRIES = ("weights", "groups", "intercept")
 
+BOUNDS = "bounds"
+"""Says true where there are limits on coefficients; it is in no other files."""
+
 SCOPES = ("", "bounded models")
 
 SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE, COUNTED, SPLIT = range(8)
@@ -93,10 +104,6 @@ MINORANT = SPLIT
 
 INFIMUM, FIT, EIGENVALUES, FIRST_POINT = 0, 1, 2, 3
 """Witnesses as the argument of USE: 3 + 2p is point p, 4 + 2p dual vector p."""
-
-
-class MalformedError(Exception):
-    """The file is no proof file of this version; the text says in one sentence why not."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,8 @@ class Proof:
     point_size: NDArray[np.int32]
     tree: NDArray[np.int32]
     point_index: NDArray[Any]
+    bounds: bool = False
+    """Whether there are limits on coefficients."""
     hierarchy: str | None = None
     """``strong`` or ``weak`` where units are chosen only together with others, else None."""
     split_size: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -164,11 +173,13 @@ def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int
     """
     listed = [[name, *arrays[name]] for name in {**ARRAYS, **SPLIT_ARRAYS, **FREE_ARRAYS} if name in arrays]
     last = {name: entries.get(name) for name in LAST_ENTRIES}
-    first = {name: value for name, value in entries.items() if name not in (*last, "hierarchy")}
+    first = {name: value for name, value in entries.items() if name not in (*last, "hierarchy", BOUNDS)}
     version = PREPARED_VERSION if any(entries.get(name) for name in FLAGS) else VERSION
     if entries.get("hierarchy") is not None:
         version, last["hierarchy"] = RELATED_VERSION, entries["hierarchy"]
     version = next((number for number, more in MORE_ARRAYS.items() if {*more} <= {*arrays}), version)
+    if entries.get(BOUNDS):
+        version, last[BOUNDS] = BOXED_VERSION, True
     whole = {"format": "exsel", "version": version, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
@@ -267,9 +278,12 @@ def _header(text: bytes) -> dict[str, Any]:
         raise MalformedError(f"the file's version is {found}; this program reads {known}.")
     if header["version"] == PREPARED_VERSION and not any(header.get(name) for name in FLAGS):
         raise MalformedError(f"the file is of version {PREPARED_VERSION}, but speaks of none of {', '.join(FLAGS)}.")
-    for name in FLAGS:
+    for name in (*FLAGS, BOUNDS):
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")
+    if (header.get(BOUNDS) is True) != (header["version"] == BOXED_VERSION):
+        what = "speaks of" if header.get(BOUNDS) else "speaks of no"
+        raise MalformedError(f"the file is of version {header['version']}, but {what} limits on coefficients.")
     _check_hierarchy(header)
     many = len(arrays_of(header["version"]))
     if not isinstance(header.get("arrays"), list) or len(header["arrays"]) != many:
@@ -278,18 +292,19 @@ def _header(text: bytes) -> dict[str, Any]:
 
 
 def _check_hierarchy(header: dict[str, Any]) -> None:
-    """Files of version 3 name a kind of hierarchy, those of versions 4 and 5 may, and no others do."""
+    """Files of version 3 name a kind of hierarchy, those of versions 4 to 7 may, and no others do."""
     kind = header.get("hierarchy")
     if kind is not None and not (isinstance(kind, str) and kind in HIERARCHIES):
         raise MalformedError(f"the header's hierarchy is {_shown(kind)}, neither null nor {' nor '.join(HIERARCHIES)}.")
-    if header["version"] not in MORE_ARRAYS and (kind is not None) != (header["version"] == RELATED_VERSION):
+    if header["version"] < COUNTING_VERSION and (kind is not None) != (header["version"] == RELATED_VERSION):
         what = "speaks of a hierarchy" if kind else "speaks of no hierarchy"
         raise MalformedError(f"the file is of version {header['version']}, but {what}.")
 
 
 def _entries(header: dict[str, Any]) -> dict[str, Any]:
     """The header's entries with their types checked."""
-    entries: dict[str, Any] = {name: header.get(name) is True for name in FLAGS} | {"version": header["version"]}
+    entries: dict[str, Any] = {name: header.get(name) is True for name in (*FLAGS, BOUNDS)}
+    entries["version"] = header["version"]
     entries["hierarchy"] = header.get("hierarchy")
     for name in ("n", "d", "k"):
         value = header.get(name)
@@ -355,12 +370,12 @@ def _check_arrays(proof: Proof) -> None:
             raise MalformedError(f"the array {name} holds a number that is not finite.")
     if proof.curvature.size not in (0, proof.d) or not np.all(proof.curvature > 0):
         raise MalformedError("the curvature is not one positive number for every column.")
-    if proof.model_index.size != proof.model_value.size or not _ascending(proof.model_index, proof.d):
+    if proof.model_index.size != proof.model_value.size or not is_ascending(proof.model_index, proof.d):
         raise MalformedError("the model's columns are not distinct columns in ascending order, one for each value.")
     if proof.dual_value.size % max(proof.n, 1):
         raise MalformedError(f"the dual vectors do not have {proof.n} entries each.")
-    _check_parts("point", proof.point_size, proof.point_index, proof.point_value, proof.d)
-    _check_parts("split", proof.split_size, proof.split_column, proof.split_scale, proof.d)
+    check_parts("point", proof.point_size, proof.point_index, proof.point_value, proof.d)
+    check_parts("split", proof.split_size, proof.split_column, proof.split_scale, proof.d)
     sizes = proof.split_size.astype(np.float64)  # which are exact as long as their squares can be the file's
     if float(np.sum(sizes * (sizes - 1.0))) != 2.0 * proof.split_value.size or not np.all(proof.split_scale > 0):
         raise MalformedError("the splits are not positive scales and one entry for each two columns.")
@@ -374,26 +389,3 @@ def _check_arrays(proof: Proof) -> None:
     if counts(proof.tree) != counting:
         what = "holds no word only it knows" if counting else "holds words of version 4"
         raise MalformedError(f"the file is of version {proof.version}, but its tree {what}.")
-
-
-def _check_parts(what: str, sizes: NDArray[np.int32], index: NDArray[Any], values: NDArray[Any], d: int) -> None:
-    """Points, or splits: their sizes add up, with a value for every column; the columns of each ascend."""
-    if np.any(sizes < 0) or int(np.sum(sizes, dtype=np.int64)) != index.size:
-        raise MalformedError(f"the sizes of the {what}s do not add up.")
-    if index.size != values.size:
-        raise MalformedError(f"the {what}s have not one value for each index.")
-    starts = np.zeros(index.size, dtype=np.bool_)
-    first = np.cumsum(sizes, dtype=np.int64) - sizes
-    starts[first[sizes > 0]] = True
-    if not _ascending(index, d, starts):
-        raise MalformedError(f"a {what}'s columns are not distinct columns in ascending order.")
-
-
-def _ascending(index: NDArray[Any], d: int, starts: NDArray[np.bool_] | None = None) -> bool:
-    """Whether all are columns, each larger than the one before it unless it starts a new point."""
-    if index.size == 0:
-        return True
-    if int(index.min()) < 0 or int(index.max()) >= d:
-        return False
-    rising = index[1:] > index[:-1]
-    return bool(np.all(rising if starts is None else rising | starts[1:]))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import CLASSES, WITHOUT_RIDGE, FloatArray, Hierarchy, Instance, Limits
+from exactsel_certificates.formula import CLASSES, WITHOUT_RIDGE, Box, FloatArray, Hierarchy, Instance, Limits
 from exactsel_certificates.mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
@@ -78,6 +78,7 @@ def _regression(instance: Instance) -> Instance:
         weights=None if instance.weights is None else _weights(instance.weights, n),
         must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
         groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
+        box=None if instance.box is None else _box(instance.box, lam, bool(getattr(instance, "scale", False))),
     )  # fmt: skip
 
 
@@ -163,6 +164,21 @@ def _hierarchy(given: Hierarchy | Limits | None) -> Hierarchy | Limits | None:
     kind, parents = given
     _need(isinstance(kind, str), f"the kind of the hierarchy is {kind!r}, no text.")
     return Hierarchy(kind, tuple((_whole("a unit", j), _numbers(own)) for j, own in parents))
+
+
+def _box(given: Box, lam: float, scale: bool) -> Box:
+    """The same as doubles, which may be infinite; the instance itself looks at their number and signs."""
+    _need(lam > 0.0, "lam is 0, but limits on coefficients need a ridge.")
+    sides = [np.asarray(side) for side in given]
+    _need(all(side.dtype == np.float64 for side in sides), "the limits on coefficients are no doubles.")
+    box = Box(*(side.astype(np.float64) for side in sides))
+    _need(not any(bool(np.any(np.isnan(side))) for side in box), "the limits on coefficients hold NaN.")
+    finite = [side[np.isfinite(side)] for side in box]
+    _need(
+        not scale or not any(bool(np.any(side)) for side in finite),
+        "columns are scaled, but limits on coefficients other than 0 go with columns as they are.",
+    )
+    return box
 
 
 def _whole(name: str, given: Any) -> int:

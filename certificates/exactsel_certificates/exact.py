@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel_certificates.boxes import gain
 from exactsel_certificates.exact_poisson import minus_conjugate, poisson_loss, steepness
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import TOO_SMALL, find_levels
@@ -63,6 +64,8 @@ class ExactBounds:
 
     def _term(self, j: int, v: Fraction) -> Fraction:
         """What column j takes off a bound, twice, where its product with the dual vector is v."""
+        if self.instance.box is not None:
+            return 2 * gain(self.instance.box, self.lam, j, v)
         return v * v / self.lam if self._sizes is None else 2 * Fraction(float(self._sizes[j])) * abs(v)
 
     def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:

@@ -59,6 +59,15 @@ class Limits(NamedTuple):
         return LIMITS
 
 
+class Box(NamedTuple):
+    """Limits on the coefficients of the data as given: lower_j <= x_j <= upper_j."""
+
+    lower: FloatArray
+    """(d,) at most 0; -inf where there is no limit."""
+    upper: FloatArray
+    """(d,) at least 0; inf where there is no limit."""
+
+
 @dataclass(frozen=True)
 class Instance:
     """The problem whose optimum is spoken of, as the caller knows it (never as the record repeats it)."""
@@ -90,6 +99,8 @@ class Instance:
     """Where units are chosen only together with their parents: a model's columns must lie in a set of at most k units
     that holds all parents (strong) of each of its units, or one of them (weak), and what must_have and must_not ask.
     Or limits on groups, in its place."""
+    box: Box | None = field(default=None, kw_only=True)
+    """Limits on coefficients; lam > 0. With scaled columns all of them are 0 or infinite."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -110,6 +121,15 @@ class Instance:
             self._check_limits(*self.hierarchy)
         elif self.hierarchy is not None:
             self._check_hierarchy(*self.hierarchy)
+        if self.box is not None:
+            self._check_box(self.box)
+
+    def _check_box(self, box: Box) -> None:
+        """:class:`ValueError` for limits on coefficients that are not as :class:`Box` says."""
+        if not all(side.shape == (self.A.shape[1],) for side in box):
+            raise ValueError("the limits on coefficients must be two numbers for each column.")
+        if not np.all((box.lower <= 0.0) & (box.upper >= 0.0)):
+            raise ValueError("0 must lie between the limits on each coefficient.")
 
     def _check_limits(self, most: int, groups: tuple[tuple[int, ...], ...]) -> None:
         """:class:`ValueError` for limits that are not as :class:`Limits` says."""

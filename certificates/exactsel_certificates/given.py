@@ -59,11 +59,11 @@ class GivenInstance(Instance):
 
     @cached_property
     def plain(self) -> Instance:
-        """The prepared problem."""
+        """The prepared problem; limits on coefficients are the same there, for scaling goes with 0 and infinity only."""
         made = self.prepared
         return Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
-            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy,
+            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=self.box,
         )  # fmt: skip
 
     @cached_property

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.boxes import gains_above
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, row_slices, side_parts
 from exactsel_certificates.mapped import column_blocks, is_kept
@@ -169,11 +170,13 @@ class RigorousBounds:
         """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0, or sizes are known.
 
         With weights or an intercept B holds the slopes of the rows, from which the dual vector is made. Where sizes
-        take the ridge's place a term is what v_j x_j can take of the bound, twice.
+        take the ridge's place a term is what v_j x_j can take of the bound, twice; in a box see boxes.py.
         """
         with np.errstate(all="ignore"):
             base, V, error = self.correlations(B)
-            if self.sizes is None:
+            if self.instance.box is not None:
+                terms = 2.0 * gains_above(self.instance.box, self.instance.lam, V, error)
+            elif self.sizes is None:
                 terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
             else:
                 terms = 2.0 * self.sizes * (np.abs(V) + error) * ROUNDED

@@ -20,7 +20,7 @@ from exactsel.bounds.witness import (
     SplitPoint,
 )
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.instance import instance_of
+from exactsel.proofs.instance import instance_of, objective_of
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, StateArray
 from exactsel_certificates import container as fmt
@@ -75,8 +75,9 @@ class Evaluator:
         weights = instance.weights if isinstance(instance, GivenInstance) else None
         self.instance: Instance | ColumnInstance = instance
         if isinstance(instance, GivenInstance):
-            instance.take(problem.objective.preparation.made)  # type: ignore[union-attr]
-            self.instance = replace(instance.plain, lam=problem.objective.lam)  # type: ignore[union-attr]
+            objective = objective_of(problem)
+            instance.take(objective.preparation.made)  # type: ignore[union-attr]
+            self.instance = replace(instance.plain, lam=objective.lam)  # type: ignore[union-attr]
         # Dual vectors have an entry for every row, but Huber and logistic loss are left with those that count.
         fewer = weights is not None and self.instance.A.shape[0] < len(weights)
         self._used_rows = slice(None) if weights is None or not fewer else weights > 0

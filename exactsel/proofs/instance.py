@@ -16,10 +16,11 @@ from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits
+from exactsel.problem.objective import Objective
 from exactsel_certificates.checking import AnyInstance
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
-from exactsel_certificates.formula import Instance
 from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
 
@@ -27,11 +28,15 @@ CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson
 """Losses the checker knows."""
 
 
+def objective_of(problem: SubsetProblem) -> Objective | None:
+    """What is minimised over the models of a regression problem, in a box or not; None for columns alone."""
+    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
+
+
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
-    objective = problem.objective
-    if isinstance(problem, BoxedProblem):
-        raise UnsupportedError("a proof file cannot speak of signs or bounds of coefficients yet; leave the proof out.")
+    box = Box(problem.lower, problem.upper) if isinstance(problem, BoxedProblem) else None
+    objective = objective_of(problem)
     if objective is None:
         return ColumnInstance(problem.A, problem.k)
     if type(objective.loss) not in CHECKABLE:
@@ -43,7 +48,7 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
     chosen: dict[str, Any] = {
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,
         "delta": objective.loss_parameters.get("delta", np.inf),
-        "must_have": units.must_have, "must_not": units.must_not, "groups": units.groups,
+        "must_have": units.must_have, "must_not": units.must_not, "groups": units.groups, "box": box,
     }  # fmt: skip
     if isinstance(units.constraint, Hierarchy):
         above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)

@@ -25,7 +25,7 @@ from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.instance import instance_of
+from exactsel.proofs.instance import instance_of, objective_of
 from exactsel.proofs.pieces import Records
 from exactsel.proofs.spools import Spools
 from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of
@@ -76,7 +76,7 @@ class ProofWriter:
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem or GroupedProblem
+    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
     path : path
         The file to write.
 
@@ -95,13 +95,14 @@ class ProofWriter:
         self.seconds = 0.0
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
-        preparation = None if problem.objective is None else problem.objective.preparation
+        objective = objective_of(problem)
+        preparation = None if objective is None else objective.preparation
         if isinstance(self._instance, GivenInstance) and preparation is not None:
             self._instance.take(preparation.made)
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
-        self._vanishing = None if problem.objective is None else problem.objective.vanishing
+        self._vanishing = None if objective is None else objective.vanishing
         even = None if self._vanishing is None else self._vanishing.even
         self._witnesses = Witnesses(self._spools, self._d, even)
         self._goes_on = False
@@ -295,7 +296,7 @@ class ProofWriter:
         if isinstance(about, Instance):
             entries = {"family": "regression", "loss": about.loss, "groups": len(about.groups) or None}
             flags = {"intercept": about.intercept, "weights": about.weights is not None}
-            flags |= {"scale": isinstance(about, GivenInstance) and about.scale}
+            flags |= {"scale": isinstance(about, GivenInstance) and about.scale, fmt.BOUNDS: about.box is not None}
             entries |= {name: True for name, value in flags.items() if value}
             if about.hierarchy is not None:
                 entries["hierarchy"] = about.hierarchy.kind

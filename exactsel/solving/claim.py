@@ -20,7 +20,7 @@ from exactsel.proofs.instance import instance_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.solving.result import Result
 from exactsel_certificates.checking import AnyInstance, verify
-from exactsel_certificates.container import FLAGS, Proof, arrays_of, counts, header_bytes, read_proof
+from exactsel_certificates.container import BOUNDS, FLAGS, Proof, arrays_of, counts, header_bytes, read_proof
 from exactsel_certificates.counting import how_many
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, closed_regions, first_region
@@ -96,7 +96,7 @@ def _sets(proof: Proof, instance: AnyInstance) -> float:
 
 def _as_bytes(proof: Proof) -> bytes:
     entries = {name: getattr(proof, name) for name in _HEADER}
-    entries |= {name: True for name in FLAGS if getattr(proof, name)}
+    entries |= {name: True for name in (*FLAGS, BOUNDS) if getattr(proof, name)}
     if proof.hierarchy is not None:
         entries["hierarchy"] = proof.hierarchy
     entries |= {"lower": proof.lower.hex(), "upper": proof.upper.hex()}

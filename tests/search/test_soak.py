@@ -81,6 +81,19 @@ class TestWhatIsFound:
         holdings = [(at, Holding(amount, 5, 1, 1, ())) for at, amount in growing]
         assert "memory grew" in soak.Tally(holdings=holdings).leaks()[0]
 
+    def test_what_is_allocated(self, tmp_path):
+        """Whatever the holes are between pieces: more that is not given back is a leak."""
+        before = held([tmp_path])
+        kept = np.ones(2**23)
+        after = held([tmp_path])
+        assert after.blocks >= before.blocks > 0
+        assert after.allocated == before.allocated == 0.0 or after.allocated - before.allocated > 60.0
+        assert kept.size == 2**23
+        holdings = [(float(i), Holding(500.0, 5, 1, 1, (), 100.0 + i)) for i in range(30)]
+        assert "allocated grew" in soak.Tally(holdings=holdings).leaks()[0]
+        steady = [(float(i), Holding(500.0 + i % 7, 5, 1, 1, (), 100.0)) for i in range(30)]
+        assert soak.Tally(holdings=steady).leaks() == []
+
     def test_an_error(self, tmp_path, monkeypatch):
         def failing(*_, **__):
             raise RuntimeError("nobody knows")

@@ -1,0 +1,67 @@
+"""Limits on coefficients, lower_j <= x_j <= upper_j with 0 between the two: what a column takes off a bound.
+
+With a ridge lam > 0 and s = -a_j'b a column that is free takes s^2 / (2 lam) off formula (2), and one in a box
+
+    c_j(s) = max of s w - (lam/2) w^2 over lower_j <= w <= upper_j,
+
+which is no more; with w >= 0 that is max(0, s)^2 / (2 lam). c_j is convex in s and, 0 being in the box, at least 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel_certificates.formula import Box, FloatArray
+
+
+def gains_above(box: Box, lam: float, V: FloatArray, error: FloatArray) -> FloatArray:
+    """c_j (P, d), rounded upwards, where products of columns with dual vectors are V (P, d), off by ``error``.
+
+    The best w is within a rounding of s / lam or at a limit, so w loses nothing that counts; s - lam w / 2 is at least
+    half of s. Of a convex function on an interval the larger value at the ends is the largest. What is beyond doubles
+    comes out infinite, and proves nothing.
+    """
+    most = np.where(np.isfinite(V) & np.isfinite(error), 0.0, np.inf)
+    for s in (-V - error, -V + error):
+        w = np.clip(s / lam, box.lower, box.upper)
+        gained = np.where(np.isfinite(w) & np.isfinite(s), w * (s - 0.5 * lam * w), np.inf)
+        most = np.maximum(most, np.where(w == 0.0, 0.0, gained))
+    return np.asarray(most * (1.0 + 2.0**-48))
+
+
+def gain(box: Box, lam: Fraction, j: int, v: Fraction) -> Fraction:
+    """c_j(-v), exactly."""
+    w = -v / lam
+    lower, upper = float(box.lower[j]), float(box.upper[j])
+    if np.isfinite(lower):
+        w = max(w, Fraction(lower))
+    if np.isfinite(upper):
+        w = min(w, Fraction(upper))
+    return w * (-v - lam * w / 2)
+
+
+class Outlier(NamedTuple):
+    """A coefficient outside its limits."""
+
+    column: int
+    value: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        limits = f"{self.lower!r} and {self.upper!r}"
+        return f"the model's coefficient of column {self.column} is {self.value!r}, but its limits are {limits}."
+
+
+def outlier(box: Box, coef: Sequence[float] | FloatArray) -> Outlier | None:
+    """The first coefficient (d,) of the data as given that is outside; None where all are inside."""
+    coef = np.asarray(coef, dtype=np.float64)
+    outside = np.flatnonzero(~((coef >= box.lower) & (coef <= box.upper)))
+    if not outside.size:
+        return None
+    j = int(outside[0])
+    return Outlier(j, float(coef[j]), float(box.lower[j]), float(box.upper[j]))
