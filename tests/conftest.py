@@ -14,6 +14,7 @@ from clocks import Clock
 from hypothesis import settings
 
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.regression import Problem
@@ -44,7 +45,7 @@ run_search = Search.__iter__
 
 def wants_proof(search):
     problem = search.problem
-    known = type(problem) in (Problem, ColumnSubsetProblem, GroupedProblem)
+    known = type(problem) in (Problem, ColumnSubsetProblem, GroupedProblem, BoxedProblem)
     known = known and getattr(problem, "inner", problem).AT.size <= MOST_ENTRIES
     return known and search._given_state is None
 

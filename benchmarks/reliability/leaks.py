@@ -67,13 +67,16 @@ def _hand_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+_TOLD = (
+    "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"
+)  # fmt: skip
+"""The entries of ``struct mallinfo2``."""
+
+
 class _Mallinfo(ctypes.Structure):
     """What the C library says of its memory (bytes, but for some counts)."""
 
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keep")
-    ]  # fmt: skip
+    _fields_ = [(name, ctypes.c_size_t) for name in _TOLD]
 
 
 def _allocated() -> float:

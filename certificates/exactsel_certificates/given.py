@@ -59,7 +59,7 @@ class GivenInstance(Instance):
 
     @cached_property
     def plain(self) -> Instance:
-        """The prepared problem; limits on coefficients are the same there, for scaling goes with 0 and infinity only."""
+        """The prepared problem; limits on coefficients are the same there: with scaling they are 0 or infinite."""
         made = self.prepared
         return Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
