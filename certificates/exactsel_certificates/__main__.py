@@ -9,6 +9,8 @@ A hierarchy is a text with a line ``child: parent, parent`` for each column that
 ``weak`` in the first line where one parent is enough; ``#`` begins a comment. Columns are named by number from 0 or by
 the instance's feature_names; with groups these are groups, named by number, label or one of their columns.
 With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
+Limits of coefficients are a text with lines ``column,lower,upper``, a side left empty where there is none, and columns
+named by number or by feature_names.
 Neither file is believed about its sizes: more than --most-bytes are not read of either.
 Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
 """
@@ -25,10 +27,11 @@ from typing import Any
 import numpy as np
 
 from exactsel_certificates.archive import MOST_BYTES, read_archive
+from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.checking import EXACT_LIMIT, AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, read_proof
-from exactsel_certificates.formula import Hierarchy, Instance, Limits
+from exactsel_certificates.formula import Box, Hierarchy, Instance, Limits
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.hierarchy_text import meant, read_hierarchy
 
@@ -67,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--per-group", type=int, help="choose columns one by one, at most so many from each group")
     parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
+    parser.add_argument("--nonnegative", default="", help="columns without negative coefficients: all, or 0,4")
+    parser.add_argument("--bounds", help="text file, lines of column,lower,upper: limits of coefficients")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
     parser.add_argument("--weights", help="row weights: .npy, or a text file with one number a line")
@@ -130,8 +135,9 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     if limits is not None:
         groups = ()
     k = min(operator.index(given("k")), len(groups) or A.shape[1])
-    if options.problem == "css" and options.hierarchy is not None:
-        raise ValueError("column subset selection knows no hierarchy; leave --hierarchy out.")
+    box = _box(options, A.shape[1])
+    if options.problem == "css" and (options.hierarchy is not None or box is not None):
+        raise ValueError("column subset selection knows no hierarchy, signs or bounds; leave them out.")
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
@@ -145,9 +151,22 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     # What lies outside the domain is the checker's to reject.
     if intercept or scale or weights is not None:
         return GivenInstance(
-            A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, hierarchy=hierarchy
-        )
-    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy)
+            A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, hierarchy=hierarchy,
+            box=box,
+        )  # fmt: skip
+    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box)
+
+
+def _box(options: argparse.Namespace, d: int) -> Box | None:
+    """The limits on coefficients that options name."""
+    if options.bounds is None and not options.nonnegative:
+        return None
+    lines: list[str] = []
+    if options.bounds is not None:
+        with open(options.bounds, encoding="utf-8-sig") as file:
+            lines = file.read(options.most_bytes).splitlines()
+    names = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
+    return read_box(lines, options.nonnegative, [*map(str, names)], d)
 
 
 def _limits(options: argparse.Namespace, groups: Sequence[Sequence[int]], stored: dict[str, Any]) -> Limits | None:

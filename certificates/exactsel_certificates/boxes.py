@@ -1,10 +1,12 @@
 """Limits on coefficients, lower_j <= x_j <= upper_j with 0 between the two: what a column takes off a bound.
 
-With a ridge lam > 0 and s = -a_j'b a column that is free takes s^2 / (2 lam) off formula (2), and one in a box
+What formula (2), and (3), find below the objective is a constant and, for every column, D w^2 / 2 - s w, where w is its
+coefficient, D = lam in formula (2), and s = -a_j'b, or -g_j. A column that is free takes s^2 / (2 D) off the bound, and
+one in a box
 
-    c_j(s) = max of s w - (lam/2) w^2 over lower_j <= w <= upper_j,
+    c_j(s) = max of s w - (D/2) w^2 over lower_j <= w <= upper_j,
 
-which is no more; with w >= 0 that is max(0, s)^2 / (2 lam). c_j is convex in s and, 0 being in the box, at least 0.
+which is no more; with w >= 0 that is max(0, s)^2 / (2 D). c_j is convex in s and, 0 being in the box, at least 0.
 """
 
 from __future__ import annotations
@@ -18,30 +20,30 @@ import numpy as np
 from exactsel_certificates.formula import Box, FloatArray
 
 
-def gains_above(box: Box, lam: float, V: FloatArray, error: FloatArray) -> FloatArray:
-    """c_j (P, d), rounded upwards, where products of columns with dual vectors are V (P, d), off by ``error``.
+def gains_above(box: Box, D: FloatArray, V: FloatArray, error: FloatArray) -> FloatArray:
+    """c_j (P, d), rounded upwards, where -s is V (P, d), off by ``error``; D has a number for each, or each column.
 
-    The best w is within a rounding of s / lam or at a limit, so w loses nothing that counts; s - lam w / 2 is at least
+    The best w is within a rounding of s / D or at a limit, so w loses nothing that counts; s - D w / 2 is at least
     half of s. Of a convex function on an interval the larger value at the ends is the largest. What is beyond doubles
     comes out infinite, and proves nothing.
     """
     most = np.where(np.isfinite(V) & np.isfinite(error), 0.0, np.inf)
     for s in (-V - error, -V + error):
-        w = np.clip(s / lam, box.lower, box.upper)
-        gained = np.where(np.isfinite(w) & np.isfinite(s), w * (s - 0.5 * lam * w), np.inf)
+        w = np.clip(s / D, box.lower, box.upper)
+        gained = np.where(np.isfinite(w) & np.isfinite(s), w * (s - 0.5 * D * w), np.inf)
         most = np.maximum(most, np.where(w == 0.0, 0.0, gained))
     return np.asarray(most * (1.0 + 2.0**-48))
 
 
-def gain(box: Box, lam: Fraction, j: int, v: Fraction) -> Fraction:
+def gain(box: Box, D: Fraction, j: int, v: Fraction) -> Fraction:
     """c_j(-v), exactly."""
-    w = -v / lam
+    w = -v / D
     lower, upper = float(box.lower[j]), float(box.upper[j])
     if np.isfinite(lower):
         w = max(w, Fraction(lower))
     if np.isfinite(upper):
         w = min(w, Fraction(upper))
-    return w * (-v - lam * w / 2)
+    return w * (-v - D * w / 2)
 
 
 class Outlier(NamedTuple):

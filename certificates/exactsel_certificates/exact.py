@@ -49,7 +49,7 @@ class ExactBounds:
         for j in self.instance.columns_of([*S, *C]):
             D = Fraction(float(curvature[j]))
             g = self._inner(j, residual) + (self.lam - D) * w.get(j, Fraction(0))
-            terms[j] = g * g / D
+            terms[j] = self._taken(j, g, D)
         return (constant - square - rest - self._counted(S, C, terms)) / 2
 
     def at_dual(self, S: Sequence[int], C: Sequence[int], vector: Scaled) -> Fraction:
@@ -64,9 +64,10 @@ class ExactBounds:
 
     def _term(self, j: int, v: Fraction) -> Fraction:
         """What column j takes off a bound, twice, where its product with the dual vector is v."""
-        if self.instance.box is not None:
-            return 2 * gain(self.instance.box, self.lam, j, v)
-        return v * v / self.lam if self._sizes is None else 2 * Fraction(float(self._sizes[j])) * abs(v)
+        return self._taken(j, v, self.lam) if self._sizes is None else 2 * Fraction(float(self._sizes[j])) * abs(v)
+
+    def _taken(self, j: int, v: Fraction, D: Fraction) -> Fraction:
+        return v * v / D if self.instance.box is None else 2 * gain(self.instance.box, D, j, v)
 
     def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:
         w = scaled(np.ones(self.y.values.size) if self.instance.weights is None else self.instance.weights)

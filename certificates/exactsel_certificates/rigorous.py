@@ -136,7 +136,7 @@ class RigorousBounds:
             pull = rest * W
             error = self.norms * (error_of_z + gamma(self.n + 2) * lengths(residual))[:, None] + self.n * TINY
             error = error * ROUNDED + 4 * U * (np.abs(V) + np.abs(pull))
-            terms = ((np.abs(V + pull) + error) / np.sqrt(curvature)) ** 2 * ROUNDED
+            terms = self._taken(V + pull, error, curvature)
             return Evaluated(constant - 0.5 * convex_part - slack, self._per_unit(terms))
 
     def gradients(self, W: FloatArray) -> FloatArray:
@@ -174,13 +174,17 @@ class RigorousBounds:
         """
         with np.errstate(all="ignore"):
             base, V, error = self.correlations(B)
-            if self.instance.box is not None:
-                terms = 2.0 * gains_above(self.instance.box, self.instance.lam, V, error)
-            elif self.sizes is None:
-                terms = ((np.abs(V) + error) / np.sqrt(self.ridge)) ** 2 * ROUNDED
+            if self.sizes is None:
+                terms = self._taken(V, error, self.ridge)
             else:
                 terms = 2.0 * self.sizes * (np.abs(V) + error) * ROUNDED
             return Evaluated(base, self._per_unit(terms))
+
+    def _taken(self, V: FloatArray, error: FloatArray, curvature: FloatArray) -> FloatArray:
+        """What columns take off bounds (P, d), twice, at products V, off by ``error``."""
+        if self.instance.box is not None:
+            return 2.0 * gains_above(self.instance.box, curvature, V, error)
+        return np.asarray(((np.abs(V) + error) / np.sqrt(curvature)) ** 2 * ROUNDED)
 
     def correlations(self, B: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """At dual vectors B (P, n), as above: -L*(b) (P,), rounded downwards, A'b (P, d), and what that is off by."""

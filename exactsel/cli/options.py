@@ -53,10 +53,15 @@ class Seconds(click.FloatRange):
         return number
 
 
-def _only_solve(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+KNOW_LIMITS = ("solve", "verify", "tree", "play")
+"""Commands that keep to limits on coefficients."""
+
+
+def _where_known(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Refuse limits on coefficients wherever they would not be kept to."""
-    if value is not None and context.info_name != "solve":
-        raise click.UsageError(f"{parameter.opts[0]} is known to exactsel solve alone so far; leave it out.", context)
+    if value is not None and context.info_name not in KNOW_LIMITS:
+        known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
+        raise click.UsageError(f"{parameter.opts[0]} is known to {known} alone so far; leave it out.", context)
     return value
 
 
@@ -65,8 +70,8 @@ def _limits() -> list[Any]:
     signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
     boxes = "File of bounds of coefficients: lines column,lower,upper."
     return [
-        click.option("--nonnegative", metavar="COLUMNS|all", callback=_only_solve, help=signs),
-        click.option("--bounds", type=click.Path(), callback=_only_solve, help=boxes),
+        click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
+        click.option("--bounds", type=click.Path(), callback=_where_known, help=boxes),
     ]
 
 

@@ -175,6 +175,10 @@ class BoxedProblem:
         free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
         return Fit(chosen, coef, base(coef), float(np.linalg.norm(slope[free])))
 
+    def admits(self, coef: FloatArray) -> bool:
+        """Whether coefficients (d,) keep to their limits."""
+        return bool(np.all((coef >= self.lower) & (coef <= self.upper)))
+
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """The objective on each support (a row of numbers padded with -1)."""
         return np.array([self.fit(row[row >= 0]).value for row in np.asarray(supports, dtype=np.int64)])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from exactsel.data.instance import Instance
-from exactsel.errors import UnsupportedError
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
@@ -25,7 +25,9 @@ CSS = "css"
 def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     """The data as they were given, and what else makes the problem."""
     if isinstance(problem, BoxedProblem):
-        raise UnsupportedError("workers do not know signs or bounds of coefficients yet; leave the executor out.")
+        instance, about = given(problem.unlimited)
+        sides = [[v if math.isfinite(v) else None for v in side.tolist()] for side in (problem.lower, problem.upper)]
+        return instance, about | {"bounds": sides}
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
@@ -46,12 +48,12 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     centred, scaled = (False, False) if made is None else (made.centred, made.scaled)
     entries |= {"loss": objective.loss.name, "lam": objective.asked_lam, "delta": delta}
     entries |= {"intercept": bool(centred), "scale": bool(scaled)}
-    given = Instance(
+    held = Instance(
         np.asarray(A), np.asarray(y), k=problem.k, lam=objective.asked_lam, loss=objective.loss.name,
         delta=delta if objective.loss.name == "huber" else None, weights=weights, intercept=bool(centred),
         groups=None if entries["groups"] is None else tuple(entries["groups"]),
     )  # fmt: skip
-    return given, entries
+    return held, entries
 
 
 def _labels(problem: SubsetProblem) -> list[str] | None:
@@ -87,4 +89,9 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
         loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if entries["loss"] == "huber" else None,
         **({} if grouped else demands),
     )  # fmt: skip
+    if entries.get("bounds"):
+        lower, upper = entries["bounds"]
+        return BoxedProblem(
+            plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper]
+        )
     return GroupedProblem(plain, [label or None for label in entries["groups"]], **demands) if grouped else plain

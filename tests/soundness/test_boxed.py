@@ -7,10 +7,11 @@ import json
 
 import numpy as np
 import pytest
+from boxed_cases import allowed_sets, least_squares_of, quadratic_case
 from click.testing import CliRunner
 from regions import supports_of
 from samples import sample
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import nnls
 
 from exactsel import (
     InputError,
@@ -25,60 +26,15 @@ from exactsel import (
 )
 from exactsel.cli.main import cli
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.boxed import BoxedProblem, boxed
+from exactsel.problem.boxed import boxed
 from exactsel.studies.compare import compare
-
-
-def random_case(seed):
-    """Ties, equal and constant columns, k = 0 to d, fewer rows than columns, signs, boxes, columns held at zero."""
-    rng = np.random.default_rng([seed, 41])
-    n, d = int(rng.integers(2, 12)), int(rng.integers(1, 7))
-    A = rng.integers(-2, 3, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
-    if rng.random() < 0.3:
-        A[:, -1] = A[:, 0]
-    if rng.random() < 0.3:
-        A[:, int(rng.integers(d))] = float(rng.integers(2))
-    y = 2.0 * rng.standard_normal(n)
-    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    for j in range(d):
-        kind = rng.integers(5)
-        lower[j] = (-np.inf, 0.0, 0.0, -rng.random(), 0.0)[kind]
-        upper[j] = (np.inf, np.inf, np.inf, rng.random(), 0.0 if rng.random() < 0.2 else 0.5)[kind]
-    if seed % 2:
-        lower[:], upper[:] = 0.0, np.inf
-    k = int(rng.integers(0, d + 1))
-    must_have = [int(rng.integers(d))] if rng.random() < 0.2 and k > 0 else []
-    must_not = [int(rng.integers(d))] if rng.random() < 0.2 and not must_have else []
-    lam = float(rng.choice([0.01, 0.3, 2.0]))
-    return BoxedProblem(Problem(A, y, k, lam=lam, must_have=must_have, must_not=must_not), lower, upper)
-
-
-def by_another_method(problem, chosen):
-    """The smallest objective in the box on these columns: NNLS where that is all, else a method of interior points."""
-    chosen = [j for j in chosen if problem.lower[j] < problem.upper[j]]
-    A, y, lam = problem.A[:, chosen], problem.base.y, problem.base.lam
-    if not chosen:
-        return 0.5 * float(y @ y)
-    matrix, target = np.vstack([A, np.sqrt(lam) * np.eye(len(chosen))]), np.concatenate([y, np.zeros(len(chosen))])
-    if np.all(problem.lower[chosen] == 0.0) and np.all(np.isinf(problem.upper[chosen])):
-        return 0.5 * float(nnls(matrix, target)[1]) ** 2
-    found = lsq_linear(matrix, target, (problem.lower[chosen], problem.upper[chosen]), method="trf", tol=1e-14)
-    return float(found.cost)
-
-
-def allowed_sets(problem):
-    inside, outside = {*problem.must_have}, {*problem.must_not}
-    for size in range(problem.k + 1):
-        for chosen in itertools.combinations(range(problem.d), size):
-            if inside <= {*chosen} and not outside & {*chosen}:
-                yield chosen
 
 
 @pytest.mark.parametrize("seed", sample(80, 3000, smoke=8))
 def test_the_best_model_in_the_box_is_found(seed):
-    problem = random_case(seed)
+    problem = quadratic_case(seed)
     scale = max(1.0, problem.null_objective)
-    best = min(by_another_method(problem, chosen) for chosen in allowed_sets(problem))
+    best = min(least_squares_of(problem, chosen) for chosen in allowed_sets(problem))
     result = solve(problem, signals=(), **({} if seed % 3 else {"batch": 1, "warm_start": False}))
     assert result.lower <= best + 1e-9 * scale
     assert abs(result.upper - best) <= 1e-6 * scale
@@ -91,12 +47,12 @@ def test_the_best_model_in_the_box_is_found(seed):
 
 @pytest.mark.parametrize("seed", sample(40, 2000))
 def test_no_bound_of_a_region_is_above_its_best_model(seed):
-    problem, rng = random_case(seed), np.random.default_rng([seed, 43])
+    problem, rng = quadratic_case(seed), np.random.default_rng([seed, 43])
     state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
     sets = supports_of(state, problem.k)
     if not sets:
         return
-    best = min(by_another_method(problem, chosen) for chosen in sets)
+    best = min(least_squares_of(problem, chosen) for chosen in sets)
     for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
         assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
 
@@ -104,7 +60,7 @@ def test_no_bound_of_a_region_is_above_its_best_model(seed):
 @pytest.mark.parametrize("seed", sample(40, 2000))
 def test_what_a_column_gains(seed):
     """Against a grid of the box; rounding of what comes in is allowed for."""
-    problem, rng = random_case(seed), np.random.default_rng([seed, 47])
+    problem, rng = quadratic_case(seed), np.random.default_rng([seed, 47])
     columns = np.arange(problem.d)
     slopes = 3.0 * rng.standard_normal(problem.d)
     gains, lam = problem.gains(slopes, columns), problem.base.lam
@@ -208,8 +164,6 @@ def test_what_does_not_go_together_is_said(tmp_path):
         with pytest.raises(InputError, match=words):
             boxed(plain, **options)
     problem = boxed(plain, "all")
-    with pytest.raises(UnsupportedError, match="proof"):
-        solve(problem, proof=tmp_path / "run.exsel", signals=())
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
     for study in (near_optimal, best_model, certify):
@@ -224,7 +178,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
     for command in ("near", "info", "path"):
         done = CliRunner().invoke(cli, [command, "data.npz", "--nonnegative", "all"])
         assert done.exit_code == 2
-        assert "solve alone" in done.stderr
+        assert "known to solve, verify, tree and play alone" in done.stderr
 
 
 @pytest.mark.smoke
@@ -246,8 +200,6 @@ def test_the_command_line(tmp_path):
     coef = answers["file"]["coef"]
     assert (coef[1], coef[2]) == (-0.5, 0.25)
     assert answers["file"]["bounds"][0] == [0.0, -0.5, *[None] * 4]
-    refused = CliRunner().invoke(cli, [*run, "--proof", str(tmp_path / "run.exsel")])
-    assert "cannot speak of signs" in f"{refused.exception}{refused.stderr}"
     for text, words in (("a,0", "2 entries"), ("a,x,1", "'x'"), ("a,1,2", "0, the coefficient"), ("g,0,1", "g")):
         (tmp_path / "bounds.csv").write_text(text)
         refused = CliRunner().invoke(cli, [*run, "--quiet"])

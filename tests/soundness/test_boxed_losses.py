@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from boxed_cases import LOSSES, other_case, smooth_fit_of
 from regions import supports_of
 from samples import sample
 from scipy.optimize import minimize
@@ -13,60 +14,14 @@ from scipy.special import xlogy
 
 from exactsel import Problem, boxed, solve
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.boxed import BoxedProblem
-
-LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
-
-
-def random_case(seed):
-    """Ties, equal columns, k = 0 to d, signs, boxes, columns held at zero, weights, an intercept, separated classes."""
-    rng = np.random.default_rng([seed, 61])
-    loss, n, d = LOSSES[seed % 4], int(rng.integers(4, 16)), int(rng.integers(1, 6))
-    A = rng.integers(-2, 3, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
-    if rng.random() < 0.3:
-        A[:, -1] = A[:, 0]
-    z = A[:, 0] + rng.normal(size=n)
-    labels = np.where(z > np.median(z), 1.0, -1.0)
-    counts = rng.poisson(np.exp(np.clip(z, -2.0, 2.0))).astype(float)
-    y = {"huber": 2.0 * z, "poisson": counts}.get(loss, labels)
-    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    for j in range(d):
-        kind = rng.integers(5)
-        lower[j] = (-np.inf, 0.0, 0.0, -rng.random(), 0.0)[kind]
-        upper[j] = (np.inf, np.inf, np.inf, rng.random(), 0.0 if rng.random() < 0.2 else 0.5)[kind]
-    if seed % 3 == 0:
-        lower[:], upper[:] = 0.0, np.inf
-    k, lam = int(rng.integers(0, d + 1)), float(rng.choice([0.01, 0.3, 2.0]))
-    weights = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else None
-    intercept = bool(rng.random() < 0.4) and len({*y}) > 1
-    options = {"delta": 0.7} if loss == "huber" else {}
-    problem = Problem.prepared(A, y, k, loss=loss, lam=lam, weights=weights, intercept=intercept, **options)
-    return BoxedProblem(problem, lower, upper)
-
-
-def by_another_method(problem, chosen):
-    """The smallest objective in the box on these columns."""
-    chosen = [j for j in chosen if problem.lower[j] < problem.upper[j]]
-    if not chosen:
-        return problem.null_objective
-    coef = np.zeros(problem.d)
-
-    def value_and_slope(x):
-        coef[chosen] = x
-        return problem.base(coef), problem.base.gradient(coef)[chosen]
-
-    limits = list(zip(problem.lower[chosen], problem.upper[chosen], strict=True))
-    options = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-10}
-    start = np.zeros(len(chosen))
-    return minimize(value_and_slope, start, jac=True, method="L-BFGS-B", bounds=limits, options=options).fun
 
 
 @pytest.mark.parametrize("seed", sample(60, 2000, smoke=4))
 def test_the_best_model_in_the_box_is_found(seed):
-    problem = random_case(seed)
+    problem = other_case(seed)
     scale = max(1.0, problem.null_objective)
     sets = [c for size in range(problem.k + 1) for c in itertools.combinations(range(problem.d), size)]
-    known = {chosen: by_another_method(problem, chosen) for chosen in sets}
+    known = {chosen: smooth_fit_of(problem, chosen) for chosen in sets}
     best = min(known.values())
     for chosen in sets[-3:]:
         assert problem.fit(chosen).value <= known[chosen] + 1e-8 * scale
@@ -80,12 +35,12 @@ def test_the_best_model_in_the_box_is_found(seed):
 
 @pytest.mark.parametrize("seed", sample(40, 2000))
 def test_no_bound_of_a_region_is_above_its_best_model(seed):
-    problem, rng = random_case(seed), np.random.default_rng([seed, 62])
+    problem, rng = other_case(seed), np.random.default_rng([seed, 62])
     state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
     sets = supports_of(state, problem.k)
     if not sets:
         return
-    best = min(by_another_method(problem, chosen) for chosen in sets)
+    best = min(smooth_fit_of(problem, chosen) for chosen in sets)
     for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
         assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
 

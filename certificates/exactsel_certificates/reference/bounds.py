@@ -6,6 +6,7 @@ model of the region has a smaller objective than
 
     D(beta; S, C, r) = -L*(beta) - (1 / 2 lam) ( sum_{j in S} v_j^2  +  the r largest v_j^2, j in C )         (2)
 
+Where coefficients have limits v_j^2 / (2 lam) is the most of -v_j w - (lam/2) w^2 over the w that column j may have.
 (Sakaue, Marumo: best-first search for l0-constrained optimization, formulas 19 and 20). Sums are formed in numpy's
 long double, which has 11 more bits than the solver's numbers on most machines and as many on the others.
 """
@@ -121,7 +122,7 @@ def curved_bound(instance: Instance, inside: Sequence[int], candidates: Sequence
     z = A @ x
     g = A.T @ (z - y) + (instance.lam - D) * x
     convex_part = z @ z + np.sum((instance.lam - D) * x * x)
-    counted = _with_largest(instance, inside, candidates, g * g / D)
+    counted = _with_largest(instance, inside, candidates, _taken(instance, g, D))
     return float(0.5 * (y @ y) - 0.5 * convex_part - 0.5 * counted)
 
 
@@ -201,10 +202,19 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
 
 def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
     """The second term of (2); for lam = 0 it is 0 where all its squares are, and inf otherwise."""
-    total = _with_largest(instance, inside, candidates, (long_doubles(instance.A).T @ beta) ** 2)
+    v = long_doubles(instance.A).T @ beta
     if instance.lam > 0:
-        return total / (2 * instance.lam)
-    return 0.0 if total == 0 else np.inf
+        return _with_largest(instance, inside, candidates, _taken(instance, v, instance.lam)) / 2
+    return 0.0 if _with_largest(instance, inside, candidates, v**2) == 0 else np.inf
+
+
+def _taken(instance: Instance, v: Any, curvature: Any) -> Long:
+    """What columns take off a bound, twice: the most of -2 v w - D w^2 over the coefficients w they may have."""
+    v, D = long_doubles(v), long_doubles(curvature)
+    if instance.box is None:
+        return long_doubles(v * v / D)
+    w = np.minimum(np.maximum(-v / D, long_doubles(instance.box.lower)), long_doubles(instance.box.upper))
+    return long_doubles(-w * (2 * v + D * w))
 
 
 def _with_largest(instance: Instance, inside: Sequence[int], candidates: Sequence[int], values: Long) -> Any:

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import FloatArray, Instance, objective
 from exactsel_certificates.reference.bounds import (
@@ -118,6 +119,8 @@ def replay(instance: AnyInstance, record: Record) -> Report:
     reason = "" if isinstance(instance, ColumnInstance) else _out_of_hierarchy(instance, used)
     if reason:
         raise ReplayError(reason)
+    if isinstance(instance, Instance) and instance.box is not None and outlier(instance.box, coef) is not None:
+        raise ReplayError(str(outlier(instance.box, coef)))
     value = _objective(instance, coef)
     if not abs(value - record.upper) <= _slack(record.upper):
         raise ReplayError(f"the model's objective is {value!r}, not {record.upper!r} as claimed.")

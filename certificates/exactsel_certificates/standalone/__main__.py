@@ -2,14 +2,14 @@
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
         [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--per-group N]
-        [--problem css]
+        [--nonnegative all|0,4] [--bounds FILE] [--problem css]
 
 INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
 intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of a text, as
 below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines ``child:
 parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label, or by a
 name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at
-most N of each group.
+most N of each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
 
 Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it.
 """
@@ -21,6 +21,7 @@ import sys
 from typing import Any
 
 from .arrays import Unreadable, read_bytes, read_instance, read_lines, read_weights
+from .bounds import bounds
 from .checking import Beyond, check
 from .file import Malformed
 from .relations import Unclear, relations
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-k", "--k", type=int)
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
-    for name in ("--loss", "--weights", "--hierarchy"):
+    for name in ("--loss", "--weights", "--hierarchy", "--bounds", "--nonnegative"):
         parser.add_argument(name)
     parser.add_argument("--per-group", type=int)
     parser.add_argument("--problem", choices=["regression", "css"])
@@ -77,8 +78,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
     demands: dict[str, Any] = {name: known.get(name, []) for name in ("must_have", "must_not")}
     if known.get("problem") == "css":
-        if options.hierarchy is not None or options.per_group is not None:
-            raise Unreadable("column subset selection knows no hierarchy and no limits on groups; leave them out.")
+        if not all(vars(options)[name] is None for name in ("hierarchy", "per_group", "bounds", "nonnegative")):
+            raise Unreadable("column subset selection knows no hierarchy, no limits on groups or on coefficients.")
         return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
         known["weights"] = read_weights(options.weights)
@@ -94,6 +95,10 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         said = known["hierarchy"] if options.hierarchy is None else read_lines(options.hierarchy)
         columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
         demands |= relations(said, labels, columns, _width(known["A"]))
+    if options.bounds is not None or options.nonnegative is not None:
+        lines = [] if options.bounds is None else read_lines(options.bounds)
+        columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
+        demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(known["A"]))
     return {
         **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
         **demands, "groups": [*held.values()], "per_group": options.per_group, "weights": known.get("weights"),

@@ -16,7 +16,7 @@ from typing import Any
 from .algebra import as_float, semidefinite
 from .counting import Semidefinite, TooMany, least_squares
 from .domain import Outside, Problem, problem_of
-from .file import BY_COUNTING, FLAGS, point, read, regions, split
+from .file import BOUNDS, BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Limits
 from .limits import sizes
 from .minorant import below_minorant
@@ -52,6 +52,8 @@ def problem_hash(problem: Problem) -> str:
     elif problem.hierarchy:
         parents = sorted(problem.hierarchy.parents.items())
         about |= {"hierarchy": {"kind": kind_of(problem), "parents": parents}}
+    if problem.bounds:
+        about |= {"bounds": [[v.hex() for v in side] for side in problem.bounds]}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(about, sort_keys=True).encode())
     for row in [*problem.A, problem.y, problem.weights or []]:
         digest.update(struct.pack(f"<{len(row)}d", *row))
@@ -79,9 +81,10 @@ def mismatch(p: dict[str, Any], problem: Problem) -> str:
         return OLD
     ours = [
         "regression" if problem.loss else "css", problem.loss, len(problem.A), len(problem.A[0]), problem.k,
-        problem_hash(problem), len(problem.groups) or None, kind_of(problem), *flags.values(),
+        problem_hash(problem), len(problem.groups) or None, kind_of(problem), True if problem.bounds else None,
+        *flags.values(),
     ]  # fmt: skip
-    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", *flags)
+    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", BOUNDS, *flags)
     return "" if ours == [p.get(name) for name in names] else "another problem"
 
 
@@ -90,20 +93,22 @@ def check(
     must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
     hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong", per_group: int | None = None,
+    bounds: Sequence[Sequence[float]] | None = None,
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 
     Data, weights included, are those given, before anything is done to them; ``level`` says whether models have an
     intercept, ``scale`` whether columns are scaled, ``hierarchy`` which columns or groups have parents, and these, of
     which all are needed (``kind`` "strong") or one ("weak"). With ``per_group`` columns are chosen one by one, at most
-    so many of each group. A problem outside the domain is a reason, too.
+    so many of each group. ``bounds`` are the lower and the upper limits of all coefficients, infinite where there is
+    none. A problem outside the domain is a reason, too.
 
     Raises
     ------
     Malformed, Beyond
     """
     try:
-        demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind, per_group)
+        demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind, per_group, bounds)
         problem = problem_of(A, y, k, loss, lam, delta, *demands)
     except Outside as error:
         return str(error)
@@ -116,6 +121,8 @@ def check(
     held = {g for g, group in enumerate(units) if {*model} & {*group}}
     if len(held | {*problem.must_have}) > problem.k or held & {*problem.must_not}:
         return "columns that are not allowed"
+    if problem.bounds and not all(problem.bounds[0][j] <= v <= problem.bounds[1][j] for j, v in model.items()):
+        return "coefficients outside their bounds"
     if problem.hierarchy:
         # The columns listed are those chosen, coefficient zero or not.
         shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
@@ -139,7 +146,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     """The bounds a proof establishes for a regression problem."""
     r = Regression(
         problem.A, problem.y, problem.k, problem.loss, problem.lam, problem.delta, problem.weights, problem.level,
-        problem.groups, problem.scale,
+        problem.groups, problem.scale, problem.bounds,
     )  # fmt: skip
     D = [F(v) for v in p["curvature"]]
     curvatures = [D] if D and problem.loss == "quadratic" and semidefinite(r.left(D)) else []

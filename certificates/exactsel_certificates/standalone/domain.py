@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, NoReturn
@@ -35,12 +36,14 @@ class Problem(NamedTuple):
     scale: bool
     groups: list[list[int]]
     hierarchy: Hierarchy | Limits | None
+    bounds: list[list[float]]
+    """Lower and upper limits of coefficients, infinite where there is none; empty without any."""
 
 
 def problem_of(
     A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
-    hierarchy: Any = (), kind: Any = "strong", per_group: Any = None,
+    hierarchy: Any = (), kind: Any = "strong", per_group: Any = None, bounds: Any = None,
 ) -> Problem:  # fmt: skip
     """The problem these make, ``loss`` "" for column subset selection.
 
@@ -65,13 +68,14 @@ def problem_of(
             or scale
             or weights is not None
             or per_group is not None
+            or bounds is not None
             or any(_listed("a list of columns", v) for v in demands)
         ):
             raise Outside(
-                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy or forced "
-                "columns, but knows none of them."
+                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, bounds or "
+                "forced columns, but knows none of them."
             )
-        return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None)
+        return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None, [])
     target = _numbers("y", y, n)
     if loss in CLASSES and not all(abs(v) == 1 for v in target):
         raise Outside(f"y holds other numbers than -1 and 1, but these were expected with {loss} loss.")
@@ -95,6 +99,7 @@ def problem_of(
     return Problem(
         rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units, related,
+        [] if bounds is None else _bounds(bounds, d, scale, lam),
     )  # fmt: skip
 
 
@@ -199,6 +204,23 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
         raise Outside("the groups or their columns are out of order, but the order of their columns was expected.")
     return held
+
+
+def _bounds(bounds: Any, d: int, scale: bool, lam: Any) -> list[list[float]]:
+    """The limits of coefficients, lower ones and upper ones."""
+    sides = _listed("the bounds", bounds)
+    if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in _listed("bounds", side)):
+        raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
+    lower, upper = (list(side) for side in sides)
+    if len(lower) != d or len(upper) != d:
+        raise Outside(f"there are {len(lower)} lower and {len(upper)} upper bounds, but {d} of each were expected.")
+    if not all(v <= 0 for v in lower) or not all(v >= 0 for v in upper):
+        raise Outside("0 does not lie between all bounds, but no coefficient may be kept away from it.")
+    if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
+        raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
+    if lam == 0:
+        raise Outside("lam is 0, but a positive number was expected with bounds of coefficients.")
+    return [lower, upper]
 
 
 def _limited(groups: list[list[int]], per_group: Any) -> Limits | None:

@@ -23,6 +23,7 @@ SPLITS_ALLOWED = [["<i4"], ["<i4", "<u2", "u1"], ["<f8"], ["<f2"]]
 MINORANT_ALLOWED = [["<i4"], ["<f4"]]
 LIMITS = ["limit_point"]
 FLAGS = ("weights", "intercept", "scale")
+BOUNDS = "bounds"
 
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by counting; that of split p is ~p."""
@@ -56,7 +57,9 @@ def read(data: bytes) -> dict[str, Any]:
     related = proof.get("hierarchy")
     need(related is None or (isinstance(related, str) and related in (*KINDS, GROUP_LIMITS)), "hierarchy")
     version = proof["version"]
-    need(version in ((3, 4, 5, 6) if related else (1, 2, 4, 5, 6) if any(flags) else (1, 4, 5, 6)), "version")
+    need(proof.get(BOUNDS) is None or proof[BOUNDS] is True, "bounds")
+    plain = (3, 4, 5, 6) if related else (1, 2, 4, 5, 6) if any(flags) else (1, 4, 5, 6)
+    need(version in ((7,) if proof.get(BOUNDS) else plain), "version")
     free = (MINORANT + LIMITS, [*MINORANT_ALLOWED, ["<i4"]])
     more = {4: (SPLITS, SPLITS_ALLOWED), 5: (MINORANT, MINORANT_ALLOWED), 6: free}.get(version, ([], []))
     names, kinds = NAMES + more[0], ALLOWED + more[1]
@@ -76,7 +79,7 @@ def read(data: bytes) -> dict[str, Any]:
     need(position == len(data), "length of the file")
     check_arrays(proof)
     proof |= {name: [] for name in SPLITS + MINORANT + LIMITS if name not in names}
-    counted = len(proof["minorant_point"]) > 0 if version == 6 else version > 3
+    counted = len(proof["minorant_point"]) > 0 if version == 6 else version in (4, 5)
     need(any(word & 7 > 5 for word in proof["tree"]) == counted, "version")
     check_splits(proof)
     widths = proof["minorant_width"]

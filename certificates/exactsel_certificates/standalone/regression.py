@@ -7,6 +7,7 @@ those of the data as given throughout.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction as F
 
@@ -28,9 +29,10 @@ class Regression:
     def __init__(
         self, A: Sequence[Sequence[float]], y: Sequence[float], k: int, loss: str, lam: float, delta: float,
         weights: Sequence[float] | None = None, level: bool = False, groups: Sequence[Sequence[int]] = (),
-        scale: bool = False,
+        scale: bool = False, bounds: Sequence[Sequence[float]] = (),
     ) -> None:  # fmt: skip
         d = len(A[0])
+        self.bounds = bounds
         self.rows = [i for i in range(len(y)) if weights is None or weights[i]]
         self.groups = groups or [[j] for j in range(d)]
         self.columns = [[F(A[i][j]) for i in self.rows] for j in range(d)]
@@ -89,7 +91,8 @@ class Regression:
         Mx = self.times(x)
         for j, v in x.items():
             Mx[j] += (self.ridge[j] - D[j] * self.squares[j]) * v
-        terms = [(m - b) ** 2 / (e * s) for m, b, e, s in zip(Mx, self.b, D, self.squares, strict=True)]
+        slopes = [m - b for m, b in zip(Mx, self.b, strict=True)]
+        terms = [self.taken_by(j, g, e * s) for j, (g, e, s) in enumerate(zip(slopes, D, self.squares, strict=True))]
         return self.c - sum((v * Mx[j] for j, v in x.items()), F(0)) / 2, terms
 
     def left(self, D: Sequence[F]) -> Matrix:
@@ -122,7 +125,17 @@ class Regression:
 
     def term(self, j: int, v: F) -> F:
         """What a column takes off a bound, twice, where v is its product with the dual vector."""
-        return v * v / self.ridge[j] if self.lam else 2 * self.sizes[j] * abs(v)
+        return self.taken_by(j, v, self.ridge[j]) if self.lam else 2 * self.sizes[j] * abs(v)
+
+    def taken_by(self, j: int, v: F, bend: F) -> F:
+        """The largest -2 v w - bend w^2 over the coefficients w that column j may have."""
+        if not self.bounds:
+            return v * v / bend
+        low, high = (side[j] for side in self.bounds)
+        w = -v / bend
+        w = max(w, F(low)) if math.isfinite(low) else w
+        w = min(w, F(high)) if math.isfinite(high) else w
+        return -w * (2 * v + bend * w)
 
     def at_dual(self, beta: Sequence[float]) -> list[Bound]:
         """The bound a dual vector proves."""

@@ -1,0 +1,65 @@
+"""Limits on coefficients as people write them: lines ``column,lower,upper``, and columns that are not negative."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from exactsel_certificates.formula import Box
+
+TITLES = ["column", "lower", "upper"]
+"""A first line, which may be left out."""
+
+
+def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: int) -> Box | None:
+    """The limits on d coefficients; None where nothing is said.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        A side left empty has no limit. Columns are named by one of ``names``, or else by number.
+    nonnegative : str
+        ``all``, or columns with commas between them, whose coefficients may not be negative.
+
+    Raises
+    ------
+    ValueError
+        When the lines say anything else, in one sentence.
+    """
+    rows = [row for row in ([cell.strip() for cell in row] for row in csv.reader(lines, strict=True)) if any(row)]
+    rows = rows[1:] if rows and [cell.lower() for cell in rows[0]] == TITLES else rows
+    box, seen = Box(np.full(d, -np.inf), np.full(d, np.inf)), set[int]()
+    for row in rows:
+        if len(row) != len(TITLES):
+            raise ValueError(f"the bounds hold a line of {len(row)} entries, but 'column,lower,upper' was expected.")
+        j = _column(row[0], names, d)
+        if j in seen:
+            raise ValueError(f"the bounds name column {row[0]!r} twice; name it once.")
+        seen.add(j)
+        for side, text in zip(box, row[1:], strict=True):
+            side[j] = _number(text) if text else side[j]
+    free = [*range(d)] if nonnegative.strip() == "all" else _columns(nonnegative, names, d)
+    box.lower[free] = np.maximum(box.lower[free], 0.0)
+    return box if rows or free else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"the bounds hold {text!r}, but a number was expected.") from None
+
+
+def _columns(text: str, names: Sequence[str], d: int) -> list[int]:
+    return [_column(name.strip(), names, d) for name in text.split(",") if name.strip()]
+
+
+def _column(name: str, names: Sequence[str], d: int) -> int:
+    found = [j for j, known in enumerate(names) if known == name]
+    if len(found) == 1:
+        return found[0]
+    if not found and name.isascii() and name.isdecimal() and len(name) <= 9 and int(name) < d:
+        return int(name)
+    raise ValueError(f"the bounds name {name!r}, but no single column is called that; give its number.")

@@ -1,0 +1,45 @@
+"""Bounds of coefficients as people write them, for the second checker: lines ``column,lower,upper``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .relations import Unclear
+
+
+def bounds(
+    lines: Sequence[str], nonnegative: str, names: Sequence[str], d: int
+) -> tuple[list[float], list[float]] | None:
+    """Lower and upper limits of d coefficients; None where nothing is said. Raises :class:`Unclear`.
+
+    A first line ``column,lower,upper`` is passed over, a side left empty has no limit. ``nonnegative`` is ``all`` or
+    names columns, with commas between them, whose lower limit is 0 at least.
+    """
+    entries = [[part.strip().strip('"') for part in line.split(",")] for line in lines if line.strip(" \t\r\n,")]
+    if entries and [part.lower() for part in entries[0]] == ["column", "lower", "upper"]:
+        del entries[0]
+    limits: dict[int, tuple[float, float]] = {}
+    for entry in entries:
+        if len(entry) != 3:
+            raise Unclear(f"the bounds hold a line of {len(entry)} entries, but column,lower,upper was expected.")
+        j = _number(entry[0], names, d)
+        if j in limits:
+            raise Unclear(f"the bounds name {entry[0]!a} twice; name it once.")
+        try:
+            limits[j] = (float(entry[1] or "-inf"), float(entry[2] or "inf"))
+        except ValueError:
+            raise Unclear(f"the bounds of {entry[0]!a} are no numbers; correct them.") from None
+    wanted = [part.strip() for part in nonnegative.split(",") if part.strip()]
+    positive = {*range(d)} if wanted == ["all"] else {_number(name, names, d) for name in wanted}
+    if not limits and not positive:
+        return None
+    whole = [limits.get(j, (float("-inf"), float("inf"))) for j in range(d)]
+    return [max(low, 0.0) if j in positive else low for j, (low, _) in enumerate(whole)], [high for _, high in whole]
+
+
+def _number(name: str, names: Sequence[str], d: int) -> int:
+    if list(names).count(name) == 1:
+        return list(names).index(name)
+    if name not in names and name.isascii() and name.isdecimal() and len(name) < 10 and int(name) < d:
+        return int(name)
+    raise Unclear(f"the bounds name {name!a}, but no single column is called that; give its number.")

@@ -1,0 +1,346 @@
+"""Proofs about signs and bounds of coefficients: what both checkers accept is true, and they accept what is found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from boxed_cases import allowed_sets, other_case, quadratic_case, smallest_on
+from click.testing import CliRunner
+from corrupted import as_bytes, check
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import replayed, second_opinion
+from samples import examples, sample
+
+from exactsel import Problem, boxed, solve, verify
+from exactsel.cli.main import cli
+from exactsel.proofs.instance import instance_of
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
+from exactsel_certificates import __main__ as first
+from exactsel_certificates import standalone
+from exactsel_certificates.boxes import gain, gains_above
+from exactsel_certificates.checking import problem_hash
+from exactsel_certificates.container import CLOSE, FIRST_POINT, FIT, SPLIT_IN, USE, MalformedError, parse_proof
+from exactsel_certificates.exact import ExactBounds
+from exactsel_certificates.formula import Box, Instance
+from exactsel_certificates.given import GivenInstance
+from exactsel_certificates.reference import bounds as reference
+from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.standalone import __main__ as second
+
+WHOLE = 1e-9
+"""Times what the empty model costs: how well the smallest objective is known."""
+
+
+def case_of(seed):
+    return quadratic_case(seed) if seed % 2 else other_case(seed)
+
+
+def claiming(proof, **changes):
+    return as_bytes(replace(proof, **changes), bounds=True)
+
+
+@pytest.mark.parametrize("seed", sample(60, 4000, smoke=4))
+def test_what_a_search_says_is_accepted_by_both_and_no_more(seed, tmp_path):
+    problem = case_of(seed)
+    result = solve(problem, proof=tmp_path / "run.exsel", audit=True, signals=())
+    data, instance = (tmp_path / "run.exsel").read_bytes(), instance_of(problem)
+    best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
+    above = best + WHOLE * max(1.0, problem.null_objective)
+    assert result.reached
+    assert result.lower <= above
+    verdict = verify(problem, tmp_path / "run.exsel")
+    assert verdict.verified, str(verdict)
+    assert result.lower <= verdict.lower <= above
+    assert second_opinion(instance, data) == ""
+    too_much = claiming(parse_proof(data), lower=above, upper=1e300)
+    assert not check(too_much, instance).verified
+    assert second_opinion(instance, too_much) != ""
+    search = Search(problem, Settings(heuristics=()))
+    events = [*search]
+    replayed(problem, search.result(), events, search.state)
+
+
+def random_proof(rng, problem, instance):
+    """A proof with any tree and any witnesses, for the problem at hand, that claims nothing."""
+    n, d = instance.A.shape
+    sets = [*allowed_sets(problem)]
+    points = [problem.fit(sets[int(rng.integers(len(sets)))]).coef, rng.standard_normal(d), np.zeros(d)]
+    if getattr(instance, "scale", False):
+        points = [x * problem.base.preparation.scale for x in points]
+    tree, left, state = [], problem.k - len(instance.must_have), set(range(d)) - {*problem.must_have, *problem.must_not}
+
+    def grow(places, free):
+        tree.append(8 * int(rng.choice([0, FIT, *range(FIRST_POINT, FIRST_POINT + 6)])) + USE)
+        if places == 0 or not free or rng.random() < 0.3:
+            tree.append(CLOSE)
+            return
+        j = int(rng.choice(sorted(free)))
+        tree.append(8 * j + SPLIT_IN)
+        grow(places - 1, free - {j})
+        grow(places, free - {j})
+
+    grow(left, state)
+    duals = rng.standard_normal((3, n)) * rng.choice([0.1, 1.0, 10.0])
+    curvature = instance.lam * (1.0 + rng.random(d) * rng.choice([0.0, 0.1, 10.0])) if rng.random() < 0.5 else []
+    blank = parse_proof(blank_for(instance))
+    return replace(
+        blank, lower=0.0, upper=1e300, curvature=np.array(curvature, dtype=np.float64),
+        point_value=np.concatenate(points), point_index=np.tile(np.arange(d, dtype=np.int32), 3),
+        point_size=np.full(3, d, dtype=np.int32), dual_value=duals.ravel(), tree=np.array(tree, dtype=np.int32),
+    )  # fmt: skip
+
+
+def blank_for(instance):
+    """A file that claims nothing of a problem."""
+    from exactsel_certificates.container import Proof
+
+    given_ = isinstance(instance, GivenInstance)
+    proof = Proof(
+        family="regression", loss=instance.loss, n=len(instance.A), d=instance.A.shape[1], k=instance.k, groups=None,
+        problem_hash=problem_hash(instance), lower=0.0, upper=1e300, weights=instance.weights is not None,
+        intercept=instance.intercept, scale=given_ and instance.scale, version=7, scope="", curvature=np.zeros(0),
+        model_value=np.zeros(0), point_value=np.zeros(0), dual_value=np.zeros(0), model_index=np.zeros(0, np.int32),
+        point_size=np.zeros(0, np.int32), tree=np.array([CLOSE], np.int32), point_index=np.zeros(0, np.int32),
+    )  # fmt: skip
+    return as_bytes(proof, bounds=True)
+
+
+@pytest.mark.parametrize("seed", sample(120, 20_000, smoke=8))
+def test_nothing_untrue_is_established_by_any_proof(seed):
+    problem, rng = case_of(seed), np.random.default_rng([seed, 71])
+    instance = instance_of(problem)
+    proof = random_proof(rng, problem, instance)
+    best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
+    above = best + WHOLE * max(1.0, problem.null_objective)
+    verdict = check(claiming(proof, lower=above), instance)
+    assert not verdict.verified
+    assert verdict.lower <= above
+    assert second_opinion(instance, claiming(proof, lower=above)) != ""
+    assert check(claiming(proof, lower=verdict.lower), instance).verified
+
+
+@examples(100, 2000)
+@given(st.integers(0, 2**32))
+def test_bounds_in_doubles_are_below_the_exact_ones(seed):
+    """And near them; the plain formulas in long doubles come to the same."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 9)), int(rng.integers(1, 6))
+    A = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, d)
+    box = Box(
+        np.where(rng.random(d) < 0.3, -np.inf, -rng.choice([0.0, 1e-9, 1.0, 1e9], d)),
+        np.where(rng.random(d) < 0.3, np.inf, rng.choice([0.0, 1e-9, 1.0, 1e9], d)),
+    )
+    lam, k = float(10.0 ** rng.uniform(-6, 3)), int(rng.integers(0, d + 1))
+    instance = Instance(A, 10.0 * rng.standard_normal(n), k, "quadratic", lam, box=box)
+    state = rng.integers(0, 3, d).astype(np.uint8)
+    state[np.flatnonzero(state == 2)[k:]] = 1
+    S, C = np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist()
+    w = rng.standard_normal(d) / np.linalg.norm(A, axis=0)
+    plain, exact = RigorousBounds(instance), ExactBounds(instance)
+    for D in (plain.ridge, lam * (0.3 + rng.random(d))):
+        bound = plain.bounds(plain.at_models(w[None], D), np.zeros(1, dtype=int), state[None])[0]
+        truth = exact.at_model(S, C, [Fraction(v) for v in w.tolist()], D)
+        assert Fraction(float(bound)) <= truth
+        assert bound >= float(truth) - 1e-9 * (1.0 + abs(float(truth)))
+        if D is plain.ridge:
+            assert reference.bound_at_model(instance, S, C, w) == pytest.approx(float(truth), rel=1e-9, abs=1e-9)
+        elif math.isfinite(reference.curved_bound(instance, S, C, w, D)):
+            assert reference.curved_bound(instance, S, C, w, D) == pytest.approx(float(truth), rel=1e-9, abs=1e-9)
+
+
+NUMBERS = st.one_of(
+    st.floats(-1e6, 1e6),
+    st.sampled_from([0.0, -0.0, 5e-324, 1e-300, -1e-300, 1e300, -1e300, 1e308, math.inf, math.nan]),
+)
+SIDES = st.one_of(st.sampled_from([0.0, 1.0, 5e-324, 1e300, math.inf]), st.floats(0.0, 1e6))
+
+
+@examples(200, 5000)
+@given(NUMBERS, st.floats(0.0, 10.0), st.floats(1e-60, 1e60), SIDES, SIDES)
+def test_gains_are_rounded_upwards(v, error, D, low, high):
+    box = Box(np.array([-low]), np.array([high]))
+    with np.errstate(all="ignore"):
+        found = float(gains_above(box, np.array([D]), np.array([[v]]), np.array([[error]]))[0, 0])
+    if not math.isfinite(v):
+        assert found == math.inf
+        return
+    for at in (v - error, v, v + error):
+        exact = gain(box, Fraction(D), 0, Fraction(at))
+        assert exact >= 0
+        # Products below the smallest doubles vanish, which the bound allows for when all is added up.
+        assert found == math.inf or Fraction(found) + Fraction(10) ** -290 >= exact
+    if error == 0.0 and math.isfinite(found):
+        assert (
+            Fraction(found) <= gain(box, Fraction(D), 0, Fraction(v)) * (1 + Fraction(1, 10**14)) + Fraction(10) ** -290
+        )
+    for w in (-low, high, 0.0, -v / D):
+        if -low <= w <= high and math.isfinite(w):
+            at = Fraction(w)
+            assert at * (Fraction(-v) - Fraction(D) * at / 2) <= gain(box, Fraction(D), 0, Fraction(v))
+
+
+@pytest.fixture
+def signed(tmp_path):
+    """A problem with signs, its proof, and the file."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((15, 4))
+    y = A @ [1.0, -2.0, 0.5, 0.0] + 0.1 * rng.standard_normal(15)
+    problem = boxed(Problem(A, y, 2, lam=0.5), "all", [(0, -math.inf, 0.5)])
+    solve(problem, proof=tmp_path / "run.exsel", signals=())
+    return problem, parse_proof((tmp_path / "run.exsel").read_bytes())
+
+
+@pytest.mark.smoke
+def test_a_model_outside_its_limits_is_refused(signed):
+    problem, proof = signed
+    instance = instance_of(problem)
+    for j, value in ((1, -1.0), (0, 0.75), (0, -1e-300)):
+        wrong = claiming(
+            proof, upper=1e300, lower=0.0,
+            model_index=np.array([j], dtype=np.int32), model_value=np.array([value]),
+        )  # fmt: skip
+        verdict = check(wrong, instance)
+        assert not verdict.verified
+        assert f"coefficient of column {j} is {value!r}, but its limits are" in verdict.reason
+        assert second_opinion(instance, wrong) == "coefficients outside their bounds"
+
+
+def test_a_proof_is_about_its_own_limits(signed):
+    """The same data without limits, or with others; a proof for free coefficients says nothing here, true as it is."""
+    problem, proof = signed
+    instance = instance_of(problem)
+    free = replace(instance, box=None)
+    verdict = check(claiming(proof), free)
+    assert "lacks limits on coefficients" in verdict.reason
+    assert "--nonnegative and --bounds" in verdict.reason
+    assert second_opinion(instance, claiming(proof), bounds=None) == "another problem"
+    other = Box(instance.box.lower, np.full(4, np.inf))
+    assert "other data or parameters" in check(claiming(proof), replace(instance, box=other)).reason
+    assert second_opinion(replace(instance, box=other), claiming(proof)) == "another problem"
+    plain = as_bytes(replace(proof, problem_hash=problem_hash(free), bounds=False))
+    assert "has limits on coefficients" in check(plain, instance).reason
+    assert second_opinion(instance, plain) == "another problem"
+
+
+@pytest.mark.smoke
+def test_versions_and_limits_go_together(signed):
+    problem, proof = signed
+    instance, sound = instance_of(problem), claiming(proof)
+    assert b'"version": 7' in sound
+    counting = np.append(proof.tree[:-1], 6).astype(np.int32)
+    for wrong in (
+        sound.replace(b'"version": 7', b'"version": 1'),
+        sound.replace(b'"bounds": true', b'"bounds": null'),
+        sound.replace(b'"bounds": true', b'"bounds": 1   '),
+        claiming(proof, tree=counting),
+    ):
+        assert check(wrong, instance) is None
+        with pytest.raises(standalone.Malformed):
+            second_opinion(instance, wrong)
+    with pytest.raises(MalformedError, match="version 1, but speaks of limits on coefficients"):
+        parse_proof(sound.replace(b'"version": 7', b'"version": 1'))
+
+
+def test_limits_outside_the_domain_are_refused(signed):
+    problem, proof = signed
+    instance, data, d = instance_of(problem), claiming(signed[1]), 4
+    inf = np.full(d, np.inf)
+    for box, words in (
+        (Box(np.zeros(3), inf), "two numbers"),
+        (Box(np.full(d, 0.5), inf), "0 must lie"),
+        (Box(np.full(d, np.nan), inf), "0 must lie"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            replace(instance, box=box)
+        forged = object.__new__(Instance)
+        for name, value in {**vars(instance), "box": box}.items():
+            object.__setattr__(forged, name, value)
+        assert not check(data, forged).verified
+        assert second_opinion(forged, data) not in ("", "another problem")
+    assert "limits on coefficients need a ridge" in check(data, replace(instance, lam=0.0)).reason
+    assert "lam is 0" in second_opinion(replace(instance, lam=0.0), data)
+    scaled = GivenInstance(instance.A, instance.y, 2, "quadratic", 0.5, scale=True, box=instance.box)
+    assert "columns are scaled" in check(data, scaled).reason
+    assert "columns are scaled" in second_opinion(scaled, data)
+    assert "no doubles" in check(data, replace(instance, box=Box(np.zeros(d, dtype=int), inf))).reason
+    for wrong in (3, [[0.0] * d], [["0"] * d, [1.0] * d], [[0.0] * d, [math.nan] * d], [[0] * d, [1] * d]):
+        assert "bounds" in second_opinion(instance, data, bounds=wrong)
+    with_columns = standalone.check(data, instance.A.tolist(), [], 2, "", 0.0, 1.0, bounds=[[0.0] * d, [1.0] * d])
+    assert "knows none of them" in with_columns
+    assert proof.bounds
+
+
+@pytest.mark.parametrize("seed", sample(10, 200))
+def test_limits_go_with_hierarchies_and_groups_as_far_as_checkers_are_concerned(seed):
+    """No search has both yet; a proof about free coefficients of the same problem is one with limits, too."""
+    rng = np.random.default_rng([seed, 73])
+    A, y = rng.standard_normal((9, 4)), rng.standard_normal(9)
+    given_ = {"groups": [0, 0, 1, None]} if seed % 2 else {"hierarchy": {1: [0], 3: [2]}}
+    problem = Problem(A, y, 2, lam=0.4) if seed % 2 else Problem(A, y, 2, lam=0.4, **given_)
+    if seed % 2:
+        from exactsel import GroupedProblem
+
+        problem = GroupedProblem(problem, ["a", "a", "b", None])
+    box = Box(np.where(rng.random(4) < 0.5, 0.0, -np.inf), np.full(4, np.inf))
+    free = instance_of(problem)
+    instance = replace(free, box=box)
+    blank = parse_proof(blank_for(replace(instance, hierarchy=None, groups=())))
+    related = None if instance.hierarchy is None else instance.hierarchy.kind
+    blank = replace(
+        blank, problem_hash=problem_hash(instance), groups=len(instance.groups) or None, hierarchy=related,
+        point_value=rng.standard_normal(4) * 0.3, point_index=np.arange(4, dtype=np.int32),
+        point_size=np.array([4], np.int32), tree=np.array([8 * FIRST_POINT + USE, CLOSE], np.int32),
+    )  # fmt: skip
+    flags = {} if related is None else {"hierarchy": related}
+    more = {"groups": [[*group] for group in instance.groups], "hierarchy": [
+        (j, [*own]) for j, own in ((1, (0,)), (3, (2,)))] if related else []}  # fmt: skip
+    verdict = check(as_bytes(replace(blank, lower=1e299), bounds=True, **flags), instance)
+    assert not verdict.verified
+    lower = verdict.lower * 0.999999
+    data = as_bytes(replace(blank, lower=lower), bounds=True, **flags)
+    assert check(data, instance).verified
+    assert second_opinion(instance, data, **more) == ""
+    # Limits take models away, so the bound at the same point is no smaller than without.
+    unlimited = as_bytes(replace(blank, lower=1e299, bounds=False, problem_hash=problem_hash(free)), **flags)
+    assert verdict.lower >= check(unlimited, free).lower * (1.0 - 1e-12)
+
+
+LINES = "column,lower,upper\nb,-0.5,\n2,,0.25\n"
+
+
+def test_the_command_lines(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((30, 6))
+    y = A[:, 0] - 2.0 * A[:, 1] + 0.5 * A[:, 2] + 0.1 * rng.standard_normal(30)
+    np.savez("data.npz", A=A, y=y, k=3, lam=0.5, loss="quadratic", feature_names=np.array([*"abcdef"]))
+    (tmp_path / "b.csv").write_text(LINES)
+    limits = ["--nonnegative", "a, 3", "--bounds", "b.csv"]
+    assert CliRunner().invoke(cli, ["solve", "data.npz", *limits, "--proof", "p.exsel", "--quiet"]).exit_code == 0
+    checked = CliRunner().invoke(cli, ["verify", "p.exsel", "data.npz", *limits])
+    assert checked.exit_code == 0
+    assert "coefficients of 4 columns within limits" in checked.stdout
+    assert "REJECTED" in CliRunner().invoke(cli, ["verify", "p.exsel", "data.npz"]).stdout
+    for program in (first.main, second.main):
+        assert program(["p.exsel", "data.npz", *limits]) == 0
+        assert program(["p.exsel", "data.npz", "--nonnegative", "all", "--bounds", "b.csv"]) == 3
+        assert program(["p.exsel", "data.npz"]) == 3
+        assert program(["p.exsel", "data.npz", "--problem", "css", "--bounds", "b.csv"]) == 2
+        for text, words in (
+            ("a,0", "2 entries"), ("a,1,2", ""), ("z,0,1", "no single column"), ("a,0,1\n0,0,1", "twice"),
+            ("a,x,1", ""), ("a,0,nan", ""),
+        ):  # fmt: skip
+            (tmp_path / "wrong.csv").write_text(text)
+            capsys.readouterr()
+            assert program(["p.exsel", "data.npz", "--bounds", "wrong.csv"]) in (2, 3)
+            told = "".join(capsys.readouterr())
+            assert words in told
+            assert "Traceback" not in told
+        assert program(["p.exsel", "data.npz", "--bounds", "nowhere.csv"]) == 2
+        assert program(["p.exsel", "data.npz", "--nonnegative", "9"]) == 2
