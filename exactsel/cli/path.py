@@ -120,6 +120,7 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     """What cross-validation needs to know: the data as given, every fold is prepared anew."""
     from exactsel.data.missing import KEPT
     from exactsel.errors import InputError
+    from exactsel.problem.boxed import box_options
     from exactsel.problem.hierarchy import hierarchy_options
     from exactsel.problem.limits import limit_options
     from exactsel.studies.crossval import random_folds
@@ -128,6 +129,8 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         raise InputError("column subset selection has no target to predict; leave --cv out.")
     if problem.family == "grouped":
         raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
+    limits = box_options(problem)
+    problem = problem.unlimited if limits else problem
     if problem.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
     A, y, preparation = problem.A, problem.y, problem.preparation
@@ -142,7 +145,7 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         prepared |= {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
     splits = random_folds(len(y), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
-    demands |= limit_options(problem.units)
+    demands |= limit_options(problem.units) | limits
     return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}
 
 

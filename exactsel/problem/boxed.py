@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, newton_in_box
-from exactsel.problem.checks import checked_k
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
 from exactsel.problem.objective import Objective
@@ -210,12 +209,12 @@ class BoxedProblem:
         }  # fmt: skip
 
     def replace(self, **changes: Any) -> BoxedProblem:
-        """A copy with some of k, must_have, must_not, feature_names changed."""
+        """A copy with some of k, lam, must_have, must_not, feature_names changed, lam to a positive number."""
+        changed = self.unlimited.replace(**changes)
+        _check_kind(changed)
         made = object.__new__(BoxedProblem)
-        made.base, made.lower, made.upper = self.base, self.lower, self.upper
-        made._settle(self.units.replace(**{n: v for n, v in changes.items() if n != "k"}), checked_k(
-            changes.get("k", self.k), self.d
-        ))  # fmt: skip
+        made.base, made.lower, made.upper = changed.objective, self.lower, self.upper
+        made._settle(changed.units, changed.k)
         return made
 
 
@@ -242,6 +241,14 @@ def _limits(given: ArrayLike, d: int, side: str) -> FloatArray:
         )
     limits.flags.writeable = False
     return limits
+
+
+def box_options(problem: Any) -> dict[str, Any]:
+    """What makes a problem on other rows have the limits of this one; nothing where it has none."""
+    if not isinstance(problem, BoxedProblem):
+        return {}
+    limits = zip(range(problem.d), problem.lower.tolist(), problem.upper.tolist(), strict=True)
+    return {"bounds": [(j, low, high) for j, low, high in limits if low > -np.inf or high < np.inf]}
 
 
 def refuse_boxes(problem: Any, what: str) -> None:

@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 
 from exactsel import clock
 from exactsel.losses.base import CLASSES
+from exactsel.problem.boxed import ALL
 from exactsel.problem.preparing import wants_intercept
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
 from exactsel.solving.result import Termination
@@ -54,6 +55,7 @@ class ChoosingBase(BestSubsetBase):
     verbose: int = 0
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
+    positive: bool = False
 
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose k and lam, then find the best model on all rows.
@@ -99,6 +101,7 @@ class ChoosingBase(BestSubsetBase):
             X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights), scale=bool(self.standardize),
             intercept=wants_intercept(self.fit_intercept, self.loss), weights=weights,
             hierarchy=self.hierarchy, hierarchy_kind=self.hierarchy_kind, total=total,
+            nonnegative=ALL if self.positive else (),
             progress=partial(_say, len(folds)) if self.verbose else None, **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best
@@ -150,7 +153,7 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
     verbose : int
         1 prints a line for each fold.
-    delta, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, solver_options
+    delta, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, positive, solver_options
         See :class:`exactsel.sklearn.BestSubsetRegressor`.
 
     Notes
@@ -171,7 +174,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
     loss : str
         ``"logistic"`` or ``"squared_hinge"``.
     ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, hierarchy,
-    hierarchy_kind, solver_options
+    hierarchy_kind, positive, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 
     Notes

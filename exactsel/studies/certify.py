@@ -18,9 +18,10 @@ from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name
 from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
-from exactsel.problem.boxed import refuse_boxes
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text
+from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.entry import solve
@@ -114,7 +115,7 @@ def certify(
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem or GroupedProblem
+    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
@@ -133,15 +134,15 @@ def certify(
     InputError
         When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
     """
-    refuse_boxes(problem, "certify")
     if sum(given is not None for given in (candidate, support, coef)) != 1:
         raise InputError("give exactly one candidate: a support or a coefficient vector.")
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
     if coef is not None:
-        if problem.objective is None:
+        objective = objective_of(problem)
+        if objective is None:
             raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-        given, made = checked_coef(problem, coef), problem.objective.preparation
+        given, made = checked_coef(problem, coef), objective.preparation
         vector = given if made is None else given * made.scale
         columns, value = problem.units.units_of(np.flatnonzero(given)), statement_of(problem).upper_of(given)
     else:
@@ -283,4 +284,10 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
     given_support(problem.units.units_of(np.flatnonzero(vector)), problem)
+    if isinstance(problem, BoxedProblem) and not problem.admits(vector):
+        j = int(np.flatnonzero((vector < problem.lower) | (vector > problem.upper))[0])
+        raise InputError(
+            f"the coefficient of column {j} is {vector[j]:g}, but between {problem.lower[j]:g} and "
+            f"{problem.upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
+        )
     return vector

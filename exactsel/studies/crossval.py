@@ -14,6 +14,7 @@ from exactsel.data.missing import middle_of
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
+from exactsel.problem.boxed import boxed
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
@@ -85,7 +86,8 @@ def cross_validate(
     lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool = False,
     scale: bool = False, weights: ArrayLike | None = None, must_have: Sequence[int | str] = (),
     must_not: Sequence[int | str] = (), hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong",
-    groups: GroupSpec | None = None, per_group: int | None = None, missing: str = "mean", total: float | None = None,
+    groups: GroupSpec | None = None, per_group: int | None = None, nonnegative: str | Sequence[int | str] = (),
+    bounds: Sequence[tuple[Any, float, float]] = (), missing: str = "mean", total: float | None = None,
     progress: Progress | None = None, executor: Any = None,
     workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> ValidationErrors:  # fmt: skip
@@ -97,6 +99,7 @@ def cross_validate(
     folds, ks, lams : iterable of (training rows, held-out rows), sizes and ridge weights to try
     loss, delta, must_have, must_not, hierarchy, hierarchy_kind, groups, per_group
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
+    nonnegative, bounds : as for :func:`exactsel.boxed`
     intercept, scale : bool
         Each fold's columns are prepared by what its training rows are like, and its models measured on the held-out
         rows as they are.
@@ -120,9 +123,10 @@ def cross_validate(
                 _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
                 intercept=intercept, scale=scale, weights=None if weights is None else counted[train], **demands,
             )  # fmt: skip
+            chosen = boxed(problem, nonnegative, bounds) if len(nonnegative) or len(bounds) else problem
             left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
             path = solve_path(
-                problem, sizes, ridges, executor=hired, **options | _share(total, clock.now() - began, left)
+                chosen, sizes, ridges, executor=hired, **options | _share(total, clock.now() - began, left)
             )
             stopped.update(result.termination for result in path.results if not result.reached)
             rows = _filled(A[held_out], A[train], missing)

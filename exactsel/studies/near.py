@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from exactsel.errors import InputError
-from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
@@ -33,7 +32,7 @@ def near_optimal(
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem or GroupedProblem
+    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
         With groups, sets of exactly k groups are listed.
     tau : float
         Absolute, on the scale of the objective; not negative. Not needed with ``resume``.
@@ -63,7 +62,6 @@ def near_optimal(
     InputError
         For a tau or cap that is negative or no number, and a checkpoint that cannot be used.
     """
-    refuse_boxes(problem, "a list of close models")
     if options.get("proof") is not None:
         raise InputError("a list has no proof; solve the problem with proof= to get that of the best model alone.")
     hired = Workers(executor, workers, scheduler)

@@ -12,7 +12,7 @@ from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.plain import Readable, html_table
-from exactsel.problem.boxed import refuse_boxes
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.checkpointing import EVERY
@@ -140,11 +140,11 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, *,
-    near: float | None = None, cap: int | None = None, checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = EVERY, resume: str | os.PathLike[str] | None = None,
-    signals: Sequence[int] = (signal.SIGINT,), executor: Any = None, workers: int | None = None,
-    scheduler: str | None = None, **options: Any,
+    problem: Problem | ColumnSubsetProblem | BoxedProblem, ks: Iterable[int] | None = None,
+    lams: Iterable[float] | None = None, *, near: float | None = None, cap: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data.
 
@@ -153,7 +153,7 @@ def solve_path(
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem or GroupedProblem
+    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
         The data; its k is the largest size unless ``ks`` is given.
     ks : iterable of int, optional
         Sizes; 1 to k by default. More than d counts as d.
@@ -250,15 +250,14 @@ def _added(
 
 
 def _steps(
-    problem: Problem | ColumnSubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None
+    problem: Problem | ColumnSubsetProblem | BoxedProblem, ks: Iterable[int] | None, lams: Iterable[float] | None
 ) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
-    refuse_boxes(problem, "a path")
     smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
     weights = [] if lams is None else sorted({float(lam) for lam in lams}, reverse=True)
-    if lams is not None and problem.objective is None:
+    if lams is not None and problem.family == "css":
         raise InputError("column subset selection has no lam; leave lams out.")
     return [{"k": k, "lam": lam} for lam in weights for k in sizes] if weights else [{"k": k} for k in sizes]

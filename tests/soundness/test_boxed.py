@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from boxed_cases import allowed_sets, least_squares_of, quadratic_case
+from boxed_cases import allowed_sets, least_squares_of, other_case, quadratic_case, smooth_fit_of
 from click.testing import CliRunner
 from regions import supports_of
 from samples import sample
@@ -27,7 +27,9 @@ from exactsel import (
 from exactsel.cli.main import cli
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.boxed import boxed
+from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
+from exactsel.studies.crossval import cross_validate, random_folds
 
 
 @pytest.mark.parametrize("seed", sample(80, 3000, smoke=8))
@@ -166,19 +168,71 @@ def test_what_does_not_go_together_is_said(tmp_path):
     problem = boxed(plain, "all")
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
-    for study in (near_optimal, best_model, certify):
+    for study in (best_model, compare):
         with pytest.raises((UnsupportedError, InputError), match="signs or bounds"):
             study(problem)
-    for study in (compare, solve_path):
-        with pytest.raises(UnsupportedError, match="signs or bounds"):
-            study(problem)
+    with pytest.raises(InputError, match="lam = 0"):
+        solve_path(problem, lams=[0.5, 0.0])
+    with pytest.raises(InputError, match=r"coefficient of column 1 is -1, but between 0 and inf was expected"):
+        certify(problem, coef=[0.0, -1.0, 0.0, 0.0])
     for method in ("forward", "swap", "exchange", "poss", "greedy-css"):
         with pytest.raises(UnsupportedError):
             heuristics.run(method, problem)
-    for command in ("near", "info", "path"):
+    for command in ("info", "best", "compare"):
         done = CliRunner().invoke(cli, [command, "data.npz", "--nonnegative", "all"])
         assert done.exit_code == 2
-        assert "known to solve, verify, tree and play alone" in done.stderr
+        assert "known to solve, path, near, certify, verify, tree and play alone" in done.stderr
+
+
+@pytest.mark.parametrize("seed", sample(24, 400, smoke=2))
+def test_paths_lists_and_certificates(seed):
+    """Against all sets of columns, for every size and two ridge weights."""
+    make = quadratic_case if seed % 2 else other_case
+    fit = least_squares_of if seed % 2 else smooth_fit_of
+    problem = make(seed).replace(must_have=(), must_not=())
+    problem = problem.replace(k=max(1, problem.k))
+    scale, lam = max(1.0, problem.null_objective), problem.base.lam
+    path = solve_path(problem, lams=[2.0 * lam, lam], signals=())
+    assert len(path.results) == 2 * problem.k
+    for result in path.results:
+        alone = problem.replace(k=result.problem["k"], lam=result.problem["lam"])
+        values = {chosen: fit(alone, chosen) for chosen in allowed_sets(alone)}
+        best = min(values.values())
+        assert result.lower <= best + 1e-9 * scale
+        assert result.upper == pytest.approx(best, abs=1e-6 * scale)
+        assert alone.admits(result.coef)
+    values = {chosen: value for chosen, value in values.items() if len(chosen) == problem.k}
+    tau = 0.1 * scale
+    near = near_optimal(problem, tau=tau, signals=())
+    listed = {model.support: model.value for model in near.models}
+    assert near.complete
+    for chosen, value in values.items():
+        if abs(value - best - tau) > 1e-5 * scale:
+            assert (chosen in listed) == (value <= best + tau)
+        if chosen in listed:
+            assert listed[chosen] == pytest.approx(value, abs=1e-6 * scale)
+    chosen = sorted(values)[seed % len(values)]
+    certified = certify(problem, support=chosen, signals=())
+    assert certified.value == pytest.approx(values[chosen], abs=1e-6 * scale)
+    assert certified.value - certified.gap <= best + 1e-9 * scale
+
+
+def test_cross_validation_keeps_to_signs():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((40, 5))
+    y = A @ [1.0, -1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(40)
+    folds = random_folds(40, 4)
+    free = cross_validate(A, y, folds, [1, 2], [0.5], signals=())
+    signed = cross_validate(A, y, folds, [1, 2], [0.5], nonnegative="all", signals=())
+    for place, (train, held_out) in enumerate(folds):
+        alone = solve(boxed(Problem(A[train], y[train], 2, lam=0.5), "all"), signals=())
+        loss = 0.5 * float(np.mean((A[held_out] @ alone.coef - y[held_out]) ** 2))
+        assert signed.errors[place, 0, 1] == pytest.approx(loss, rel=1e-9)
+    assert signed.mean[0, 1] > free.mean[0, 1]
+    chosen = BestSubsetCV(ks=[1, 2], lams=[0.5], cv=4, positive=True).fit(A, y)
+    assert np.all(chosen.coef_ >= 0.0)
+    within = cross_validate(A, y, folds, [1, 2], [0.5], bounds=[(1, -0.1, 0.0)], signals=())
+    assert within.mean[0, 1] > free.mean[0, 1]
 
 
 @pytest.mark.smoke

@@ -53,9 +53,7 @@ def problem_of(
     """
     if not isinstance(loss, str) or loss not in ("", *LOSSES):
         _refuse("loss", loss, f"one of {', '.join(LOSSES)}")
-    for name, flag in (("intercept", level), ("scale", scale)):
-        if not isinstance(flag, bool):
-            _refuse(name, flag, "True or False")
+    _flags(level, scale)
     rows = _table(A)
     n, d = len(rows), len(rows[0])
     limit = _whole(k)
@@ -101,6 +99,12 @@ def problem_of(
         None if weights is None else _row_weights(weights, n), level, scale, units, related,
         [] if bounds is None else _bounds(bounds, d, scale, lam),
     )  # fmt: skip
+
+
+def _flags(level: Any, scale: Any) -> None:
+    for name, flag in (("intercept", level), ("scale", scale)):
+        if not isinstance(flag, bool):
+            _refuse(name, flag, "True or False")
 
 
 def _refuse(name: str, found: Any, expected: str) -> NoReturn:
