@@ -28,7 +28,7 @@ def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: in
     ValueError
         When the lines say anything else, in one sentence.
     """
-    rows = [row for row in ([cell.strip() for cell in row] for row in csv.reader(lines, strict=True)) if any(row)]
+    rows = [row for row in ([cell.strip() for cell in row] for row in _cells(lines)) if any(row)]
     rows = rows[1:] if rows and [cell.lower() for cell in rows[0]] == TITLES else rows
     box, seen = Box(np.full(d, -np.inf), np.full(d, np.inf)), set[int]()
     for row in rows:
@@ -40,9 +40,9 @@ def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: in
         seen.add(j)
         for side, text in zip(box, row[1:], strict=True):
             side[j] = _number(text) if text else side[j]
-    free = [*range(d)] if nonnegative.strip() == "all" else _columns(nonnegative, names, d)
+    free = [*range(d)] if nonnegative.strip() == "all" else _columns(nonnegative.strip(), names, d)
     box.lower[free] = np.maximum(box.lower[free], 0.0)
-    return box if rows or free else None
+    return box if np.any(np.isfinite(box.lower) | np.isfinite(box.upper)) else None
 
 
 def _number(text: str) -> float:
@@ -52,8 +52,19 @@ def _number(text: str) -> float:
         raise ValueError(f"the bounds hold {text!r}, but a number was expected.") from None
 
 
+def _cells(lines: Iterable[str]) -> list[list[str]]:
+    try:
+        return [*csv.reader(lines, strict=True)]
+    except csv.Error as error:
+        raise ValueError(f"the bounds are no lines of 'column,lower,upper' ({error}).") from None
+
+
 def _columns(text: str, names: Sequence[str], d: int) -> list[int]:
-    return [_column(name.strip(), names, d) for name in text.split(",") if name.strip()]
+    if text in names:
+        return [_column(text, names, d)]
+    return [
+        _column(name.strip(), names, d) for row in _cells([text.replace(", ", ",")]) for name in row if name.strip()
+    ]
 
 
 def _column(name: str, names: Sequence[str], d: int) -> int:

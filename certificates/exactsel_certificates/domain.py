@@ -171,7 +171,7 @@ def _box(given: Box, lam: float, scale: bool) -> Box:
     _need(lam > 0.0, "lam is 0, but limits on coefficients need a ridge.")
     sides = [np.asarray(side) for side in given]
     _need(all(side.dtype == np.float64 for side in sides), "the limits on coefficients are no doubles.")
-    box = Box(*(side.astype(np.float64) for side in sides))
+    box = Box(*(side.astype(np.float64) + 0.0 for side in sides))  # 0 has no sign
     _need(not any(bool(np.any(np.isnan(side))) for side in box), "the limits on coefficients hold NaN.")
     finite = [side[np.isfinite(side)] for side in box]
     _need(

@@ -130,6 +130,8 @@ class Instance:
             raise ValueError("the limits on coefficients must be two numbers for each column.")
         if not np.all((box.lower <= 0.0) & (box.upper >= 0.0)):
             raise ValueError("0 must lie between the limits on each coefficient.")
+        if not np.any(np.isfinite(box.lower) | np.isfinite(box.upper)):
+            raise ValueError("the limits on coefficients are all infinite; leave them out.")
 
     def _check_limits(self, most: int, groups: tuple[tuple[int, ...], ...]) -> None:
         """:class:`ValueError` for limits that are not as :class:`Limits` says."""

@@ -152,7 +152,7 @@ class RegressionRegions:
         def start(row: int) -> list[Fraction]:
             return [Fraction(value) for value in W[which[row]].tolist()]
 
-        if self.quadratic and self.instance.box is None:
+        if self.quadratic:
             return self._polished(self._curved(W, which, states, start), states, self._curvatures(), start)
         result = self._at_duals(
             self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
@@ -339,7 +339,7 @@ class RegressionRegions:
                     break
                 exact = self._exact_bounds()
                 for point in self._polisher().steps(S, C, start(row), curvature):
-                    if self.quadratic and self.instance.box is None:
+                    if self.quadratic:
                         value = exact.at_model(S, C, point.x, curvature)
                     else:
                         value = exact.at_dual(S, C, point.slopes)

@@ -18,7 +18,7 @@ def within_bounds(problem: Problem, arguments: dict[str, Any], instance: Instanc
     from exactsel.data.bounds import read_bounds
     from exactsel.problem.boxed import ALL, boxed
 
-    named = ALL if nonnegative == ALL else columns_in(nonnegative, instance)
+    named = ALL if nonnegative is not None and nonnegative.strip() == ALL else columns_in(nonnegative, instance)
     return boxed(problem, named, [] if bounds is None else read_bounds(bounds))
 
 

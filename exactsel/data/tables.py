@@ -122,8 +122,15 @@ def meant(choices: Sequence[Choice], names: Sequence[str]) -> list[Choice]:
         if not isinstance(choice, str) or choice in names or "," not in choice:
             found.append(choice)
         else:
-            found += [name.strip() for name in next(csv.reader([choice], skipinitialspace=True)) if name.strip()]
+            found += [name.strip() for name in _listed(choice) if name.strip()]
     return found
+
+
+def _listed(text: str) -> list[str]:
+    try:
+        return next(csv.reader([text], skipinitialspace=True))
+    except csv.Error as error:
+        raise InputError(f"the columns {text!r} are no list of names with commas between them ({error}).") from None
 
 
 def choose_columns(

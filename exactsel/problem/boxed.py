@@ -70,6 +70,8 @@ class BoxedProblem:
                 f"the bounds of column {j} are {self.lower[j]:g} and {self.upper[j]:g}, but 0, the coefficient of a "
                 f"column that is not chosen, must lie between them; correct them."
             )
+        if not np.any(np.isfinite(self.lower) | np.isfinite(self.upper)):
+            raise InputError("the bounds limit no coefficient; name columns with their limits, or leave bounds out.")
         made = problem.preparation
         if (
             made is not None
@@ -220,6 +222,8 @@ class BoxedProblem:
 
 def _check_kind(problem: Problem) -> None:
     """:class:`InputError` for a problem whose coefficients cannot be limited yet."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"a {type(problem).__name__} was given, but a Problem was expected; limit that one.")
     what = {
         "groups of columns, a hierarchy or limits on groups": not problem.units.free_columns,
         "lam = 0": not problem.lam > 0,
@@ -234,11 +238,16 @@ def _check_kind(problem: Problem) -> None:
 
 
 def _limits(given: ArrayLike, d: int, side: str) -> FloatArray:
-    limits = np.array(given, dtype=np.float64)
-    if limits.shape != (d,) or np.any(np.isnan(limits)):
+    try:
+        limits = np.array(given, dtype=np.float64) + 0.0  # 0 has no sign
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the {side} bounds are no numbers ({error}); give one for each column.") from None
+    if limits.shape != (d,):
         raise InputError(
             f"the {side} bounds have shape {limits.shape}, but a number for each of {d} columns is needed."
         )
+    if np.any(np.isnan(limits)):
+        raise InputError(f"the {side} bound of column {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
     limits.flags.writeable = False
     return limits
 
@@ -273,19 +282,34 @@ def boxed(
     Raises
     ------
     InputError
-        As for :class:`BoxedProblem`, for a column that is unknown, and for one whose bounds are given twice.
+        As for :class:`BoxedProblem`, for a column that is unknown, one whose bounds are given twice, and for
+        bounds that are none or limit nothing.
     """
+    _check_kind(problem)
     lower, upper = np.full(problem.d, -np.inf), np.full(problem.d, np.inf)
-    seen: set[int] = set()
-    for column, low, high in bounds:
-        j = problem.units.number(column, "bounds")
-        if j in seen:
-            raise InputError(f"the bounds name column {column!r} twice; name it once.")
-        seen.add(j)
+    for j, (low, high) in _named(problem, bounds).items():
         lower[j], upper[j] = low, high
-    entries = range(problem.d) if isinstance(nonnegative, str) and nonnegative == ALL else nonnegative
-    for entry in [entries] if isinstance(entries, str) else entries:
+    entries: Any = range(problem.d) if isinstance(nonnegative, str) and nonnegative == ALL else nonnegative
+    entries = [entries] if isinstance(entries, str | int) else entries
+    for entry in entries:
         several = matching(entry, problem.units.names, "nonnegative columns")
         for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
     return BoxedProblem(problem, lower, upper)
+
+
+def _named(problem: Problem, bounds: Sequence[tuple[Any, float, float]]) -> dict[int, tuple[float, float]]:
+    """The limits of each column that is named."""
+    found: dict[int, tuple[float, float]] = {}
+    for entry in bounds:
+        try:
+            column, low, high = entry
+            j, limits = problem.units.number(column, "bounds"), (float(low), float(high))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."
+            ) from None
+        if j in found:
+            raise InputError(f"the bounds name column {column!r} twice; name it once.")
+        found[j] = limits
+    return found

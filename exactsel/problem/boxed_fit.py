@@ -18,6 +18,9 @@ CONVERGED = 1e-15
 SHORTEST = 1e-6
 """Step length at which a direction is given up."""
 
+JITTERS = (1e-14, 1e-12, 1e-9)
+"""Parts by which a diagonal is enlarged where a matrix is singular in doubles."""
+
 MAJORISER_STEPS = 5
 """Steps by a majoriser of the loss before Newton's are tried again, where these had to be shortened much."""
 
@@ -50,9 +53,8 @@ def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper
     for _ in range(STEPS):
         coef[used] = x
         gradient, H = _derivatives(objective, coef, used, majorise > 0)
-        try:
-            R: FloatArray = np.asarray(np.linalg.cholesky(H).T, dtype=np.float64)
-        except LinAlgError:
+        R = _factor(H)
+        if R is None:
             break
         target = R @ x - dense.solve_triangular(R, gradient, trans="T", check_finite=False)
         step = least_squares_in_box(R, target, lower, upper) - x
@@ -74,6 +76,16 @@ def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper
         majorise = MAJORISER_STEPS if majorise == 0 and length < 0.1 else max(0, majorise - 1)
         x, value = coef[used].copy(), trial
     return x
+
+
+def _factor(H: FloatArray) -> FloatArray | None:
+    """R with R'R = H; of a matrix near H where rounding leaves H singular: the step is another one, downhill still."""
+    for more in (0.0, *JITTERS):
+        try:
+            return np.asarray(np.linalg.cholesky(H + more * np.diag(np.diagonal(H))).T, dtype=np.float64)
+        except LinAlgError:
+            continue
+    return None
 
 
 def _derivatives(

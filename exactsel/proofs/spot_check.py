@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from exactsel.search.node import Node
 from exactsel.search.pool import SHARE
 from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round, as_region
 from exactsel.search.state import SearchState
+from exactsel.search.waiting import Waiting
 from exactsel.types import IntArray
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
@@ -198,8 +200,25 @@ class SpotCheck:
                 audit.look_at_part(below[owner[at]].node, left.region(int(rows[at])), state)
 
 
+@dataclass
 class _Looked(SearchState):
-    """A state that nobody goes on from: what was closed is not kept to be opened again."""
+    """A state that nobody goes on from: what is open is in no order, what was closed is not kept to be opened again."""
+
+    kept: list[Node] = field(default_factory=list)
+    """What is open, beside nodes in flight."""
+
+    def push(self, node: Node) -> None:
+        """Open a node."""
+        self._note_opened(node)
+        self.kept.append(node)
+
+    def push_region(self, region: Waiting) -> None:
+        """Open a node."""
+        self.push(region.node())
+
+    def open_nodes(self) -> Sequence[Node]:
+        """What is open."""
+        return [*self.in_flight, *self.kept]
 
     def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
         """A region was closed at a bound."""

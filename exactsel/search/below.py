@@ -16,7 +16,7 @@ from exactsel.search.node import Node, is_convex
 from exactsel.search.regions import NodeSearched, NodeWalked, Region, RoundWork, inherit
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.visit import Interrupted
-from exactsel.types import StateArray
+from exactsel.types import FloatArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
 from exactsel.walks.relaxation import Subsearcher
@@ -33,6 +33,17 @@ class SubtreeKernels:
     """The bound at which a region is closed, given the best objective known."""
     walker: Walker | None
     subsearcher: Subsearcher | None
+
+    def expected(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
+        """About the work there is below each node (m,), where subtrees are walked; zero where they are not."""
+        if self.walker is None or effort.walks is None:
+            return np.zeros(len(nodes))
+        walks, iterations = effort.walks, effort.iterations / max(1, effort.bound_calls)
+        states = np.stack([node.state for node in nodes])
+        shapes = np.stack([self.problem.k - np.sum(states == IN, axis=1), np.count_nonzero(states, axis=1)], axis=1)
+        kinds, which = np.unique(shapes, axis=0, return_inverse=True)
+        each = np.array([walks.expected(places, columns, iterations) for places, columns in kinds.tolist()])
+        return np.asarray(each[which.reshape(-1)], dtype=np.float64)
 
     def search(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> dict[int, NodeSearched]:
         """Leave nodes to the relaxation's own kernel, but for convex ones, which are solved with more care; by id."""

@@ -94,6 +94,10 @@ class Expander:
         """The part of all there is to be counted that is done once a count is committed; None for other walks."""
         return self._counting.fraction(outcome)
 
+    def expected_work(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
+        """About the work there is below each node (m,), where that differs much; zero where nothing is known of it."""
+        return self._kernels.expected(nodes, effort)
+
     def counts(self, nodes: Sequence[Node]) -> bool:
         """Whether a count goes on at one of the nodes."""
         return any(self._counting.begun(node) for node in nodes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import itemgetter
 from typing import Protocol, TypeVar
 
@@ -25,6 +26,7 @@ from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.regions import NodeSearched, Round, Seconds
 from exactsel.search.state import Begun
 from exactsel.search.visit import Interrupted
+from exactsel.types import FloatArray
 from exactsel.walks.effort import Effort
 
 VERSION = 2
@@ -32,6 +34,12 @@ VERSION = 2
 
 SHARD = 32
 """Nodes of a shard, where nothing else is asked for."""
+
+WORTH = 3e8
+"""Work that is worth a shard (about a tenth of a second), counted as in walks/effort.py."""
+
+DIVIDED = 64
+"""Shards a round is cut into by work at most: looking at each takes the supervisor some milliseconds."""
 
 SHARDS = 8
 """Shards in a round, where no batch is asked for."""
@@ -138,9 +146,22 @@ def first_sound(pool: Pool, ticket: Ticket, look: Callable[[bytes], Answer]) -> 
         ticket.refuse(wrong)
 
 
-def shards(nodes: Sequence[Node], effort: Effort, size: int) -> list[tuple[tuple[Node, ...], Effort]]:
-    """The nodes of a round in parts, each with its part of what a limit on nodes leaves."""
-    parts = [tuple(nodes[first : first + size]) for first in range(0, len(nodes), size)]
+def shards(
+    nodes: Sequence[Node], effort: Effort, size: int, expected: FloatArray
+) -> list[tuple[tuple[Node, ...], Effort]]:
+    """The nodes of a round in parts of at most ``size``, each with its part of what a limit on nodes leaves.
+
+    A part ends, too, before the ``expected`` work (m,) comes to more than is worth a shard, or to more than one in
+    DIVIDED of all. So no worker goes on for long when the others have nothing left to do.
+    """
+    ends, first, load = list[int](), 0, 0.0
+    most = max(WORTH, float(np.sum(expected)) / max(DIVIDED, len(nodes) / size))
+    for at, work in enumerate(expected.tolist()):
+        if at > first and (at - first == size or load + work > most):
+            ends.append(at)
+            first, load = at, 0.0
+        load += work
+    parts = [tuple(nodes[begin:end]) for begin, end in pairwise([0, *ends, len(nodes)])]
     left = None if effort.left is None else effort.left // len(parts)
     return [(part, replace(effort, left=left)) for part in parts]
 

@@ -121,7 +121,9 @@ class Rounds:
 
     def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> None:
         """Begin to expand the nodes."""
-        parts = [(tuple(nodes), effort)] if self._shard is None else shards(nodes, effort, self._shard)
+        parts = [(tuple(nodes), effort)]
+        if self._shard is not None:
+            parts = shards(nodes, effort, self._shard, self._expander.expected_work(nodes, effort))
         if self._pool is not None and len(parts) > 1:
             self._wait = partial(_gathered, [self._given(*part, upper) for part in parts], upper)
             return

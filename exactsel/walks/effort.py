@@ -109,6 +109,16 @@ class SubtreeRecord:
     def _takes_long(self, places: int) -> bool:
         return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 2)
 
+    def expected(self, places: int, columns: int, iterations: float) -> float:
+        """About the work there is below a node with so many places left over so many columns, bound call included.
+
+        A walk of which nothing is known yet counts with all that it may take.
+        """
+        call = (iterations + 1.0) * columns**2
+        if self.wants_unbounded(places, columns, costly=False) or self.wants(places, columns):
+            return call + self.typical.get(places, self.work)
+        return call
+
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
         if self._takes_long(places):

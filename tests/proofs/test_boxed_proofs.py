@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from recorded import replayed, second_opinion
 from samples import examples, sample
 
-from exactsel import Problem, boxed, solve, verify
+from exactsel import InputError, Problem, boxed, solve, verify
 from exactsel.cli.main import cli
 from exactsel.proofs.instance import instance_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import __main__ as first
 from exactsel_certificates import standalone
+from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.boxes import gain, gains_above
 from exactsel_certificates.checking import problem_hash
 from exactsel_certificates.container import CLOSE, FIRST_POINT, FIT, SPLIT_IN, USE, MalformedError, parse_proof
@@ -32,6 +33,7 @@ from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.reference import bounds as reference
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone import __main__ as second
+from exactsel_certificates.standalone.bounds import bounds
 
 WHOLE = 1e-9
 """Times what the empty model costs: how well the smallest objective is known."""
@@ -136,6 +138,7 @@ def test_bounds_in_doubles_are_below_the_exact_ones(seed):
         np.where(rng.random(d) < 0.3, -np.inf, -rng.choice([0.0, 1e-9, 1.0, 1e9], d)),
         np.where(rng.random(d) < 0.3, np.inf, rng.choice([0.0, 1e-9, 1.0, 1e9], d)),
     )
+    box.upper[0] = min(box.upper[0], 1e9)
     lam, k = float(10.0 ** rng.uniform(-6, 3)), int(rng.integers(0, d + 1))
     instance = Instance(A, 10.0 * rng.standard_normal(n), k, "quadratic", lam, box=box)
     state = rng.integers(0, 3, d).astype(np.uint8)
@@ -276,6 +279,45 @@ def test_limits_outside_the_domain_are_refused(signed):
     assert proof.bounds
 
 
+def test_a_point_proves_what_its_curvature_does():
+    """Also within limits: the formula with the file's own curvature, in both checkers."""
+    A, y = 10.0 * np.eye(3), np.array([10.0, 20.0, 30.0])
+    instance = Instance(A, y, 1, "quadratic", 1.0, box=Box(np.zeros(3), np.full(3, np.inf)))
+    proof = replace(
+        parse_proof(blank_for(instance)), curvature=np.full(3, 100.9), point_value=np.zeros(0),
+        point_size=np.zeros(1, np.int32), tree=np.array([8 * FIRST_POINT + USE, CLOSE], np.int32),
+    )  # fmt: skip
+    best = min(0.5 * float(y @ y) - 0.5 * (10.0 * t) ** 2 / 101.0 for t in y)
+    for lower, verified in ((254.0, True), (best * (1 + 1e-9), False)):
+        data = as_bytes(replace(proof, lower=lower, upper=1e300), bounds=True)
+        assert check(data, instance).verified == verified
+        assert (second_opinion(instance, data) == "") == verified
+
+
+def test_zero_has_no_sign_and_no_limits_are_none(signed, tmp_path):
+    problem = signed[0]
+    plain = problem.unlimited
+    signs = boxed(plain, "all", [(0, -0.0, 0.5)])
+    assert signs.hash == boxed(plain, "all", [(0, 0.0, 0.5)]).hash
+    instance = instance_of(signs)
+    minus = replace(instance, box=Box(-instance.box.lower, instance.box.upper))
+    solve(signs, proof=tmp_path / "run.exsel", signals=())
+    data = (tmp_path / "run.exsel").read_bytes()
+    assert check(data, minus).verified
+    assert second_opinion(minus, data) == ""
+    with pytest.raises(InputError, match="limit no coefficient"):
+        boxed(plain, (), [])
+    with pytest.raises(ValueError, match="all infinite"):
+        replace(instance, box=Box(np.full(4, -np.inf), np.full(4, np.inf)))
+    assert "infinite" in second_opinion(instance, data, bounds=[[-math.inf] * 4, [math.inf] * 4])
+    lines = ["column,lower,upper", ""]
+    assert read_box(lines, "", ["a", "b"], 2) is bounds(lines, "", ["a", "b"], 2) is None
+    for text in ('"a,b",0,1', "1,-0,"):
+        ours, theirs = (read(  # the two checkers
+            [text], '"a,b", c', ["a,b", "c"], 2) for read in (read_box, bounds))  # fmt: skip
+        assert [[*side] for side in ours] == [[*side] for side in theirs]
+
+
 @pytest.mark.parametrize("seed", sample(10, 200))
 def test_limits_go_with_hierarchies_and_groups_as_far_as_checkers_are_concerned(seed):
     """No search has both yet; a proof about free coefficients of the same problem is one with limits, too."""
@@ -334,7 +376,7 @@ def test_the_command_lines(tmp_path, monkeypatch, capsys):
         assert program(["p.exsel", "data.npz", "--problem", "css", "--bounds", "b.csv"]) == 2
         for text, words in (
             ("a,0", "2 entries"), ("a,1,2", ""), ("z,0,1", "no single column"), ("a,0,1\n0,0,1", "twice"),
-            ("a,x,1", ""), ("a,0,nan", ""),
+            ("a,x,1", ""), ("a,0,nan", ""), ('"a"x,0,1', "column,lower,upper"), ('"a,0,1', "column,lower,upper"),
         ):  # fmt: skip
             (tmp_path / "wrong.csv").write_text(text)
             capsys.readouterr()

@@ -12,7 +12,7 @@ from hand_written import CLOSE, EIGENVALUES, SPLIT_IN, USE, written
 from standalone_says import HUGE, established
 from tiny_problems import Case, fitted, random_case
 
-from exactsel_certificates.standalone import Regression, semidefinite
+from exactsel_certificates.standalone import Regression, rows, semidefinite
 from exactsel_certificates.standalone.algebra import as_float, inverse_root, near, positives, root
 from exactsel_certificates.standalone.rows import entropy, logistic
 
@@ -95,3 +95,12 @@ def test_signs_of_eigenvalues():
         assert found >= 0 or min(M.diagonal()) <= 0 or min(values) < 1e-9
         assert semidefinite(rows) == (values[0] > -1e-9)
     assert singular > 50
+
+
+@pytest.mark.parametrize("loss", ["huber", "logistic", "squared_hinge", "poisson"])
+@pytest.mark.parametrize("far", [1e308, -1e308, 1.2e280])
+def test_predictions_beyond_doubles_have_some_intercept(loss, far):
+    y = {"huber": [1, 2, 3], "poisson": [0, 2, 3]}.get(loss, [1, 1, -1])
+    z = [F(far) * F(v) for v in (11, 23, 37)]
+    found = rows.intercept(loss, F(1), z, [F(v) for v in y], [F(1), F(10) ** 30, F(1, 10**30)])
+    assert isinstance(found, F)

@@ -161,11 +161,18 @@ def test_what_does_not_go_together_is_said(tmp_path):
         ({"bounds": [(0, 0.5, 1.0)]}, "0, the coefficient"),
         ({"bounds": [(0, 0.0, 1.0), (0, 0.0, 2.0)]}, "twice"),
         ({"nonnegative": [7]}, "7"),
-        ({"bounds": [(0, 0.0, float("nan"))]}, "number"),
+        ({"bounds": [(0, 0.0, float("nan"))]}, "NaN"),
+        ({"bounds": [(0, "x", 1.0)]}, "could not convert"),
+        ({"bounds": [(0, -(10**400), 1.0)]}, "too large"),
+        ({"bounds": [(0, 1.0)]}, "was expected"),
+        ({"nonnegative": ()}, "limit no coefficient"),
     ):
         with pytest.raises(InputError, match=words):
             boxed(plain, **options)
     problem = boxed(plain, "all")
+    with pytest.raises(InputError, match="a BoxedProblem was given"):
+        boxed(problem, "all")
+    assert boxed(plain, 2).lower.tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
     for study in (best_model, compare):
@@ -259,6 +266,18 @@ def test_the_command_line(tmp_path):
         refused = CliRunner().invoke(cli, [*run, "--quiet"])
         assert refused.exit_code != 0
         assert words in f"{refused.exception}{refused.stderr}"
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "huber"])
+def test_columns_that_depend_on_each_other_with_hardly_any_ridge(loss):
+    """The Hessian is singular in doubles there; the fit on both columns is no worse than that on one."""
+    rng = np.random.default_rng(2)
+    a = 1e3 * rng.standard_normal(30)
+    y = np.sign(a + 500.0 * rng.standard_normal(30))
+    more = {"delta": 0.5} if loss == "huber" else {}
+    problem = boxed(Problem(np.column_stack([a, a]), y, 2, loss=loss, lam=1e-9, **more), "all")
+    both, alone = problem.fit([0, 1]), problem.fit([0])
+    assert both.value <= alone.value * (1.0 + 1e-9) < problem.null_objective
 
 
 def test_what_does_not_know_of_signs_says_so():

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 
 from .relations import Unclear
+
+FREE = (float("-inf"), float("inf"))
 
 
 def bounds(
     lines: Sequence[str], nonnegative: str, names: Sequence[str], d: int
 ) -> tuple[list[float], list[float]] | None:
-    """Lower and upper limits of d coefficients; None where nothing is said. Raises :class:`Unclear`.
+    """Lower and upper limits of d coefficients; None where nothing is limited. Raises :class:`Unclear`.
 
     A first line ``column,lower,upper`` is passed over, a side left empty has no limit. ``nonnegative`` is ``all`` or
-    names columns, with commas between them, whose lower limit is 0 at least.
+    names columns, with commas between them, whose lower limit is 0 at least. Names with commas stand in quotes.
     """
-    entries = [[part.strip().strip('"') for part in line.split(",")] for line in lines if line.strip(" \t\r\n,")]
+    entries = [entry for entry in _parted(lines) if any(entry)]
     if entries and [part.lower() for part in entries[0]] == ["column", "lower", "upper"]:
         del entries[0]
     limits: dict[int, tuple[float, float]] = {}
@@ -29,12 +32,19 @@ def bounds(
             limits[j] = (float(entry[1] or "-inf"), float(entry[2] or "inf"))
         except ValueError:
             raise Unclear(f"the bounds of {entry[0]!a} are no numbers; correct them.") from None
-    wanted = [part.strip() for part in nonnegative.split(",") if part.strip()]
-    positive = {*range(d)} if wanted == ["all"] else {_number(name, names, d) for name in wanted}
-    if not limits and not positive:
-        return None
-    whole = [limits.get(j, (float("-inf"), float("inf"))) for j in range(d)]
-    return [max(low, 0.0) if j in positive else low for j, (low, _) in enumerate(whole)], [high for _, high in whole]
+    wanted = nonnegative.strip()
+    listed = [wanted] if wanted in names else [part for entry in _parted([wanted.replace(", ", ",")]) for part in entry]
+    positive = {*range(d)} if wanted == "all" else {_number(name, names, d) for name in listed if name}
+    whole = [limits.get(j, FREE) for j in range(d)]
+    whole = [(max(low, 0.0) if j in positive else low, high) for j, (low, high) in enumerate(whole)]
+    return ([low for low, _ in whole], [high for _, high in whole]) if any(pair != FREE for pair in whole) else None
+
+
+def _parted(lines: Sequence[str]) -> list[list[str]]:
+    try:
+        return [[part.strip() for part in row] for row in csv.reader(lines, strict=True)]
+    except csv.Error as error:
+        raise Unclear(f"the bounds cannot be read ({error}); write lines of column,lower,upper.") from None
 
 
 def _number(name: str, names: Sequence[str], d: int) -> int:

@@ -215,11 +215,13 @@ def _bounds(bounds: Any, d: int, scale: bool, lam: Any) -> list[list[float]]:
     sides = _listed("the bounds", bounds)
     if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in _listed("bounds", side)):
         raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
-    lower, upper = (list(side) for side in sides)
+    lower, upper = ([v + 0.0 for v in side] for side in sides)  # 0 has no sign
     if len(lower) != d or len(upper) != d:
         raise Outside(f"there are {len(lower)} lower and {len(upper)} upper bounds, but {d} of each were expected.")
     if not all(v <= 0 for v in lower) or not all(v >= 0 for v in upper):
         raise Outside("0 does not lie between all bounds, but no coefficient may be kept away from it.")
+    if not any(math.isfinite(v) for v in [*lower, *upper]):
+        raise Outside("all bounds are infinite, but at least one that limits something was expected.")
     if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
         raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
     if lam == 0:

@@ -11,6 +11,9 @@ from .algebra import as_float, near
 
 DIGITS = Context(prec=50)
 
+FARTHEST = 1e100
+"""What is further from the median counts as so far where an intercept is looked for."""
+
 
 def chance(t: float) -> float:
     """1 / (1 + exp(t))."""
@@ -36,13 +39,16 @@ def intercept(loss: str, delta: F, z: Sequence[F], y: Sequence[F], weights: Sequ
     """
     gaps = [p - t for p, t in zip(z, y, strict=True)] if loss == "huber" else list(z)
     middle = _median(gaps, weights)
-    rows = [(as_float(g - middle), float(t), as_float(w)) for g, t, w in zip(gaps, y, weights, strict=True)]
+    far = F(FARTHEST)  # so that no sum overflows, whatever the numbers of a file are
+    near_by = (as_float(min(max(g - middle, -far), far)) for g in gaps)
+    rows = [(g, float(t), as_float(w)) for g, t, w in zip(near_by, y, weights, strict=True)]
     edge = as_float(delta)
 
     if loss == "poisson":
         counts = math.fsum(w * t for _, t, w in rows)
         means = math.fsum(w * math.exp(min(g, 600.0)) for g, _, w in rows)
-        return (F(math.log(counts / means)) if 0 < counts / means < math.inf else F(0)) - middle
+        share = counts / means if means > 0 else 0.0
+        return (F(math.log(share)) if 0 < share < math.inf else F(0)) - middle
 
     def total(c: float) -> float:
         if loss == "huber":
