@@ -23,7 +23,7 @@ from exactsel.proofs.writer import CLAIM_MARGIN, NULL_MARGIN
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
 from exactsel.search.node import Node
-from exactsel.search.regions import Region
+from exactsel.search.regions import Fixing, Region
 from exactsel.search.state import SearchState
 from exactsel.search.waiting import Waiting
 from exactsel_certificates import container as fmt
@@ -48,10 +48,14 @@ class Audit:
         One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
     evaluator : Evaluator, optional
         One made for the problem before.
+    recounts : callable, optional
+        Asked for each region that was closed by counting whether to count it again; all are where it is left out.
     """
 
-    def __init__(self, problem: SubsetProblem, evaluator: Evaluator | None = None) -> None:
-        self._evaluator = evaluator or Evaluator(problem)
+    def __init__(
+        self, problem: SubsetProblem, evaluator: Evaluator | None = None, recounts: Callable[[], bool] | None = None
+    ) -> None:
+        self._evaluator, self._recounts = evaluator or Evaluator(problem), recounts
         instance = self._evaluator.instance
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
@@ -139,6 +143,8 @@ class Audit:
                     if witness == fmt.INFIMUM:
                         self._add(left.pop(0), part.tobytes())
                         continue
+                    if witness == BY_COUNTING and self._recounts is not None and not self._recounts():
+                        continue
                     proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
                     self._claim(part.tobytes(), proof, event.dropped, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
@@ -173,6 +179,16 @@ class Audit:
         if not np.array_equal(node.state[~undecided], region.state[~undecided]):
             raise InvariantError(f"a region left open below node {node.id} does not lie in it.")
         self._claim(region.state.tobytes(), region.proof, region.bound, node.id, state)
+
+    def look_at_fixings(self, node: Node, fixings: Sequence[Fixing], state: SearchState) -> bytes | None:
+        """What fixing columns of a node has closed, whose bounds are to be evaluated; the region that is left."""
+        region: bytes | None = node.state.tobytes()
+        for fixing in fixings:
+            decision = IN if fixing.inside else OUT
+            closed = self._with(region, fixing.column, OUT if fixing.inside else IN)
+            self._claim(closed, fixing.proof, fixing.bound, node.id, state)
+            region = self._with(region, fixing.column, decision)
+        return region
 
     def look_at_opened(self, state: SearchState) -> None:
         """The nodes opened since the last time: they are what the decisions made them; bounds are to be evaluated."""

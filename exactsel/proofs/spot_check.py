@@ -8,6 +8,7 @@ where need be once a worker has told the steps (search/telling.py).
 from __future__ import annotations
 
 import math
+import random
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,26 +16,31 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exactsel.errors import InvariantError
-from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.node import FREE, OUT
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import UNTRUSTED, Evaluator
-from exactsel.search.commit import closed_child, commit
+from exactsel.search.commit import commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
 from exactsel.search.left_open import LeftBelow, LeftOpen
 from exactsel.search.node import Node
 from exactsel.search.pool import SHARE
-from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round, as_region
+from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
 from exactsel.search.waiting import Waiting
 from exactsel.types import IntArray
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 """Why a worker may say that a region is closed, or not at all: for these a bound is shown, or there is no model."""
+
+
+RECOUNTED = 1 / 4
+"""Part of the regions closed by counting, in the subtrees that are looked at in full, whose sets are all counted again:
+that takes several times as long as all that the kernel did there."""
 
 
 class SpotCheck:
@@ -57,7 +63,7 @@ class SpotCheck:
     ) -> None:
         self._problem, self._expander, self._stopped, self._share = problem, expander, stopped, share
         self._empty = problem.fit(problem.root_state[:0].nonzero()[0])
-        self._salt = secrets.randbelow(2**31)
+        self._salt, self._random = secrets.randbelow(2**31), random.Random(secrets.randbits(64))
         self._evaluator = Evaluator(problem, UNTRUSTED)
         self.bounds = 0
         """How many bounds have been evaluated."""
@@ -92,7 +98,7 @@ class SpotCheck:
 
     def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Audit, SearchState], None]) -> str:
         """What an audit finds that follows a search of its own from some nodes on."""
-        audit = Audit(self._problem, self._evaluator)
+        audit = Audit(self._problem, self._evaluator, None if self._share == 1 else self._recounts)
         state = _Looked(BestFirst(), self._empty, "", self._problem.hash)
         state.scope = scope
         state.next_id = 1 + max((node.id for node in nodes), default=0)
@@ -106,6 +112,9 @@ class SpotCheck:
             return str(error)
         self.bounds += audit.bounds
         return ""
+
+    def _recounts(self) -> bool:
+        return self._random.random() < RECOUNTED
 
     def _is_told(self, outcome: Outcome) -> bool:
         """Whether an outcome is looked at in full: all that are not subtrees, and a part of these."""
@@ -160,14 +169,7 @@ class SpotCheck:
     def _look_at_walked(self, outcome: NodeWalked, audit: Audit, state: SearchState) -> None:
         """The regions a walk left open: they lie in its node, and what is said to prove their bounds does."""
         node = outcome.node
-        now = node.state.copy()
-        for i, fixing in enumerate(outcome.region.fixings):
-            child = closed_child(node, outcome.region.fixings, i, self._problem)
-            if child is not None:
-                audit.look_at_part(node, as_region(child), state)
-            now[fixing.column] = IN if fixing.inside else OUT
-        implied = self._problem.units.implied(now, self._problem.k)
-        if implied is None or not np.array_equal(implied, outcome.region.state):
+        if audit.look_at_fixings(node, outcome.region.fixings, state) != outcome.region.state.tobytes():
             raise InvariantError(f"node {node.id} is another region than the columns fixed make it.")
         for region in outcome.children:
             audit.look_at_part(node, region, state)

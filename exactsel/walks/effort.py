@@ -73,6 +73,11 @@ class SubtreeRecord:
     passed_over: dict[int, int] = field(default_factory=dict)
     """Nodes not walked because walks with so many places left take too long."""
 
+    def copy(self) -> SubtreeRecord:
+        """The counts as they are now: a round that has been begun knows of nothing that is committed after it."""
+        tables = (self.failures, self.successes, self.typical, self.given, self.passed_over)
+        return SubtreeRecord(self.useful, self.wasted, *map(dict, tables))
+
     @property
     def begun(self) -> bool:
         """Whether a subtree has been walked before."""

@@ -8,14 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_result, checked_solve, drive
+from executors_for_tests import Here, same
 from instances_for_tests import optimum_of, random_case
 from recorded import replayed
 from stopping import Stopping
 
+from exactsel import solve
 from exactsel.search import engine
+from exactsel.search.events import RoundEnded
 from exactsel.solving.result import Termination
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
+from exactsel.walks import effort
 
 OPTIONS = {"heuristics": (), "subtrees": False, "rel_eps": 1e-9, "frontier": "best-first"}
 
@@ -118,6 +122,38 @@ def test_a_search_stopped_just_before_a_round_is_begun_early_comes_to_the_same_t
             again = Search(case.problem(), settings, state=search.state, signals=()).run()
             assert again.tree_hash == whole.tree_hash
     assert kept > 10, "the case to be tested"
+
+
+@pytest.mark.smoke
+def test_shards_begun_early_beside_walks_come_to_the_same_tree(ahead, monkeypatch, tmp_path):
+    """Whoever works on them, also where the search is saved and gone on with: what is committed later is not known."""
+    monkeypatch.setattr(engine, "HARDLY_ANY", 1.0)
+    monkeypatch.setattr(effort, "FIRST_WORK", 10.0)
+    monkeypatch.setattr(effort, "WALK_WORK", 300.0)
+    walked = 0
+    for seed in range(855_000, 855_016):
+        problem = random_case(seed, loss="quadratic", lam=0.02, d=10, n=9).problem().replace(k=5)
+        given = {"heuristics": (), "rel_eps": 1e-9, "batch": 4, "shard": 2, "signals": ()}
+        whole = solve(problem, executor="serial", threads=1, **given)
+        assert same(solve(problem, executor="serial", threads=2, **given), whole)
+        assert same(solve(problem, executor=Here(), **given), whole)
+        walked += whole.nodes > whole.bound_calls
+        for last in (1, 3, 6):
+            rounds = iter(range(last))
+
+            def broken_off(event, state, rounds=rounds):
+                if isinstance(event, RoundEnded) and next(rounds, None) is None:
+                    raise KeyboardInterrupt
+
+            file = tmp_path / f"{seed}-{last}.ckpt"
+            saved = {"checkpoint": file, "checkpoint_every": 0.0, "callback": broken_off}
+            try:
+                solve(problem, executor="serial", threads=1, **given, **saved)
+            except KeyboardInterrupt:
+                more = {name: value for name, value in given.items() if name == "signals"}
+                assert solve(problem, resume=file, executor=Here(), **more).tree_hash == whole.tree_hash
+    assert sum(ahead) > 30, "the case to be tested"
+    assert walked > 8, "the case to be tested"
 
 
 def test_who_asks_for_an_order_gets_it(ahead):

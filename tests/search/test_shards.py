@@ -1,0 +1,63 @@
+"""How a round is cut into shards: by number, and where subtrees are walked by the work that is to be expected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from instances_for_tests import random_case
+
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.search import pool
+from exactsel.search.node import root_node
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
+from exactsel.walks.effort import WALK_WORK, Effort, SubtreeRecord
+
+WORKS = st.lists(st.floats(0.0, 3e10), min_size=1, max_size=300)
+
+
+@given(WORKS, st.integers(1, 64))
+def test_all_nodes_in_order_and_no_shard_too_large(works, size):
+    parts = pool.shards(range(len(works)), Effort(left=1000), size, np.array(works))
+    assert [node for part, _ in parts for node in part] == [*range(len(works))]
+    assert all(0 < len(part) <= size for part, _ in parts)
+    assert {effort.left for _, effort in parts} == {1000 // len(parts)}
+    most = max(pool.WORTH, sum(works) / max(pool.DIVIDED, len(works) / size))
+    loads = [sum(works[node] for node in part) for part, _ in parts]
+    assert all(len(part) == 1 or load <= most * (1 + 1e-9) for load, (part, _) in zip(loads, parts, strict=True))
+    # No two neighbours could have been one.
+    for (one, _), (other, _), load, next_load in zip(parts, parts[1:], loads, loads[1:], strict=False):
+        assert len(one) == size or load + works[other[0]] > most * (1 - 1e-9) or next_load > most
+
+
+def test_without_anything_known_it_is_the_number_alone():
+    parts = pool.shards(range(10), Effort(), 4, np.zeros(10))
+    assert [len(part) for part, _ in parts] == [4, 4, 2]
+
+
+@pytest.mark.smoke
+def test_what_is_expected_of_nodes():
+    """A walk known by its places, one of which nothing is known, and nodes that are only bounded."""
+    walks = SubtreeRecord(useful=1e10, typical={6: 5e8, 3: 1e5}, successes={6: 1}, passed_over={6: 1})
+    assert walks.expected(3, 40, 9.0) == 10 * 40**2 + 1e5
+    assert walks.expected(6, 40, 9.0) == 10 * 40**2 + (5e8 if walks.wants(6, 40) else 0.0)
+    assert walks.expected(5, 40, 9.0) == 10 * 40**2 + walks.work > WALK_WORK
+    search = Search(random_case(3, loss="quadratic", lam=0.1, d=9, n=12).problem().replace(k=4), Settings())
+    search.run()
+    states = np.array([[FREE] * 9, [IN, *[FREE] * 8], [IN, OUT, *[FREE] * 7], [IN, *[FREE] * 8]], dtype=np.int8)
+    nodes = [root_node(state, 0.0) for state in states]
+    found = search._expander.expected_work(nodes, Effort(iterations=30, bound_calls=10, walks=walks))
+    shapes = [(4, 9), (3, 9), (3, 8), (3, 9)]
+    assert found.tolist() == [walks.expected(places, columns, 3.0) for places, columns in shapes]
+    huber = Search(random_case(3, loss="huber", lam=0.1, d=9, n=12).problem(), Settings())
+    huber.run()
+    assert huber._expander.expected_work(nodes, Effort(walks=walks)).tolist() == [0.0] * 4
+
+
+def test_a_record_that_was_copied_stays():
+    walks = SubtreeRecord(typical={3: 1.0})
+    before = walks.copy()
+    walks.note_walk(3, 10, 5e6, finished=True)
+    assert before == SubtreeRecord(typical={3: 1.0}) != walks
