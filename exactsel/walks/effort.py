@@ -75,8 +75,10 @@ class SubtreeRecord:
 
     def copy(self) -> SubtreeRecord:
         """The counts as they are now: a round that has been begun knows of nothing that is committed after it."""
-        tables = (self.failures, self.successes, self.typical, self.given, self.passed_over)
-        return SubtreeRecord(self.useful, self.wasted, *map(dict, tables))
+        return SubtreeRecord(
+            self.useful, self.wasted, {**self.failures}, {**self.successes}, {**self.typical}, {**self.given},
+            {**self.passed_over},
+        )  # fmt: skip
 
     @property
     def begun(self) -> bool:
