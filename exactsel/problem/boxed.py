@@ -114,6 +114,11 @@ class BoxedProblem:
         return self.base.A
 
     @property
+    def lam(self) -> float:
+        """The ridge weight, which is positive."""
+        return self.base.lam
+
+    @property
     def null_objective(self) -> float:
         """The objective of the empty model."""
         return self.base.at_zero
@@ -258,6 +263,13 @@ def box_options(problem: Any) -> dict[str, Any]:
         return {}
     limits = zip(range(problem.d), problem.lower.tolist(), problem.upper.tolist(), strict=True)
     return {"bounds": [(j, low, high) for j, low, high in limits if low > -np.inf or high < np.inf]}
+
+
+def with_free_coefficients(problem: Problem | BoxedProblem) -> Problem:
+    """The problem itself, for what knows formulas for free coefficients; :class:`UnsupportedError` for others."""
+    refuse_boxes(problem, "this method")
+    assert isinstance(problem, Problem)
+    return problem
 
 
 def refuse_boxes(problem: Any, what: str) -> None:

@@ -17,7 +17,7 @@ from exactsel import clock
 from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import refuse_boxes
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model
 from exactsel.problem.regression import Problem
@@ -35,8 +35,9 @@ from exactsel.studies.size_criterion import SizeCriterion
 
 
 def best_model(
-    problem: Problem | Any, y: Any = None, *, criterion: str = "bic", k_max: int | None = None, top: int = 1,
-    within: float | None = None, gamma: float = 1.0, penalty: float | Callable[[int], float] | None = None,
+    problem: Problem | BoxedProblem | Any, y: Any = None, *, criterion: str = "bic", k_max: int | None = None,
+    top: int = 1, within: float | None = None, gamma: float = 1.0,
+    penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), **options: Any,
 ) -> BestModels:  # fmt: skip
@@ -47,7 +48,7 @@ def best_model(
 
     Parameters
     ----------
-    problem : Problem; or array, sparse matrix or data frame (n, d)
+    problem : Problem or BoxedProblem; or array, sparse matrix or data frame (n, d)
         Data come with ``y``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`. The k of a problem
         is not looked at.
     y : array (n,), optional
@@ -86,9 +87,8 @@ def best_model(
     UnsupportedError
         For column subset selection, and where columns are chosen in groups.
     """
-    refuse_boxes(problem, "best_model")
     asked, settings = _asked(problem, y, options)
-    measure = SizeCriterion.of(asked, criterion, gamma, penalty)
+    measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
     settings |= {"signals": signals, "time_limit": time_limit}
@@ -109,7 +109,7 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
         return replace(_best_models(across, listing), time=clock.now() - began)
 
 
-def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
+def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
     """The sizes to look at, ascending.
 
     Raises
@@ -142,7 +142,12 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
     return sizes
 
 
-def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+def _unlimited(problem: Problem | BoxedProblem) -> Problem:
+    """The problem without limits on coefficients: the likelihood of a model is the same in both."""
+    return problem.unlimited if isinstance(problem, BoxedProblem) else problem
+
+
+def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | BoxedProblem, dict[str, Any]]:
     """The problem, whatever its k, and the options for the search."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
@@ -153,7 +158,7 @@ def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem, dict
             "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
             "with solve_path."
         )
-    if not isinstance(asked, Problem):
+    if not isinstance(asked, Problem | BoxedProblem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
     return asked, left
 

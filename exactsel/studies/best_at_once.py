@@ -26,6 +26,7 @@ from exactsel.bounds.minorant import Minorant, minorant
 from exactsel.kernels.listing_cuts import raise_bounds
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.refit import newton_bounds
+from exactsel.problem.boxed import with_free_coefficients
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
 from exactsel.solving.result import Termination
@@ -90,7 +91,7 @@ class AtOnce:
 
         None of them where it takes too long. ``falling`` levels fall as better models, ``top`` of them, become known.
         """
-        across, problem = self.across, self.across.problem
+        across, problem = self.across, with_free_coefficients(self.across.problem)
         sizes = [size for size in sizes if self.possible(size)]
         if not sizes or not serves(problem):
             return set()
@@ -133,7 +134,7 @@ class AtOnce:
         across = self.across
         if not self.possible(size):
             return None
-        problem = across.places[size].problem
+        problem = with_free_coefficients(across.places[size].problem)
         statement = across.known.statement
         needed = min(statement.needed(math.nextafter(level, math.inf), each) for each in {"", scope})
         threads, signals = across.threads, across.options.get("signals", ())
@@ -150,7 +151,7 @@ class AtOnce:
         """Note the models of a list, and what it proves of the size where the cap allows for all; None where rounding
         leaves it open whether a model comes to the level.
         """
-        across, problem = self.across, self.across.places[size].problem
+        across, problem = self.across, with_free_coefficients(self.across.places[size].problem)
         statement = across.known.statement
         lowest, undecided = needed, len(found.sets) > self.cap
         order = np.argsort(found.bounds, kind="stable")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.problem.regression import Problem
@@ -20,7 +21,7 @@ from exactsel.studies.size_criterion import SizeCriterion
 class KnownModels:
     """Every model met, by its columns."""
 
-    problem: Problem
+    problem: Problem | BoxedProblem
     """Of the largest size."""
     criterion: SizeCriterion
     sizes: list[int]

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_at_once import AtOnce
 from exactsel.studies.best_neighbours import backward, grow
@@ -67,6 +68,11 @@ class BestList:
         self.at_once = AtOnce(self.across, self.cap)
 
     @property
+    def free(self) -> bool:
+        """Whether coefficients are free: formulas for lists at once, and for neighbours, know of no limits."""
+        return not isinstance(self.across.problem, BoxedProblem)
+
+    @property
     def threshold(self) -> float:
         """The criterion up to which models are listed; inf where there are fewer models than were asked for."""
         nth = self.across.known.nth_best(self.top)
@@ -77,7 +83,12 @@ class BestList:
     def look(self) -> None:
         """Look for good models, and list what can be listed at once, before anything is searched."""
         across = self.across
-        if across.proofs is not None or not across.limited or not any(map(self.at_once.possible, across.sizes)):
+        if (
+            not self.free
+            or across.proofs is not None
+            or not across.limited
+            or not any(map(self.at_once.possible, across.sizes))
+        ):
             return
         if across.problem.n * float(across.problem.d) ** 3 > WAY_DOWN:
             return
@@ -99,7 +110,7 @@ class BestList:
     def run(self) -> None:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
         across = self.across
-        if self.top > 1 and not self.looked:
+        if self.top > 1 and not self.looked and self.free:
             grow(across, self.top)
             across.known.firm(self.top)
             self._list_all()
@@ -149,7 +160,7 @@ class BestList:
         level = self._level(size)
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
-            at_once = self.at_once.list(size, state.level, result.scope)
+            at_once = self.at_once.list(size, state.level, result.scope) if self.free else None
             if across.is_over():
                 return
             if at_once is not None:

@@ -12,6 +12,7 @@ from heapq import nsmallest
 import numpy as np
 
 from exactsel.kernels.refit import gram_objectives
+from exactsel.problem.boxed import with_free_coefficients
 from exactsel.problem.fit import Fit
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
@@ -54,7 +55,7 @@ def grow(across: AcrossSizes, top: int) -> None:
 
 def backward(across: AcrossSizes) -> None:
     """Guess a model of each size: from all columns on, the one without which the least is lost is left out."""
-    problem, units = across.problem, across.problem.units
+    problem, units = with_free_coefficients(across.problem), across.problem.units
     support = tuple(j for j in range(units.d) if j not in units.must_not)
     while not across.is_over():
         if len(support) in across.places and meets(units, support):
@@ -74,12 +75,12 @@ def _about(across: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tupl
 
 def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near: Sets, top: int) -> Sets:
     """Those neighbours of a model whose criterion is likely to be small; all where that would save nothing."""
-    count = FITTED + top
-    if across.problem.is_quadratic or len(near) <= count:
+    count, problem = FITTED + top, with_free_coefficients(across.problem)
+    if problem.is_quadratic or len(near) <= count:
         return near
     most = value + LIKELY * max(0.0, _about(across, top)[0] - value)  # 0 for inf - inf
     by_size = _of_sizes(near)
-    estimated = estimates(across.problem, across.known.fitted(support), by_size)
+    estimated = estimates(problem, across.known.fitted(support), by_size)
     each = [
         (across.criterion.value(max(estimate, 0.0), size), chosen)
         for size, sets in by_size.items()

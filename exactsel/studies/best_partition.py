@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.solving.entry import solve
@@ -19,17 +20,19 @@ from exactsel.solving.result import Result, Termination
 from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
 from exactsel.studies.listing import MARGIN
 
+AnyProblem: TypeAlias = Problem | BoxedProblem
+
 
 @dataclass
 class Partition:
     """The list of one size."""
 
-    problem: Problem
+    problem: AnyProblem
     level: Callable[[], float]
     """The objective up to which sets are listed; it may fall as they are found."""
     found: Callable[[tuple[int, ...], float], None]
     """Told each set that is found, and its objective."""
-    search: Callable[[Problem, Result | None, float], Result]
+    search: Callable[[AnyProblem, Result | None, float], Result]
     """Search a problem to an absolute tolerance, from where an earlier result of it stands."""
     cap: int
     scope: str = ""
@@ -57,7 +60,7 @@ class Partition:
                 regions.append(((*inside, *free[:place]), (*outside, without)))
         return "complete"
 
-    def _one(self, problem: Problem) -> tuple[tuple[int, ...] | None, str]:
+    def _one(self, problem: AnyProblem) -> tuple[tuple[int, ...] | None, str]:
         """A set of a region up to the level, None where there is none; and why that is not known, if it is not."""
         result = self.search(problem, None, NO_BOUND)
         while True:
@@ -79,7 +82,7 @@ class Partition:
                 return None, stopped.value if not result.reached else Termination.PRECISION_LIMIT.value
 
 
-def whole(problem: Problem, result: Result) -> tuple[int, ...]:
+def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
     """The columns of a result and, where these are fewer than k, others that may be in."""
     units, inside = problem.units, {*result.shown}
     others = [j for j in range(units.d) if j not in inside and j not in units.must_not]
@@ -89,7 +92,7 @@ def whole(problem: Problem, result: Result) -> tuple[int, ...]:
 def searching(options: dict[str, Any], seconds: Callable[[], float | None]) -> Callable[..., Result]:
     """How a :class:`Partition` searches: with these options, for as many seconds as there are left."""
 
-    def search(problem: Problem, before: Result | None, eps: float) -> Result:
+    def search(problem: AnyProblem, before: Result | None, eps: float) -> Result:
         limits: dict[str, Any] = {"eps": eps, "rel_eps": 0.0, "time_limit": seconds()}
         if before is None:
             return solve(problem, **(options | limits))

@@ -25,6 +25,7 @@ import numpy as np
 
 from exactsel import clock
 from exactsel._jit import available_threads
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
@@ -66,7 +67,7 @@ ROUNDS = 50
 class Place:
     """One size, and how far its search has come."""
 
-    problem: Problem
+    problem: Problem | BoxedProblem
     result: Result | None = None
 
     @property
@@ -89,7 +90,7 @@ class Place:
 class AcrossSizes:
     """The search over all sizes; ``known`` holds every model met."""
 
-    problem: Problem
+    problem: Problem | BoxedProblem
     criterion: SizeCriterion
     sizes: list[int]
     options: dict[str, Any]
@@ -281,6 +282,8 @@ class AcrossSizes:
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
         problem = self.problem
+        if isinstance(problem, BoxedProblem):
+            return result
         made = problem.preparation
         if not problem.is_quadratic or problem.objective.tall is not None or self.proofs is not None:
             return result

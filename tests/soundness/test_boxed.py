@@ -30,6 +30,7 @@ from exactsel.problem.boxed import boxed
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
 from exactsel.studies.crossval import cross_validate, random_folds
+from exactsel.studies.size_criterion import SizeCriterion
 
 
 @pytest.mark.parametrize("seed", sample(80, 3000, smoke=8))
@@ -175,9 +176,8 @@ def test_what_does_not_go_together_is_said(tmp_path):
     assert boxed(plain, 2).lower.tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
-    for study in (best_model, compare):
-        with pytest.raises((UnsupportedError, InputError), match="signs or bounds"):
-            study(problem)
+    with pytest.raises(UnsupportedError, match="signs or bounds"):
+        compare(problem)
     with pytest.raises(InputError, match="lam = 0"):
         solve_path(problem, lams=[0.5, 0.0])
     with pytest.raises(InputError, match=r"coefficient of column 1 is -1, but between 0 and inf was expected"):
@@ -185,10 +185,10 @@ def test_what_does_not_go_together_is_said(tmp_path):
     for method in ("forward", "swap", "exchange", "poss", "greedy-css"):
         with pytest.raises(UnsupportedError):
             heuristics.run(method, problem)
-    for command in ("info", "best", "compare"):
+    for command in ("info", "heuristic", "compare"):
         done = CliRunner().invoke(cli, [command, "data.npz", "--nonnegative", "all"])
         assert done.exit_code == 2
-        assert "known to solve, path, near, certify, verify, tree and play alone" in done.stderr
+        assert "known to solve, best, path, near, certify, verify, tree and play alone" in done.stderr
 
 
 @pytest.mark.parametrize("seed", sample(24, 400, smoke=2))
@@ -222,6 +222,32 @@ def test_paths_lists_and_certificates(seed):
     certified = certify(problem, support=chosen, signals=())
     assert certified.value == pytest.approx(values[chosen], abs=1e-6 * scale)
     assert certified.value - certified.gap <= best + 1e-9 * scale
+
+
+@pytest.mark.parametrize("seed", sample(24, 400, smoke=2))
+def test_the_best_models_by_a_criterion(seed):
+    """Of all sizes, against all sets of columns: the best, and a complete list of the best three."""
+    make, fit = (quadratic_case, least_squares_of) if seed % 2 else (other_case, smooth_fit_of)
+    problem = make(seed).replace(must_have=(), must_not=())
+    problem = problem.replace(k=problem.d)
+    measure = SizeCriterion.of(problem.unlimited, "custom", 1.0, 2.0)
+    largest = problem.d if measure.largest_size() is None else min(problem.d, measure.largest_size())
+    if largest < 0:
+        return
+    values = {c: fit(problem, c) for c in allowed_sets(problem) if len(c) <= largest}
+    if min(values.values()) < 1e-3 * problem.null_objective:  # fits nearly exactly, so that logarithms tell nothing
+        return
+    criteria = sorted((measure.value(value, len(chosen)), chosen) for chosen, value in values.items())
+    found = best_model(problem, criterion="custom", penalty=2.0, top=3, signals=())
+    scale = 1.0 + abs(criteria[0][0])
+    assert found.value == pytest.approx(criteria[0][0], abs=1e-5 * scale)
+    assert found.lower <= criteria[0][0] + 1e-9 * scale
+    assert problem.admits(found.result.coef)
+    if found.complete:
+        assert len(found.models) >= min(3, len(criteria))
+        for model, (value, _) in zip(found.models, criteria, strict=False):
+            assert model.criterion == pytest.approx(value, abs=1e-5 * scale)
+    assert found.complete or seed % 8, "lists are complete but for ties that rounding leaves open"
 
 
 def test_cross_validation_keeps_to_signs():
