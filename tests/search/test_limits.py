@@ -242,7 +242,8 @@ class TestInterrupt:
         result = json.loads(ended.out)
         assert ended.code == 130
         assert (result["termination"], result["claim"]) == ("interrupted", "bounded")
-        assert 0 < result["lower"] < result["upper"] <= 0.2507
+        # At least the model of forward selection is there by now; when others come depends on the moment.
+        assert 0 < result["lower"] < result["upper"] <= 0.2536
         assert "termination  interrupted: the search was interrupted" in ended.err
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
