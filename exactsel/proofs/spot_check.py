@@ -17,7 +17,6 @@ import numpy as np
 
 from exactsel.errors import InvariantError
 from exactsel.kernels.node import FREE, OUT
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
@@ -128,8 +127,6 @@ class SpotCheck:
         banned = any(problem.root_state[unit] == OUT for unit in chosen)
         if banned or len(chosen) > problem.k or units.completed(chosen, problem.k) is None:
             raise InvariantError(f"the model on {fit.support} is none that the problem admits.")
-        if isinstance(problem, BoxedProblem) and not problem.admits(fit.coef):
-            raise InvariantError(f"the model on {fit.support} has coefficients outside their bounds.")
 
     def _look_at_form(self, outcome: Outcome) -> None:
         """What this search can have done, and nothing that stands for something else."""

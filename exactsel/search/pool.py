@@ -1,8 +1,9 @@
-"""Have rounds carried out elsewhere: in shards of a fixed size, as bytes, merged in the order of their nodes.
+"""Have rounds carried out elsewhere: in shards, as bytes, merged in the order of their nodes.
 
-A shard is worked on as if it were the whole round, whoever does it. Its size is one of the settings, so that the tree
-is the same for every executor and any number of workers. Nobody who works on shards is trusted: what comes back is
-unpacked like a file of unknown origin, and looked at (:data:`Check`) before it is committed.
+A shard is worked on as if it were the whole round, whoever does it. Where a round is cut depends on the settings and on
+counted work alone, so that the tree is the same for every executor and any number of workers. Nobody who works on
+shards is trusted: what comes back is unpacked like a file of unknown origin, and looked at (:data:`Check`) before it is
+committed.
 """
 
 from __future__ import annotations

@@ -98,7 +98,9 @@ class Settings:
     shard: int | None = field(
         default=None,
         metadata=_about(
-            int, "Nodes a worker is given at a time (32 with an executor); part of what defines the tree.", *_FROM_ONE
+            int,
+            "Most nodes a worker is given at a time (32 with an executor); part of what defines the tree.",
+            *_FROM_ONE,
         ),
     )
     warm_start: bool = field(default=True, metadata=_about(bool, "Start bound calls from the parent's."))

@@ -19,6 +19,7 @@ from samples import examples, sample
 from exactsel import InputError, Problem, boxed, solve, verify
 from exactsel.cli.main import cli
 from exactsel.proofs.instance import instance_of
+from exactsel.solving.claim import established
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import __main__ as first
@@ -212,6 +213,18 @@ def test_a_model_outside_its_limits_is_refused(signed):
         assert not verdict.verified
         assert f"coefficient of column {j} is {value!r}, but its limits are" in verdict.reason
         assert second_opinion(instance, wrong) == "coefficients outside their bounds"
+
+
+def test_a_claim_that_comes_down_stays_one_about_limits(signed, tmp_path):
+    """The file that a solve writes anew, where its checker shows less than was claimed."""
+    problem, proof = signed
+    file = tmp_path / "high.exsel"
+    file.write_bytes(claiming(proof, lower=proof.upper * 1.5, upper=proof.upper * 2.0))
+    shown = established(problem, file)
+    assert proof.lower <= shown <= proof.upper
+    verdict = verify(problem, file)
+    assert verdict.verified
+    assert (verdict.claimed_lower, parse_proof(file.read_bytes()).bounds) == (shown, True)
 
 
 def test_a_proof_is_about_its_own_limits(signed):

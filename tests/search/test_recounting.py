@@ -1,0 +1,55 @@
+"""Regions closed by counting: a part is counted again when workers' answers are looked at, which nobody knows before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exactsel import Problem
+from exactsel.proofs.audit import Audit
+from exactsel.proofs.evaluating import Evaluator
+from exactsel.proofs.spot_check import RECOUNTED, SpotCheck
+from exactsel.search.events import Explored
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import Search
+
+
+def search_with_walks():
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((40, 34)) + rng.standard_normal((40, 1))
+    search = Search(Problem(A, A[:, :5].sum(axis=1) + 9.0 * rng.standard_normal(40), 7, lam=0.5), Settings())
+    search._shown, search._brief = True, False
+    return search
+
+
+def audited(recounts):
+    """How many bounds are evaluated when all is told to an audit that asks ``recounts``."""
+    search = search_with_walks()
+    audit = Audit(search.problem, Evaluator(search.problem), recounts)
+    walks = 0
+    for event in search:
+        walks += isinstance(event, Explored)
+        audit(event, search.state)
+    assert walks > 0, "the case to be tested"
+    return audit.bounds
+
+
+@pytest.mark.smoke
+def test_what_is_not_counted_again_is_accounted_for_all_the_same():
+    asked = []
+
+    def every_other():
+        asked.append(True)
+        return len(asked) % 2 == 0
+
+    everything, nothing, half = audited(None), audited(lambda: False), audited(every_other)
+    assert everything - nothing > 10
+    assert nothing < half < everything
+
+
+def test_a_part_is_counted_again():
+    search = search_with_walks()
+    search.run()
+    check = SpotCheck(search.problem, search._expander, lambda: False)
+    again = sum(check._recounts() for _ in range(10_000))
+    assert abs(again - 10_000 * RECOUNTED) < 500  # more than ten standard deviations
