@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from recorded import replayed, second_opinion
 from samples import examples, sample
 
-from exactsel import InputError, Problem, boxed, solve, verify
+from exactsel import GroupedProblem, InputError, Problem, boxed, solve, verify
 from exactsel.cli.main import cli
 from exactsel.proofs.instance import instance_of
 from exactsel.solving.claim import established
@@ -339,8 +339,6 @@ def test_limits_go_with_hierarchies_and_groups_as_far_as_checkers_are_concerned(
     given_ = {"groups": [0, 0, 1, None]} if seed % 2 else {"hierarchy": {1: [0], 3: [2]}}
     problem = Problem(A, y, 2, lam=0.4) if seed % 2 else Problem(A, y, 2, lam=0.4, **given_)
     if seed % 2:
-        from exactsel import GroupedProblem
-
         problem = GroupedProblem(problem, ["a", "a", "b", None])
     box = Box(np.where(rng.random(4) < 0.5, 0.0, -np.inf), np.full(4, np.inf))
     free = instance_of(problem)

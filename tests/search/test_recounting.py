@@ -1,4 +1,4 @@
-"""Regions closed by counting: a part is counted again when workers' answers are looked at, which nobody knows before."""
+"""Regions closed by counting: when answers of workers are looked at some are counted again, and nobody knows which."""
 
 from __future__ import annotations
 
