@@ -21,7 +21,7 @@ from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import Node
 from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packing import Packed, pack, unpack
-from exactsel.search.sizes import object_bytes
+from exactsel.search.sizes import HOLES, MADE_OVERHEAD, object_bytes
 from exactsel.search.waiting import Key
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -258,8 +258,8 @@ class BlockReader:
 
     @property
     def nbytes(self) -> int:
-        """Memory of what has not been taken."""
-        return self._bytes * len(self) // len(self.block)
+        """Memory: all of the block is kept, and points that have been made, until half of it has been taken."""
+        return int(HOLES * (self._bytes + self._uses.nbytes)) + MADE_OVERHEAD * len(self._made)
 
     def __len__(self) -> int:
         return len(self.block) - self.at

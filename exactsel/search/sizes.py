@@ -19,6 +19,12 @@ WAITING_OVERHEAD = 340
 OBJECT_OVERHEAD = 250
 """The same for what a packed node refers to (node_block.py), where that is not packed itself."""
 
+MADE_OVERHEAD = 600
+"""The same for a point that has been made of packed ones, with its arrays: other nodes wait for it, too."""
+
+HOLES = 1.3
+"""Times what packed nodes hold, as arrays that come and go leave holes in memory (measured)."""
+
 
 def node_bytes(node: Node) -> int:
     """Estimated memory of an open node; what siblings share is counted for each."""
