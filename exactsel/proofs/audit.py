@@ -48,14 +48,14 @@ class Audit:
         One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
     evaluator : Evaluator, optional
         One made for the problem before.
-    recounts : callable, optional
-        Asked for each region that was closed by counting whether to count it again; all are where it is left out.
+    samples : callable, optional
+        Asked for each region a walk has closed whether to evaluate its bound; all are where it is left out.
     """
 
     def __init__(
-        self, problem: SubsetProblem, evaluator: Evaluator | None = None, recounts: Callable[[], bool] | None = None
+        self, problem: SubsetProblem, evaluator: Evaluator | None = None, samples: Callable[[], bool] | None = None
     ) -> None:
-        self._evaluator, self._recounts = evaluator or Evaluator(problem), recounts
+        self._evaluator, self._samples = evaluator or Evaluator(problem), samples
         instance = self._evaluator.instance
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
@@ -143,7 +143,7 @@ class Audit:
                     if witness == fmt.INFIMUM:
                         self._add(left.pop(0), part.tobytes())
                         continue
-                    if witness == BY_COUNTING and self._recounts is not None and not self._recounts():
+                    if self._samples is not None and not self._samples():
                         continue
                     proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
                     self._claim(part.tobytes(), proof, event.dropped, event.node, state)

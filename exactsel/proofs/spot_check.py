@@ -37,9 +37,9 @@ REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 """Why a worker may say that a region is closed, or not at all: for these a bound is shown, or there is no model."""
 
 
-RECOUNTED = 1 / 4
-"""Part of the regions closed by counting, in the subtrees that are looked at in full, whose sets are all counted again:
-that takes several times as long as all that the kernel did there."""
+SAMPLED = 1 / 8
+"""Part of the regions that a walk has closed, in the subtrees that are looked at, whose bounds are evaluated: that
+takes several times as long as all that the kernel did there. That these regions are all there are is always seen to."""
 
 
 class SpotCheck:
@@ -97,7 +97,7 @@ class SpotCheck:
 
     def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Audit, SearchState], None]) -> str:
         """What an audit finds that follows a search of its own from some nodes on."""
-        audit = Audit(self._problem, self._evaluator, None if self._share == 1 else self._recounts)
+        audit = Audit(self._problem, self._evaluator, None if self._share == 1 else self._samples)
         state = _Looked(BestFirst(), self._empty, "", self._problem.hash)
         state.scope = scope
         state.next_id = 1 + max((node.id for node in nodes), default=0)
@@ -112,8 +112,8 @@ class SpotCheck:
         self.bounds += audit.bounds
         return ""
 
-    def _recounts(self) -> bool:
-        return self._random.random() < RECOUNTED
+    def _samples(self) -> bool:
+        return self._random.random() < SAMPLED
 
     def _is_told(self, outcome: Outcome) -> bool:
         """Whether an outcome is looked at in full: all that are not subtrees, and a part of these."""

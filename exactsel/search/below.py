@@ -38,7 +38,7 @@ class SubtreeKernels:
         """About the work there is below each node (m,), where subtrees are walked; zero where they are not."""
         if self.walker is None or effort.walks is None:
             return np.zeros(len(nodes))
-        walks, iterations = effort.walks, effort.iterations / max(1, effort.bound_calls)
+        walks, iterations = effort.walks, _iterations(effort)
         states = np.stack([node.state for node in nodes])
         shapes = np.stack([self.problem.k - np.sum(states == IN, axis=1), np.count_nonzero(states, axis=1)], axis=1)
         kinds, which = np.unique(shapes, axis=0, return_inverse=True)
@@ -112,7 +112,7 @@ class SubtreeKernels:
         return upper - self.tolerance.absolute(before) <= dropped < self.cutoff(upper)
 
     def _worth_walking(self, regions: Sequence[Region], cutoff: float, effort: Effort, bounded: bool) -> list[int]:
-        walks, k = effort.walks, self.problem.k
+        walks, k, iterations = effort.walks, self.problem.k, _iterations(effort)
         if self.walker is None or walks is None:
             return []
 
@@ -126,7 +126,8 @@ class SubtreeKernels:
                 return False
             places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
             if bounded:
-                return walks.wants(places, columns)
+                short = walks.expected(places, columns, iterations) < effort.divides_from
+                return short and walks.wants(places, columns)
             return walks.wants_unbounded(places, columns, costly)
 
         return [
@@ -143,6 +144,11 @@ class SubtreeKernels:
 
     def _supports(self, state: StateArray) -> int:
         return supports(self.problem.k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))
+
+
+def _iterations(effort: Effort) -> float:
+    """Those of a usual bound call."""
+    return effort.iterations / max(1, effort.bound_calls)
 
 
 def walked(node: Node, region: Region, walk: WalkResult, cutoff: float) -> NodeWalked:

@@ -32,7 +32,7 @@ from exactsel.search.expand import Expander, Interrupted
 from exactsel.search.frontier import BestFirst
 from exactsel.search.incumbents import improve
 from exactsel.search.invariants import check_round
-from exactsel.search.pool import Pool, WorkerFailureError
+from exactsel.search.pool import FEW, WORTH, Pool, WorkerFailureError
 from exactsel.search.regions import Round, has_walked
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import Begun, SearchState
@@ -161,7 +161,11 @@ def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
     if state.prospects.long and isinstance(frontier, BestFirst):
         rank = max(HORIZON, len(frontier) // HORIZON_PART)
         horizon = state.prospects.horizon_at(state.nodes, lambda: frontier.bound_at(rank))
-    return Effort(state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks.copy(), state.counted)
+    few = limits.shard is not None and taken < FEW
+    return Effort(
+        state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks.copy(), state.counted,
+        WORTH if few else math.inf,
+    )  # fmt: skip
 
 
 def _batch(state: SearchState, limits: Limits) -> int:

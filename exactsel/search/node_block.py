@@ -259,6 +259,8 @@ class BlockReader:
     @property
     def nbytes(self) -> int:
         """Memory: all of the block is kept, and points that have been made, until half of it has been taken."""
+        if not self:
+            return 0
         return int(HOLES * (self._bytes + self._uses.nbytes)) + MADE_OVERHEAD * len(self._made)
 
     def __len__(self) -> int:

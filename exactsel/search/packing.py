@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 6
+VERSION = 7
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
@@ -75,7 +76,7 @@ RECORDS: dict[type, str] = {
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m",
     CellCount: "after:f bound:f",
-    Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r",
+    Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r divides_from:f",
 }
 """The fields of each record and what they hold: i whole number, f number, b truth value, t text or None, n whole number
 from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and df a table of
@@ -90,12 +91,13 @@ class Packed:
     arrays: dict[str, NDArray[Any]]
 
 
-def fields_of(text: str) -> list[tuple[str, str]]:
+@cache
+def fields_of(text: str) -> tuple[tuple[str, str], ...]:
     """The fields of a record, each with what it holds (see :data:`RECORDS`)."""
-    return [(name, kind) for name, _, kind in (word.partition(":") for word in text.split())]
+    return tuple((name, kind) for name, _, kind in (word.partition(":") for word in text.split()))
 
 
-def _kinds(records: Iterable[tuple[str, list[tuple[str, str]]]]) -> dict[str, dict[str, str]]:
+def _kinds(records: Iterable[tuple[str, tuple[tuple[str, str], ...]]]) -> dict[str, dict[str, str]]:
     """By name of record and of field what it holds, models among them."""
     return {name: dict(fields) for name, fields in records} | {"Fit": {"columns": "r"}}
 

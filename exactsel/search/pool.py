@@ -42,6 +42,10 @@ WORTH = 3e8
 DIVIDED = 64
 """Shards a round is cut into by work at most: looking at each takes the supervisor some milliseconds."""
 
+FEW = 16
+"""With fewer nodes than these in a round, one below which work of more than a shard is to be expected is divided, not
+walked: most workers would have nothing to do meanwhile."""
+
 SHARDS = 8
 """Shards in a round, where no batch is asked for."""
 

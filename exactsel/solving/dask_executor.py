@@ -32,6 +32,7 @@ RECEIVING = 1.0
 QUIET = {
     "distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s", "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.worker.memory.monitor-interval": "1s",
 }  # fmt: skip
 """For a cluster made here: what Dask would watch of each process takes 3 % of a core in all of them."""
 
@@ -117,7 +118,7 @@ class DaskExecutor:
                 self._own = LocalCluster(
                     n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
                 )
-            self.client = Client(self._own, set_as_default=False)
+            self.client = Client(self._own, set_as_default=False, direct_to_workers=True)
         return self.client
 
     @contextlib.contextmanager

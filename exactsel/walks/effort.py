@@ -230,6 +230,8 @@ class Effort:
     """What walking subtrees in closed form has brought; None: walk none."""
     counted: CellCount = field(default_factory=CellCount)
     """What counting all sets by their cells has."""
+    divides_from: float = math.inf
+    """Work to be expected below a node from which on it is divided, not walked."""
 
     def subsearch_budget(self, iteration_cost: float, searches: int) -> int:
         """Nodes each of ``searches`` searches inside the kernel may bound; 0: there should be none."""

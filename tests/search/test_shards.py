@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import random_case
 
+from exactsel import Problem
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search import pool
+from exactsel.search.engine import Limits, _effort
 from exactsel.search.node import root_node
+from exactsel.search.regions import NodeDivided, has_walked
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.walks.effort import WALK_WORK, Effort, SubtreeRecord
@@ -61,3 +64,32 @@ def test_a_record_that_was_copied_stays():
     before = walks.copy()
     walks.note_walk(3, 10, 5e6, finished=True)
     assert before == SubtreeRecord(typical={3: 1.0}) != walks
+
+
+def walked_search():
+    """A search that walks subtrees, begun in shards."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((40, 34)) + rng.standard_normal((40, 1))
+    problem = Problem(A, A[:, :5].sum(axis=1) + 9.0 * rng.standard_normal(40), 7, lam=0.5)
+    return Search(problem, Settings(shard=4, batch=8))
+
+
+def test_with_few_nodes_those_with_much_below_are_divided():
+    search = walked_search()
+    search.run()
+    problem = search.problem
+    states = np.array([[FREE] * 34, [IN, *[FREE] * 33], [OUT, *[FREE] * 33]], dtype=np.int8)
+    nodes, walks = [root_node(state, 0.0) for state in states], SubtreeRecord(useful=1e11, successes={5: 1})
+    efforts = [Effort(iterations=30, bound_calls=10, walks=walks, divides_from=least) for least in (np.inf, 1.0)]
+    walking, dividing = (search._expander.expand(nodes, problem.null_objective, effort).outcomes for effort in efforts)
+    assert any(has_walked(outcome) for outcome in walking), "the case to be tested"
+    assert all(isinstance(outcome, NodeDivided) for outcome in dividing)
+    assert not any(has_walked(outcome) for outcome in dividing)
+
+
+@pytest.mark.parametrize(("shard", "taken", "few"), [(4, 3, True), (4, pool.FEW, False), (None, 3, False)])
+def test_what_is_few(shard, taken, few):
+    search = walked_search()
+    search.run()
+    effort = _effort(search.state, Limits(8, shard=shard), taken)
+    assert effort.divides_from == (pool.WORTH if few else np.inf)

@@ -1,4 +1,4 @@
-"""Regions closed by counting: when answers of workers are looked at some are counted again, and nobody knows which."""
+"""Regions that walks have closed: when answers of workers are looked at some are evaluated, and nobody knows which."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from exactsel import Problem
 from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import Evaluator
-from exactsel.proofs.spot_check import RECOUNTED, SpotCheck
+from exactsel.proofs.spot_check import SAMPLED, SpotCheck
 from exactsel.search.events import Explored
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
@@ -22,10 +22,10 @@ def search_with_walks():
     return search
 
 
-def audited(recounts):
-    """How many bounds are evaluated when all is told to an audit that asks ``recounts``."""
+def audited(samples):
+    """How many bounds are evaluated when all is told to an audit that asks ``samples``."""
     search = search_with_walks()
-    audit = Audit(search.problem, Evaluator(search.problem), recounts)
+    audit = Audit(search.problem, Evaluator(search.problem), samples)
     walks = 0
     for event in search:
         walks += isinstance(event, Explored)
@@ -35,7 +35,7 @@ def audited(recounts):
 
 
 @pytest.mark.smoke
-def test_what_is_not_counted_again_is_accounted_for_all_the_same():
+def test_what_is_not_evaluated_is_accounted_for_all_the_same():
     asked = []
 
     def every_other():
@@ -47,9 +47,9 @@ def test_what_is_not_counted_again_is_accounted_for_all_the_same():
     assert nothing < half < everything
 
 
-def test_a_part_is_counted_again():
+def test_a_part_is_evaluated():
     search = search_with_walks()
     search.run()
     check = SpotCheck(search.problem, search._expander, lambda: False)
-    again = sum(check._recounts() for _ in range(10_000))
-    assert abs(again - 10_000 * RECOUNTED) < 500  # more than ten standard deviations
+    again = sum(check._samples() for _ in range(10_000))
+    assert abs(again - 10_000 * SAMPLED) < 500  # more than ten standard deviations
