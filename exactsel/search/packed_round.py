@@ -7,8 +7,9 @@ the receiver's own nodes. So reading takes a few operations on arrays, and an ob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from exactsel.search.node import Node
 from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
 from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packed_searches import searches_as_arrays, searches_from
+from exactsel.search.packed_walks import walks_as_arrays, walks_from
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.regions import (
     Fixing,
@@ -42,7 +44,7 @@ from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 2
+VERSION = 3
 """Of the layout."""
 
 KEPT, DIVIDED, WALKED, SEARCHED = range(4)
@@ -100,17 +102,20 @@ def packed_round(done: Round) -> Packed:
     objects.close()
     kept, searches = [*objects.others.values()], [one for one in kernels if isinstance(one, KernelSearch)]
     walks = [one for one in kernels if isinstance(one, WalkResult)]
-    rest = pack([*kept, *walks, *done.models, done.counted])
+    rest = pack([*kept, *done.models, done.counted])
     reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
     arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
     arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
     arrays |= {f"points.{name}": array for name, array in PackedPoints.of([*objects.points.values()]).arrays().items()}
     if searches:
         arrays |= {f"searches.{name}": array for name, array in searches_as_arrays(searches).items()}
+    if walks:
+        arrays |= {f"walks.{name}": array for name, array in walks_as_arrays(walks).items()}
     arrays |= {f"rest.{name}": array for name, array in rest.arrays.items()}
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
-        "searches": len(searches), "scope": done.scope, "rounded": None if done.rounded is None else list(done.rounded),
+        "searches": len(searches), "walks": len(walks), "scope": done.scope,
+        "rounded": None if done.rounded is None else list(done.rounded),
     }  # fmt: skip
     return Packed(header, arrays)
 
@@ -220,15 +225,15 @@ class _Reading:
         rest = unpack(Packed(header["rest"], arrays_under("rest", self.packed)), problem)
         self.points = PackedPoints.read(arrays_under("points", self.packed), problem.units.columns)
         kept = _whole(header["objects"])
-        self.others, kernels = rest[:kept], rest[kept : len(rest) - models - 1]
-        fits, counted = rest[len(rest) - models - 1 : -1], rest[-1]
+        require(len(rest) == kept + models + 1, "more than it says")
+        self.others, fits, counted = rest[:kept], rest[kept:-1], rest[-1]
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
         require(counted is None or isinstance(counted, CellCount), "a count that is none")
         require(all(isinstance(one, (*PROOFS, np.ndarray)) for one in self.others), "objects of the wrong type")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
-            tuple(fits), tuple(self._outcomes(kernels)), scope, Seconds(*seconds),
+            tuple(fits), tuple(self._outcomes()), scope, Seconds(*seconds),
             None if rounded is None else tuple(rounded), counted, rounded_value,
         )  # fmt: skip
 
@@ -244,7 +249,7 @@ class _Reading:
         require(all(count >= 0 for count in counts) and sum(counts) == total, f"other numbers of things in '{name}'")
         return counts
 
-    def _outcomes(self, kernels: Sequence[Any]) -> list[Outcome]:
+    def _outcomes(self) -> list[Outcome]:
         nodes, count = self.nodes, len(self.nodes)
         kinds = self._column("outcome.kind", np.int64, count)
         require(bool(np.all((kinds >= KEPT) & (kinds <= SEARCHED))), "outcomes of no kind")
@@ -255,8 +260,7 @@ class _Reading:
         walks = self._column("outcome.unused_walk", np.int64, count).tolist()
         works = self._column("outcome.unused_work", np.float64, count).tolist()
         regions = self._regions([node for node, part in zip(nodes, parts, strict=True) for _ in range(part)])
-        own, many = iter(kernels), _whole(self.packed.header["searches"])
-        together = iter(searches_from(arrays_under("searches", self.packed), self.problem) if many else [])
+        own, together = iter(self._kernel("walks", walks_from)), iter(self._kernel("searches", searches_from))
         found: list[Outcome | None] = []
         searched: list[tuple[int, Any]] = []
         first = column = 0
@@ -271,18 +275,21 @@ class _Reading:
             elif kind == DIVIDED:
                 found.append(NodeDivided(node, mine[0], columns_of, tuple(mine[1:-1]), mine[-1], unused, works[at]))
             elif kind == WALKED:
-                walk = next(own, None)
-                require(isinstance(walk, WalkResult), "outcomes of other parts")
-                assert walk is not None
-                found.append(NodeWalked(node, mine[0], walk, tuple(mine[1:])))
+                found.append(NodeWalked(node, mine[0], _next(own), tuple(mine[1:])))
             else:
-                search = next(together, None)
-                require(isinstance(search, KernelSearch) and not mine, "outcomes of other parts")
-                searched.append((at, search))
+                require(not mine, "outcomes of other parts")
+                searched.append((at, _next(together)))
                 found.append(None)
         require(next(own, None) is None and next(together, None) is None, "more than it says")
         below = self._searched(searched)
         return [next(below) if one is None else one for one in found]
+
+    def _kernel(self, name: str, read: Callable[[dict[str, NDArray[Any]], SubsetProblem], list[Any]]) -> list[Any]:
+        """What kernels brought that dealt with nodes by themselves."""
+        many = _whole(self.packed.header[name])
+        found = read(arrays_under(name, self.packed), self.problem) if many else []
+        require(len(found) == many, f"other numbers of {name}")
+        return found
 
     def _searched(self, searched: Sequence[tuple[int, KernelSearch]]) -> Any:
         """What kernels did below nodes, with the regions they left open."""
@@ -374,21 +381,17 @@ class _Reading:
         return _grouped(list(map(Fixing, columns.tolist(), inside, bounds, proofs)), counts)
 
 
-def check_points(search: KernelSearch, problem: SubsetProblem) -> None:
-    """Refuse what no kernel can have written down of this problem; contents.py has looked at the rest."""
-    points, wide = search.scaled_points, problem.units.columns
-    require(points.shape[1] == wide and search.scale.size == wide, "points of another problem")
-    require(bool(np.all(search.scale > 0) and np.all(np.isfinite(points))), "points that are not finite")
-    require(not np.any(search.open_labels[:, 1:] >= len(points)), "points that are not there")
-
-
 def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:
     """The things one after the other, so many together."""
-    groups, first = [], 0
-    for count in counts:
-        groups.append(tuple(things[first : first + count]))
-        first += count
-    return groups
+    left = iter(things)
+    return [tuple(islice(left, count)) for count in counts]
+
+
+def _next(kernels: Iterator[Any]) -> Any:
+    """What the next kernel brought."""
+    one = next(kernels, None)
+    require(one is not None, "outcomes of other parts")
+    return one
 
 
 def _whole(number: Any) -> int:

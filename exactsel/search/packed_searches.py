@@ -63,7 +63,7 @@ def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> li
     require(bool(np.all(counts >= (0, 0, 1)) and np.all(sizes >= (0, 0, 0, -1))), "too small numbers of searches")
     arrays = {name: np.array(array) for name, array in arrays.items()}  # kernels are compiled for what can be written
     points, scale, curvature = _points(arrays, problem)
-    states = _states(arrays["states"], arrays["bounds"].size, problem)
+    states = states_left_open(arrays["states"], arrays["bounds"].size, problem)
     support = arrays["support"]
     require(bool(np.all((support >= 0) & (support < problem.d))), "models of unknown columns")
     ends = np.cumsum(np.maximum(sizes, 0), axis=0)
@@ -101,10 +101,18 @@ def _points(
     return points, scale, curvature if curvature.size else None
 
 
-def _states(bits: NDArray[Any], count: int, problem: SubsetProblem) -> NDArray[np.int8]:
+def states_left_open(bits: NDArray[Any], count: int, problem: SubsetProblem) -> NDArray[np.int8]:
     """(count, d) the regions left open."""
     require(bits.dtype == np.uint8 and bits.shape == (count, 2, -(-problem.d // 8)), "states of no regions left open")
     states = states_of(bits, problem.d)
     members = np.count_nonzero(states == IN, axis=1)
     require(bool(np.all(states <= IN) and np.all(members <= problem.k)), "impossible states of regions left open")
     return states
+
+
+def check_points(search: KernelSearch, problem: SubsetProblem) -> None:
+    """Refuse what no kernel can have written down of this problem; contents.py has looked at the rest."""
+    points, wide = search.scaled_points, problem.units.columns
+    require(points.shape[1] == wide and search.scale.size == wide, "points of another problem")
+    require(bool(np.all(search.scale > 0) and np.all(np.isfinite(points))), "points that are not finite")
+    require(not np.any(search.open_labels[:, 1:] >= len(points)), "points that are not there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,15 +12,17 @@ from every_search import SEARCHES
 from executors_for_tests import larger
 from recorded import plain
 
-from exactsel import InputError, Search, Settings
+from exactsel import InputError, Problem, Search, Settings
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search.expand import Expander
 from exactsel.search.left_open import LeftBelow
+from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes
 from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed
 from exactsel.search.pool import round_bytes, round_from_bytes, shard_bytes, shard_from
 from exactsel.search.regions import NodeSearched
-from exactsel.walks.effort import Effort
+from exactsel.walks.effort import Effort, SubtreeRecord
 
 ODD = (np.nan, np.inf, -1.0, 1e300)
 ABSURD = (-(2**63), -4, -2, -1, 0, 1, 3, 10**6, 2**62)
@@ -55,7 +58,7 @@ def test_shards_and_outcomes_survive(kind, kernels_at_once, monkeypatch):
 
 @cache
 def outcomes():
-    """A problem, some nodes, and what became of them: divided, kept, and searched below."""
+    """A problem, some nodes, and what became of them: divided, kept, searched below, and walked."""
     found = []
     for subtrees in (False, True):
         problem, options = larger()
@@ -66,10 +69,18 @@ def outcomes():
         nodes = search.state.frontier.take(6)
         done = search._expander.expand(nodes, search.state.value, Effort(10**6, 10**6, 10**7))
         found.append((problem, nodes, packed_round(done)))
-    return found
+    huber = larger()[0]
+    problem = Problem(huber.A, huber.y, 6, lam=0.5)
+    search = Search(problem, Settings(), signals=())
+    search.run()
+    states = np.full((9, problem.d), FREE, dtype=np.int8)
+    states[:, :2] = list(product((OUT, FREE, IN), repeat=2))
+    nodes = [root_node(state, 0.0) for state in states]
+    done = search._expander.expand(nodes, problem.null_objective, Effort(walks=SubtreeRecord()))
+    return [*found, (problem, nodes, packed_round(done))]
 
 
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(150))
 def test_damaged_outcomes(which, seed):
     """One entry, type, size or array is another one: refused, or read as an outcome for the same nodes."""
@@ -102,6 +113,7 @@ def test_the_cases_to_be_damaged():
     kinds = [set(packed.arrays["outcome.kind"].tolist()) for _, _, packed in outcomes()]
     assert 1 in kinds[0]
     assert 3 in kinds[1]
+    assert 2 in kinds[2]
 
 
 def test_shards_in_another_order_than_that_of_bounds():
