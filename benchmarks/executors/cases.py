@@ -31,7 +31,7 @@ LARGE: dict[str, Callable[[], Problem]] = {
     "logistic": lambda: _case("logistic", 130, 90, 8, 0.3, 8.0),
 }
 LONG: dict[str, Callable[[], Problem]] = {
-    "quadratic": lambda: _case("quadratic", 60, 130, 8, 1.0, 4.0),
+    "quadratic": lambda: _case("quadratic", 60, 136, 8, 1.0, 4.0),
     "huber": lambda: _case("huber", 1600, 60, 8, 1.0, 31.0, delta=1.0),
     "logistic": lambda: _case("logistic", 4000, 60, 8, 1.0, 50.0),
 }
