@@ -53,7 +53,7 @@ class Seconds(click.FloatRange):
         return number
 
 
-KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "verify", "tree", "play")
+KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare", "verify", "tree", "play")
 """Commands that keep to limits on coefficients."""
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from exactsel._jit import available_threads, parallel_section
 from exactsel.algebra import dense
+from exactsel.kernels.box import gram_box_objectives, newton_box_objectives
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer
 from exactsel.problem.objective import Objective
 from exactsel.types import FloatArray, IntArray
@@ -23,6 +25,12 @@ JITTERS = (1e-14, 1e-12, 1e-9)
 
 MAJORISER_STEPS = 5
 """Steps by a majoriser of the loss before Newton's are tried again, where these had to be shortened much."""
+
+GRAM_COLUMNS = 4000
+"""With more columns than this nobody forms their Gram matrix for the sake of quick objectives."""
+
+WORTH_SHARING = 64
+"""Fewer quick objectives than this are there before other threads have woken up."""
 
 
 def least_squares_in_box(
@@ -102,3 +110,27 @@ def _derivatives(
     H = ((A - middle) * bends) @ (A - middle).T
     H[np.diag_indices(len(H))] += objective.lam
     return A @ slopes + objective.lam * x, H
+
+
+def minima_in_box(
+    objective: Objective, lower: FloatArray, upper: FloatArray, supports: IntArray, threads: int | None
+) -> FloatArray:
+    """Smallest value in the box (d,), (d,) on each set of columns (a row padded with -1), quick rather than exact.
+
+    nan where the columns of a set are numerically dependent.
+    """
+    values = np.full(len(supports), np.nan)
+    padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
+    with parallel_section(1 if len(padded) < WORTH_SHARING else threads or available_threads()):
+        if in_closed_form(objective):
+            gram = objective.gram
+            gram_box_objectives(gram.G, gram.b, gram.constant, objective.lam, lower, upper, padded, values)
+        else:
+            loss, AT = objective.row_loss, objective.raw.AT
+            newton_box_objectives(loss, AT, objective.y, objective.lam, lower, upper, padded, values)
+    return values
+
+
+def in_closed_form(objective: Objective) -> bool:
+    """Whether quick objectives are read off the Gram matrix."""
+    return objective.is_quadratic and objective.d <= GRAM_COLUMNS

@@ -76,7 +76,10 @@ FAMILIES = {
         "problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
     ),
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
-    "boxed": Family("problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "", ()),
+    "boxed": Family(
+        "problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "forward",
+        ("forward", "swap"),
+    ),
     "css": Family(
         "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),

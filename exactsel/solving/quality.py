@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel.losses.base import CLASSES
 from exactsel.plain import finite
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.problem.objective import ROWS_AT_ONCE
@@ -76,6 +77,7 @@ class Quality:
 
 def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     """How well a model fits; None for column subset selection, and for losses of other people's."""
+    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
     if not isinstance(problem, Problem) or model is None:
         return None
     if problem.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):

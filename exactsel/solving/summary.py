@@ -10,12 +10,14 @@ and each summary says so. With I the information of the loss, J the variance of 
 
 over the columns as given and the intercept, which has no ridge; W holds the row weights, and N is their sum. Without a
 ridge these are the textbook's (s² (A'A)^-1, (A'WA)^-1). With one the coefficients are shrunk: the errors are those
-about the mean of the shrunk ones, and the bias is left out, which the summary says too.
+about the mean of the shrunk ones, and the bias is left out, which the summary says too. Within limits of coefficients
+I, J and H are those of the columns whose coefficients lie between their limits, and p counts these.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +25,10 @@ import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.plain import Readable, finite
-from exactsel.problem.boxed import refuse_boxes
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
-from exactsel.types import FloatArray
+from exactsel.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from exactsel.solving.result import Result
@@ -38,6 +40,11 @@ SELECTED = (
 SHRUNK = "The ridge (lam = {lam:g}) shrinks the coefficients; standard errors leave the bias this brings out."
 DEPENDENT = "The chosen columns depend on each other, so their standard errors are not defined."
 FEW = "There are no more rows than parameters, so that nothing is left to tell the size of errors from."
+LIMITED = "Nor do they account for the limits: the free coefficients' are those of the fit on their columns alone."
+HELD = (
+    "At a limit, and so without standard errors: {names}. The residual degrees of freedom count the free coefficients "
+    "only, AIC and BIC all columns of the model."
+)
 INTERCEPT = "(intercept)"
 
 
@@ -70,7 +77,7 @@ class ModelSummary(Readable):
     df_model: int
     """Columns in the model."""
     df_residual: float
-    """N less the parameters of the mean."""
+    """N less the parameters of the mean that no limit holds."""
     null_deviance: float
     """Quadratic loss: the sum of squares about the mean (without an intercept, about 0); others: twice the loss."""
     deviance: float
@@ -132,12 +139,12 @@ class ModelSummary(Readable):
 class Summarised:
     """What a result says in the words of statistics."""
 
-    def summary(self, problem: Problem | None = None, *, level: float = 0.95) -> ModelSummary:
+    def summary(self, problem: Problem | BoxedProblem | None = None, *, level: float = 0.95) -> ModelSummary:
         """Deviances, R², standard errors and intervals of the model (:mod:`exactsel.solving.summary`).
 
         Parameters
         ----------
-        problem : Problem, optional
+        problem : Problem or BoxedProblem, optional
             What was solved; needed where the result comes from elsewhere and has no search to go on with.
         level : float
             Of the intervals.
@@ -151,7 +158,7 @@ class Summarised:
         """
         return summary_of(self, problem, level)  # type: ignore[arg-type]
 
-    def to_statsmodels(self, problem: Problem | None = None) -> Any:
+    def to_statsmodels(self, problem: Problem | BoxedProblem | None = None) -> Any:
         """The model fitted once more by statsmodels, without a ridge, on the chosen columns: its results object.
 
         Standard errors and tests of it do not account for the selection either.
@@ -159,7 +166,8 @@ class Summarised:
         Raises
         ------
         UnsupportedError
-            Where statsmodels is not installed, for Huber loss, and where there is a ridge.
+            Where statsmodels is not installed, for Huber loss, where there is a ridge, and where a coefficient lies
+            at a limit.
         """
         return statsmodels_of(self, problem)  # type: ignore[arg-type]
 
@@ -179,17 +187,21 @@ class _Data:
     chosen: tuple[int, ...]
     names: tuple[str, ...]
     intercept: bool
+    held: BoolArray
+    """Which parameters (parameters,) lie at a limit."""
+    limited: bool
+    """Whether there are limits at all."""
 
 
-def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSummary:
+def summary_of(result: Result, problem: Problem | BoxedProblem | None, level: float) -> ModelSummary:
     """See :meth:`Summarised.summary`."""
     from scipy.special import ndtr, ndtri, stdtr, stdtrit  # statistics are a quarter of a second of imports
 
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}, but it must be between 0 and 1; give 0.95, say.")
     data = _data(result, problem)
-    loss, rows, p = data.problem.loss.name, Likelihood.of(data.problem).rows, data.coef.size
-    fitted, left = data.columns @ data.coef, rows - p
+    loss, rows, p = data.problem.loss.name, Likelihood.of(data.problem).rows, np.count_nonzero(~data.held)
+    fitted, left = data.columns @ data.coef, float(rows - p)
     null, deviance = _null_deviance(data), _deviance(data, fitted)
     dispersion = 1.0 if loss != "quadratic" else deviance / left if left > 0 else math.nan
     errors = _errors(data, fitted, dispersion, left)
@@ -222,17 +234,20 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
 def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
     lam = data.problem.objective.asked_lam
     shrunk = [SHRUNK.format(lam=lam)] if lam > 0 and data.chosen else []
-    few = [FEW] if left <= 0 else [DEPENDENT] if np.any(np.isnan(errors)) else []
-    return (SELECTED, *shrunk, *few)
+    few = [FEW] if left <= 0 else [DEPENDENT] if np.any(np.isnan(errors[~data.held])) else []
+    names = [name for name, held in zip(data.names, data.held, strict=True) if held]
+    held = [HELD.format(names=", ".join(names))] if names else []
+    return (SELECTED, *([LIMITED] if data.limited and data.chosen else []), *held, *shrunk, *few)
 
 
-def _problem_behind(result: Result, problem: Problem | None) -> Problem:
+def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> Problem | BoxedProblem:
     """What was solved, if it can be summed up."""
     if problem is None and result.kept is not None:
         problem = result.kept.problem  # type: ignore[assignment]
     if problem is None:
         raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
-    refuse_boxes(problem, "a summary")
+    given = problem
+    problem = given.unlimited if isinstance(given, BoxedProblem) else given
     if not isinstance(problem, Problem) or result.model is None:
         raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
     if problem.units.columns != result.coef.size:
@@ -246,11 +261,21 @@ def _problem_behind(result: Result, problem: Problem | None) -> Problem:
             f"no standard errors are known for {problem.loss.name} loss; use quadratic, huber, logistic or poisson "
             f"loss."
         )
-    return problem
+    return given
 
 
-def _data(result: Result, given: Problem | None) -> _Data:
-    problem = _problem_behind(result, given)
+def _held(problem: Problem | BoxedProblem, coef: FloatArray, chosen: Sequence[int]) -> BoolArray:
+    """Which of the chosen coefficients, as shown, lie at a limit; scaled ones have no other limit than zero."""
+    if not isinstance(problem, BoxedProblem):
+        return np.zeros(len(chosen), dtype=np.bool_)
+    columns = np.array(chosen, dtype=np.int64)
+    held: BoolArray = (coef[columns] == problem.lower[columns]) | (coef[columns] == problem.upper[columns])
+    return held
+
+
+def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
+    behind = _problem_behind(result, given)
+    problem = behind.unlimited if isinstance(behind, BoxedProblem) else behind
     made, model, chosen = problem.preparation, result.model, result.shown
     assert model is not None
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
@@ -265,6 +290,8 @@ def _data(result: Result, given: Problem | None) -> _Data:
         np.array([*([model.intercept] if first else []), *model.coef[inside]], dtype=np.float64),
         np.array([*([0.0] if first else []), *(problem.objective.asked_lam * scale[inside] ** 2)]),
         chosen, (*([INTERCEPT] if first else []), *names), first,
+        np.concatenate([np.zeros(int(first), dtype=np.bool_), _held(behind, model.coef, chosen)]),
+        isinstance(behind, BoxedProblem),
     )  # fmt: skip
 
 
@@ -300,8 +327,8 @@ def _null_deviance(data: _Data) -> float:
 def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> FloatArray:
     """The standard errors (parameters,); nan where they are not defined."""
     name, residual, w = data.problem.loss.name, data.y - fitted, data.weights
-    undefined = np.full(data.coef.size, math.nan)
-    if left <= 0 or not data.coef.size:
+    undefined, free = np.full(data.coef.size, math.nan), np.flatnonzero(~data.held)
+    if left <= 0 or not free.size:
         return undefined
     if name == "logistic":
         curvature, slopes = w / (2.0 + 2.0 * np.cosh(np.minimum(np.abs(fitted), 700.0))), None
@@ -313,20 +340,22 @@ def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> 
         slopes = w * np.clip(residual, -delta, delta) ** 2 * data.weights.sum() / left
     else:
         curvature, slopes = w, None
-    sizes = np.sqrt(np.maximum(np.einsum("ij,ij->j", data.columns, data.columns), np.finfo(float).tiny))
-    unit = data.columns / sizes
+    columns = data.columns[:, free]
+    sizes = np.sqrt(np.maximum(np.einsum("ij,ij->j", columns, columns), np.finfo(float).tiny))
+    unit = columns / sizes
     information = unit.T @ (curvature[:, None] * unit)
-    hessian = information + np.diag(data.ridge / sizes**2)
-    if np.linalg.matrix_rank(hessian, hermitian=True) < data.coef.size:
+    hessian = information + np.diag(data.ridge[free] / sizes**2)
+    if np.linalg.matrix_rank(hessian, hermitian=True) < free.size:
         return undefined
     meat = information if slopes is None else unit.T @ (slopes[:, None] * unit)
     inverse = np.linalg.inv(hessian)
     variances = np.diag(inverse @ meat @ inverse) * dispersion
     errors: FloatArray = np.sqrt(np.maximum(variances, 0.0)) / sizes
-    return np.where(errors > 0, errors, math.nan)
+    undefined[free] = np.where(errors > 0, errors, math.nan)
+    return undefined
 
 
-def statsmodels_of(result: Result, problem: Problem | None) -> Any:
+def statsmodels_of(result: Result, problem: Problem | BoxedProblem | None) -> Any:
     """See :meth:`Summarised.to_statsmodels`."""
     data = _data(result, problem)
     if data.problem.loss.name == "huber":
@@ -337,6 +366,10 @@ def statsmodels_of(result: Result, problem: Problem | None) -> Any:
     if lam > 0:
         raise UnsupportedError(
             f"statsmodels fits without a ridge, but the model has lam = {lam:g}; solve with lam = 0, or see summary()."
+        )
+    if np.any(data.held):
+        raise UnsupportedError(
+            "statsmodels fits without limits, but a coefficient of the model lies at one; see summary()."
         )
     try:
         import pandas

@@ -28,10 +28,11 @@ from exactsel.errors import InputError, WrongFamilyError
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.regression import Problem
 
-    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
+    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | BoxedProblem
 
 
 def never() -> bool:
@@ -137,9 +138,9 @@ class Heuristic(Protocol):
 
         Parameters
         ----------
-        problem : Problem, ColumnSubsetProblem or GroupedProblem
-            The instance; read, never changed. Call :func:`regression` or :func:`column_subset` first when only one
-            of the families is served.
+        problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
+            The instance; read, never changed. Call :func:`regression`, :func:`with_coefficients` (where limits of
+            coefficients are known) or :func:`column_subset` first when not all families are served.
         context : Context
             Seed, start and stopping signal.
 
@@ -170,7 +171,8 @@ def regression(problem: AnyProblem, method: str) -> Problem:
         )
     if problem.family == "boxed":
         raise WrongFamilyError(
-            f"the method '{method}' does not know signs or bounds of coefficients; leave it out, for solve needs none."
+            f"the method '{method}' does not know signs or bounds of coefficients; use forward, swap, omp, htp, iht, "
+            f"poss or pposs."
         )
     if problem.family != "regression":
         raise WrongFamilyError(
@@ -178,6 +180,13 @@ def regression(problem: AnyProblem, method: str) -> Problem:
             f"it, such as pocss or greedy-css."
         )
     return problem  # type: ignore[return-value]
+
+
+def with_coefficients(problem: AnyProblem, method: str) -> Problem | BoxedProblem:
+    """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
+    if problem.family == "boxed":
+        return problem  # type: ignore[return-value]
+    return regression(problem, method)
 
 
 def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:

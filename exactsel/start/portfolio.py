@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.rows import Unusable, known_fit
 
@@ -32,9 +33,9 @@ WIDE_LOSSES = Portfolio(("forward", "exchange", "omp", "swap"), OTHER_LOSSES.bet
 """Over so many columns ``newton-swap`` takes longer than all the others."""
 SELECTIONS = Portfolio(("greedy-css", "exchange"), ("exchange", "pocss"))
 WIDE_SELECTIONS = Portfolio(("greedy-css", "iterative-css"), ("pocss",))
-NONE = Portfolio((), ())
-"""Heuristics fit free coefficients; under limits the models are what relaxations are rounded to."""
 GROUPS = Portfolio(("forward", "swap"), ("swap",))
+LIMITS = Portfolio(("forward", "swap"), ("swap", "poss"))
+"""With signs or bounds of coefficients."""
 
 WIDE = 500
 """More columns than this, and fewer than ROWS_PER_COLUMN rows for each, are many for a loss without a closed form."""
@@ -60,6 +61,9 @@ part of what forming the Gram matrix takes besides; ..."""
 MODELS_FIRST = 2.0
 """... and that of forming so many Hessians for other losses than the quadratic one."""
 
+NODES_FIRST = 4.0
+"""So many times that within limits of coefficients, where a node takes a millisecond and more."""
+
 
 def portfolio_for(problem: SubsetProblem, heuristics: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     """Names or objects to begin with, and for between the rounds: those given, or what suits the problem."""
@@ -73,7 +77,7 @@ def _suitable(problem: SubsetProblem) -> Portfolio:
     if problem.family == "css":
         return SELECTIONS if problem.d <= MOST_SELECTED_FROM else WIDE_SELECTIONS
     if problem.family == "boxed":
-        return NONE
+        return LIMITS
     if problem.family != "regression" or problem.objective is None:
         return GROUPS
     if not problem.objective.is_quadratic:
@@ -85,8 +89,10 @@ def _suitable(problem: SubsetProblem) -> Portfolio:
 def first_work(problem: SubsetProblem) -> float:
     """Multiplications a heuristic that works in portions may take before the first bound."""
     n, d = float(problem.n), float(problem.d)
-    work = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d)
-    if problem.objective is not None and not problem.objective.is_quadratic:
+    work, objective = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d), problem.objective
+    if isinstance(problem, BoxedProblem):
+        work, objective = NODES_FIRST * work, problem.base
+    if objective is not None and not objective.is_quadratic:
         work += MODELS_FIRST * n * d**2
     return work
 

@@ -13,7 +13,6 @@ from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.plain import Json, finite
-from exactsel.problem.boxed import refuse_boxes
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -120,7 +119,7 @@ def compare(
 
     Parameters
     ----------
-    problem : Problem or ColumnSubsetProblem
+    problem : Problem, BoxedProblem or ColumnSubsetProblem
     methods : sequence of str or Heuristic, optional
         Names separated by commas will do. By default every reproducible method that serves the problem.
     seed : int
@@ -237,7 +236,6 @@ def _answers(
     signals: Sequence[int], whole: Watch,
 ) -> tuple[list[_Answer], list[tuple[str, str]]]:  # fmt: skip
     """What each method says; and (method, reason) for those that say nothing."""
-    refuse_boxes(problem, "compare")
     answers: list[_Answer] = []
     left_out: list[tuple[str, str]] = []
     for method in default_methods() if methods is None else methods:

@@ -11,6 +11,7 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
@@ -24,6 +25,9 @@ ROUNDING = 1e-9
 def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
     """Small problems with everything real data have: copies, constants, zeros, scales, few rows; a label each."""
     rng = np.random.default_rng(20)
+    limits = np.array([
+        [0.0, 0.0, -0.1, 0.0, -np.inf, -1e-4, 0.0, 0.0], [np.inf, np.inf, 0.1, np.inf, 0.0, np.inf, 0.0, 1e9],
+    ])  # fmt: skip
     for n, d in ((12, 7), (5, 8), (9, 1)):
         A = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))
         if d > 5:
@@ -41,6 +45,9 @@ def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
                 groups = [j // 2 for j in range(d)]
                 plain = Problem(A, target, min(k, max(groups) + 1), loss=loss, lam=0.1)
                 yield f"{loss} loss, columns in pairs, {size}", GroupedProblem(plain, groups)
+                lower, upper = limits[:, :d]
+                free = Problem(A, target, k, loss=loss, lam=0.1)
+                yield f"{loss} loss, signs and bounds, {size}", BoxedProblem(free, lower, upper)
 
 
 def small_problems(family: str = "regression") -> Iterator[tuple[str, SubsetProblem]]:

@@ -20,7 +20,7 @@ ROUNDING = 1e-7
 
 @without_compiling()
 def check_heuristic(heuristic: str | Heuristic, *, reproducible: bool = True) -> None:
-    """Assert that a heuristic keeps its contract on small awkward problems of both families.
+    """Assert that a heuristic keeps its contract on small awkward problems of all families.
 
     It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where
     it serves, its support holds at most k columns of the problem, equal seeds give equal proposals, the problem and

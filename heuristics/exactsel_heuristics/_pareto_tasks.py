@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed_fit import in_closed_form
+from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadratic_objective
 from exactsel_heuristics._pareto_css import column_subset_objective
 from exactsel_heuristics._pareto_loss import empty_rows, loss_objective
 from exactsel_heuristics._pareto_quadratic import quadratic_objective
@@ -14,7 +17,7 @@ from exactsel_heuristics._pareto_search import Task
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
-    from exactsel.problem.regression import Problem
+    from exactsel_heuristics._limits import Limited
 
 OVERHEAD = 300.0
 """Rough number of operations of an iteration besides evaluation."""
@@ -23,17 +26,31 @@ ROW_WORK = 60.0
 """Rough number of operations that a loss takes at one row, with its derivative."""
 
 
+NEWTON_STEPS = 5.0
+"""Of a fit within limits that does not begin at another one."""
+
 NO_ROWS = np.zeros((3, 0))
 
 
-def regression_task(problem: Problem) -> Task:
+def regression_task(problem: Limited) -> Task:
     """The minimal P of a support, in Gram form for quadratic loss and from the data for others."""
+    if isinstance(problem, BoxedProblem):
+        return _task_within_limits(problem)
     width = max(1, min(2 * problem.k - 1, problem.d))
     if problem.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work)
     work = OVERHEAD + problem.n * (ROW_WORK + 4.0 * width)
     return Task(loss_objective(problem), problem.loss, problem.d, problem.k, empty_rows(problem), work)
+
+
+def _task_within_limits(problem: BoxedProblem) -> Task:
+    width, loss = max(1, min(2 * problem.k - 1, problem.d)), problem.base.loss
+    if in_closed_form(problem.base):
+        work = OVERHEAD + 2.0 * width**3
+        return Task(boxed_quadratic_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
+    work = OVERHEAD + NEWTON_STEPS * problem.n * (ROW_WORK + float(width) ** 2)
+    return Task(boxed_loss_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
 
 
 def column_subset_task(problem: ColumnSubsetProblem) -> Task:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._limits import objective_of, within
 
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
+    from exactsel_heuristics._limits import Limited
 
 BATCH_WORK = 2e8
 """Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""
@@ -34,18 +37,22 @@ def largest(scores: FloatArray, count: int) -> IntArray:
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
-def smallest_decrease(problem: Problem) -> float:
+def smallest_decrease(problem: Limited) -> float:
     """The least decrease of the objective that counts as an improvement."""
-    return IMPROVEMENT * abs(problem.objective(np.zeros(problem.d)))
+    objective = objective_of(problem)
+    return IMPROVEMENT * abs(objective(np.zeros(objective.d)))
 
 
-def smoothness(problem: Problem) -> float:
+def smoothness(problem: Limited) -> float:
     """About a Lipschitz constant of the gradient of L in the predictions, whatever weights the rows have."""
-    return float(problem.objective.steepness * (1.0 if problem.weights is None else problem.weights.max()))
+    objective = objective_of(problem)
+    return float(objective.steepness * (1.0 if objective.weights is None else objective.weights.max()))
 
 
-def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
+def guaranteed_decrease(problem: Limited, gradient: FloatArray) -> FloatArray:
     """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
+
+    Within limits a coefficient that is zero goes as far as they let it.
 
     Parameters
     ----------
@@ -57,8 +64,13 @@ def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
     array (d,)
         By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
     """
-    curvature = smoothness(problem) * problem.norms**2 + problem.lam
-    return np.divide(gradient**2, 2.0 * curvature, out=np.zeros(problem.d), where=curvature > 0.0)
+    objective = objective_of(problem)
+    curvature = smoothness(problem) * objective.norms**2 + objective.lam
+    if isinstance(problem, BoxedProblem):
+        step = within(problem, -np.divide(gradient, curvature, out=np.zeros(objective.d), where=curvature > 0.0))
+        gained: FloatArray = -step * (gradient + 0.5 * curvature * step)
+        return gained
+    return np.divide(gradient**2, 2.0 * curvature, out=np.zeros(objective.d), where=curvature > 0.0)
 
 
 def steepest_columns(problem: Problem) -> IntArray:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exactsel.start.heuristic import Context, Heuristic, Proposal, at_least, column_subset, never, regression
+from exactsel.start.heuristic import (
+    Context,
+    Heuristic,
+    Proposal,
+    at_least,
+    column_subset,
+    never,
+    regression,
+    with_coefficients,
+)
 
 if TYPE_CHECKING:
     from exactsel.start.heuristic import AnyProblem as AnyProblem
 
-__all__ = ["Context", "Heuristic", "Proposal", "at_least", "column_subset", "never", "regression"]
+__all__ = ["Context", "Heuristic", "Proposal", "at_least", "column_subset", "never", "regression", "with_coefficients"]

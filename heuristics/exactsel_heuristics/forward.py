@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
-from exactsel_heuristics._grouped import forward_groups
+from exactsel_heuristics._refitting import Shortlist, forward_by_refits
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
@@ -24,7 +24,8 @@ class ForwardSelection:
 
     Starting from the empty model, each of at most k steps adds the column whose refit lowers the objective most.
     Quadratic loss scores all columns in closed form. Other losses refit every candidate when that takes at most
-    ``exhaustive`` refits in all, and otherwise the ``shortlist`` columns of largest guaranteed decrease.
+    ``exhaustive`` refits in all, and otherwise the ``shortlist`` columns of largest guaranteed decrease. Within limits
+    of coefficients refits keep to them, and quadratic loss refits every candidate.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class ForwardSelection:
 
         Parameters
         ----------
-        problem : Problem or GroupedProblem
+        problem : Problem, GroupedProblem or BoxedProblem
             With groups every group is tried by a refit in every step.
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
@@ -63,8 +64,9 @@ class ForwardSelection:
         Proposal
             Fewer than k columns when no further column lowers the objective.
         """
-        if problem.family == "grouped":
-            return forward_groups(problem, context)  # type: ignore[arg-type]
+        if problem.family in ("grouped", "boxed"):
+            shortlist = Shortlist(self.shortlist, self.exhaustive)
+            return forward_by_refits(problem, context, shortlist)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
         return _by_elimination(problem, context) if problem.is_quadratic else self._by_refits(problem, context)
 

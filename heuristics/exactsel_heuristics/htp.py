@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from exactsel.errors import InputError
+from exactsel_heuristics._limits import objective_of, sizes
 from exactsel_heuristics._scoring import largest
 from exactsel_heuristics._scoring import smoothness as steepest
-from exactsel_heuristics.base import Context, Proposal, at_least, regression
+from exactsel_heuristics.base import Context, Proposal, at_least, with_coefficients
 
 if TYPE_CHECKING:
     from exactsel_heuristics.base import AnyProblem
@@ -27,6 +26,7 @@ class HardThresholdingPursuit:
     length starts at the papers' safe 1 / (smoothness ||A||_2^2 + lam). On correlated columns that is so short that
     the first support already repeats; whenever a support comes back the search therefore returns to the best one and
     goes on with a longer step, up to four times the step that suits a single column. The best support met is returned.
+    Within limits of coefficients the step is projected on the models that keep to them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class HardThresholdingPursuit:
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or BoxedProblem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -64,16 +64,17 @@ class HardThresholdingPursuit:
         -------
         Proposal
         """
-        problem = regression(problem, self.name)
-        smoothness, lam = problem.objective.steepness, problem.lam
-        length = 1.0 / (smoothness * problem.spectral_norm_squared + lam)
-        longest = LONGEST / max(steepest(problem) * float(problem.norms.max()) ** 2 + lam, 1e-300)
-        current = best = problem.fit(())
+        served = with_coefficients(problem, self.name)
+        objective = objective_of(served)
+        lam = objective.lam
+        length = 1.0 / (objective.steepness * objective.spectral_norm_squared + lam)
+        longest = LONGEST / max(steepest(served) * float(objective.norms.max()) ** 2 + lam, 1e-300)
+        current = best = served.fit(())
         seen: set[tuple[int, ...]] = set()
         for _ in range(self.max_steps):
             if context.should_stop():
                 break
-            columns = largest(np.abs(current.coef - length * problem.gradient(current.coef)), problem.k)
+            columns = largest(sizes(served, current.coef - length * objective.gradient(current.coef)), served.k)
             key = tuple(columns.tolist())
             # Coming back to any earlier support, not just the last one, means a cycle.
             if key in seen:
@@ -82,7 +83,7 @@ class HardThresholdingPursuit:
                     break
                 continue
             seen.add(key)
-            current = problem.fit(columns)
+            current = served.fit(columns)
             if current.value < best.value:
                 best = current
         return Proposal.of(best.columns, len(seen))

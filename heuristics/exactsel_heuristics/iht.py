@@ -9,11 +9,12 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._limits import objective_of, sizes, within
 from exactsel_heuristics._scoring import largest, smoothness
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel.problem.regression import Problem
+    from exactsel_heuristics._limits import Limited
     from exactsel_heuristics.base import AnyProblem
 
 SHRINK = 2.0
@@ -34,7 +35,8 @@ class IterativeHardThresholding:
     is the answer; its coefficients are not refitted on the way. The plain method steps 1 / (smoothness ||A||_2^2 +
     lam), with which the objective never rises. The normalised one steps as far as suits the present support, and
     shortens the step where the support changes, so that the objective never rises either; it does not depend on the
-    units of A as a whole. Both depend on the units of single columns: they work on the columns as given.
+    units of A as a whole. Both depend on the units of single columns: they work on the columns as given. Within limits
+    of coefficients every step is projected on the models that keep to them.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ class IterativeHardThresholding:
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or BoxedProblem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -82,17 +84,15 @@ class IterativeHardThresholding:
         Proposal
             No support is evaluated on the way.
         """
-        problem = regression(problem, self.name)
-        point = np.zeros(problem.d)
+        served = with_coefficients(problem, self.name)
+        objective, point = objective_of(served), np.zeros(served.d)
         for _ in range(self.max_steps):
             if context.should_stop():
                 break
-            gradient = problem.gradient(point)
-            new = (
-                _normalised_step(problem, point, gradient) if self.normalised else _sure_step(problem, point, gradient)
-            )
-            if not np.isfinite(problem.loss.smoothness):
-                new = _shortened(problem, point, gradient, new)
+            gradient = objective.gradient(point)
+            new = (_normalised_step if self.normalised else _sure_step)(served, point, gradient)
+            if not np.isfinite(objective.loss.smoothness):
+                new = _shortened(served, point, gradient, new)
             moved = float(np.linalg.norm(new - point))
             point = new
             if moved <= self.tolerance * float(np.linalg.norm(point)):
@@ -100,31 +100,35 @@ class IterativeHardThresholding:
         return Proposal.of(np.flatnonzero(point), 0)
 
 
-def _threshold(point: FloatArray, k: int) -> FloatArray:
-    """The k entries of largest absolute value, all others zero (H_k of the papers)."""
-    kept = largest(np.abs(point), k)
+def _threshold(problem: Limited, point: FloatArray) -> FloatArray:
+    """The k entries of largest absolute value, all others zero (H_k of the papers), or the projection within limits."""
+    kept = largest(sizes(problem, point), problem.k)
     result = np.zeros_like(point)
-    result[kept] = point[kept]
+    result[kept] = within(problem, point)[kept]
     return result
 
 
-def _sure_step(problem: Problem, point: FloatArray, gradient: FloatArray) -> FloatArray:
-    length = 1.0 / (problem.objective.steepness * problem.spectral_norm_squared + problem.lam)
-    return _threshold(point - length * gradient, problem.k)
+def _sure_length(problem: Limited) -> float:
+    objective = objective_of(problem)
+    return 1.0 / (objective.steepness * objective.spectral_norm_squared + objective.lam)
 
 
-def _shortened(problem: Problem, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
+def _sure_step(problem: Limited, point: FloatArray, gradient: FloatArray) -> FloatArray:
+    return _threshold(problem, point - _sure_length(problem) * gradient)
+
+
+def _shortened(problem: Limited, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
     """``new``, or where the curvature is not bounded and the objective rose the first shorter step that descends."""
-    value = problem.objective(point)
-    length = 1.0 / (problem.objective.steepness * problem.spectral_norm_squared + problem.lam)
+    objective, length = objective_of(problem), _sure_length(problem)
+    value = objective(point)
     for _ in range(HALVINGS):
-        if problem.objective(new) <= value:
+        if objective(new) <= value:
             return new
-        new, length = _threshold(point - length * gradient, problem.k), 0.5 * length
+        new, length = _threshold(problem, point - length * gradient), 0.5 * length
     return point
 
 
-def _normalised_step(problem: Problem, point: FloatArray, gradient: FloatArray) -> FloatArray:
+def _normalised_step(problem: Limited, point: FloatArray, gradient: FloatArray) -> FloatArray:
     """A step of the length that minimises the quadratic majoriser along the gradient on the support (eq. 13).
 
     A length mu is sure for the move it makes when mu <= ||move||^2 / curvature(move) (eq. 14).
@@ -139,16 +143,18 @@ def _normalised_step(problem: Problem, point: FloatArray, gradient: FloatArray) 
         return _sure_step(problem, point, gradient)
     length = float(direction @ direction) / bent
     while True:
-        new = _threshold(point - length * gradient, problem.k)
+        new = _threshold(problem, point - length * gradient)
         changed = np.flatnonzero(new)
         move = new - point
         bent = _curvature(problem, move, np.flatnonzero(move))
-        if np.array_equal(changed, support) or length * bent <= SURE * float(move @ move):
+        # A projected step can be too long for its own support, too.
+        known = np.array_equal(changed, support) and problem.family != "boxed"
+        if known or length * bent <= SURE * float(move @ move):
             return new
         length /= SHRINK
 
 
-def _curvature(problem: Problem, move: FloatArray, used: IntArray) -> float:
+def _curvature(problem: Limited, move: FloatArray, used: IntArray) -> float:
     """Upper bound on how far the objective bends along ``move``: smoothness ||A move||^2 + lam ||move||^2."""
     image = move[used] @ problem.AT[used]
     return float(smoothness(problem) * (image @ image) + problem.lam * (move @ move))

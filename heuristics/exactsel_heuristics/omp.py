@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics._limits import objective_of, open_downhill
+from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
     from exactsel_heuristics.base import AnyProblem
@@ -21,7 +22,7 @@ class OrthogonalMatchingPursuit:
     """Orthogonal matching pursuit for general losses (Pati et al. 1993; Elenberg et al. 2018).
 
     Each of at most k steps adds the column with the largest gradient entry in absolute value, then refits all
-    coefficients on the support.
+    coefficients on the support. Within limits of coefficients a column counts whose coefficient may go downhill.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class OrthogonalMatchingPursuit:
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or BoxedProblem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -51,19 +52,21 @@ class OrthogonalMatchingPursuit:
         Proposal
             Fewer than k columns when the gradient vanishes on all others.
         """
-        problem = regression(problem, self.name)
-        norms = np.where(problem.norms > 0.0, problem.norms, 1.0)
+        served = with_coefficients(problem, self.name)
+        objective = objective_of(served)
+        norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
         support: list[int] = []
-        gradient = problem.gradient(np.zeros(problem.d))
+        gradient = objective.gradient(np.zeros(objective.d))
         evaluations = 0
-        while len(support) < problem.k and not context.should_stop():
-            steepness = np.where(np.abs(gradient) > FLAT * problem.gradient_scale, np.abs(gradient), 0.0)
+        while len(support) < served.k and not context.should_stop():
+            steep = (np.abs(gradient) > FLAT * objective.gradient_scale) & open_downhill(served, gradient)
+            steepness = np.where(steep, np.abs(gradient), 0.0)
             steepness[support] = 0.0
             best = int(np.argmax(steepness / norms if self.scaled else steepness))
             if steepness[best] == 0.0:
                 break
             support.append(best)
-            if len(support) < problem.k:
-                gradient = problem.gradient(problem.fit(support).coef)
+            if len(support) < served.k:
+                gradient = objective.gradient(served.fit(support).coef)
                 evaluations += 1
         return Proposal.of(support, evaluations)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from exactsel_heuristics._pareto_search import check_isolation, check_options, portion_of, run_synchronously
 from exactsel_heuristics._pareto_tasks import regression_task
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel.problem.regression import Problem
+    from exactsel_heuristics._limits import Limited
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class ParetoOptimization:
         check_options(self.name, self.iterations)
         check_isolation(self.isolation)
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: Limited, context: Context) -> Proposal:
         """Search for ``iterations`` iterations.
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or BoxedProblem
         context : Context
             ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
             archive begins with its supports.
@@ -62,7 +62,7 @@ class ParetoOptimization:
         Proposal
             With its anytime curve; the empty support when stopped at once.
         """
-        problem = regression(problem, self.name)
+        problem = with_coefficients(problem, self.name)
         task = regression_task(problem)
         iterations, given = portion_of(task, context, self.iterations)
         outcome = run_synchronously(task, context, iterations=iterations, isolation=self.isolation, supports=given)

@@ -15,10 +15,10 @@ from exactsel_heuristics._pareto_search import (
     run_without_waiting,
 )
 from exactsel_heuristics._pareto_tasks import regression_task
-from exactsel_heuristics.base import Context, Proposal, regression
+from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel.problem.regression import Problem
+    from exactsel_heuristics._limits import Limited
 
 
 MOST_PROCESSORS = 10_000
@@ -74,12 +74,12 @@ class ParallelParetoOptimization:
             )
         check_isolation(self.isolation)
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: Limited, context: Context) -> Proposal:
         """Search for ``iterations`` iterations.
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or BoxedProblem
         context : Context
             ``seed`` and ``should_stop`` are used.
 
@@ -88,7 +88,7 @@ class ParallelParetoOptimization:
         Proposal
             With its anytime curve; ``evaluations`` is iterations times processors.
         """
-        problem = regression(problem, self.name)
+        problem = with_coefficients(problem, self.name)
         task = regression_task(problem)
         iterations, given = portion_of(task, context, self.iterations, self.processors)
         return run_synchronously(
@@ -134,12 +134,12 @@ class AsynchronousParetoOptimization:
         check_batch(self.name, self.batch, self.isolation)
         check_isolation(self.isolation)
 
-    def run(self, problem: Problem, context: Context) -> Proposal:
+    def run(self, problem: Limited, context: Context) -> Proposal:
         """Search for ``iterations`` iterations.
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem or BoxedProblem
         context : Context
             ``seed`` and ``should_stop`` are used.
 
@@ -148,7 +148,7 @@ class AsynchronousParetoOptimization:
         Proposal
             With its anytime curve.
         """
-        problem = regression(problem, self.name)
+        problem = with_coefficients(problem, self.name)
         return run_without_waiting(
             regression_task(problem), context, iterations=self.iterations, threads=self.threads,
             isolation=self.isolation, batch=self.batch,

@@ -12,8 +12,8 @@ from exactsel.errors import InputError
 from exactsel.kernels.node import FREE
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
-from exactsel_heuristics._grouped import CALL_WORK, FIT_WORK, KEPT, swap_groups
 from exactsel_heuristics._perturbing import perturbed
+from exactsel_heuristics._refitting import CALL_WORK, FIT_WORK, KEPT, Shortlist, swap_by_refits
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
@@ -49,7 +49,8 @@ class SwapLocalSearch:
     support has fewer than k columns, and makes the best move; it ends at a support no single move improves.
     Quadratic loss scores all moves of a pass in closed form. Other losses refit all of them while there are at most
     ``exhaustive``, and otherwise, for each leaving column, the ``shortlist`` entering columns of largest guaranteed
-    decrease. A move is made only after an exact refit confirms it.
+    decrease. Within limits of coefficients refits keep to them, and quadratic loss refits all. A move is made only
+    after an exact refit confirms it.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ class SwapLocalSearch:
 
         Parameters
         ----------
-        problem : Problem or GroupedProblem
+        problem : Problem, GroupedProblem or BoxedProblem
             With groups every exchange of one group for another is tried by a refit in every pass.
         context : Context
             ``start`` and ``should_stop`` are used; the method is deterministic.
@@ -99,8 +100,12 @@ class SwapLocalSearch:
         InputError
             When the start has more than k columns, or a column the problem does not have.
         """
-        if problem.family == "grouped":
-            return swap_groups(problem, context, self.max_passes)  # type: ignore[arg-type]
+        if problem.family in ("grouped", "boxed"):
+            if context.start is not None:
+                _start(problem, context)  # type: ignore[arg-type]
+            whole = math.isinf(context.work)
+            shortlist = Shortlist(self.shortlist, self.exhaustive) if whole else Shortlist(PORTION_SHORTLIST, 0)
+            return swap_by_refits(problem, context, self.max_passes, shortlist)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
         if not math.isinf(context.work):
             return self._portion(problem, context)

@@ -92,7 +92,7 @@ def test_the_kernel_does_what_the_plain_twin_does(seed, kind):
 @pytest.mark.parametrize(("label", "problem"), [case for case in awkward_problems() if case[1].k > 0])
 def test_awkward_problems_are_descended_to_a_support_no_exchange_improves(label, problem):
     """Copies, constants, zeros, scales: nothing is certain of the way, but the end is a local optimum."""
-    if problem.family == "grouped" or problem.units.constraint is not None:
+    if problem.family in ("grouped", "boxed") or problem.units.constraint is not None:
         return
     if problem.family == "regression" and not problem.is_quadratic:
         return

@@ -1,0 +1,115 @@
+"""Problems with limits on coefficients as objectives of Pareto optimisation: every offspring is fitted in its box."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from exactsel._jit import njit
+from exactsel.kernels.box import gram_box_refit, newton_box_refit
+from exactsel.kernels.columns import Columns
+from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
+
+if TYPE_CHECKING:
+    from exactsel.problem.boxed import BoxedProblem
+
+
+class BoxedQuadraticObjective(NamedTuple):
+    """Minimal P of quadratic loss in the box (d,), (d,) on a support, from the Gram matrix G."""
+
+    G: FloatArray
+    b: FloatArray
+    constant: float
+    lam: float
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+        """See :mod:`exactsel_heuristics._pareto_objective`."""
+        return float(_gram_value(objective, _offspring(source, slot, scratch, p)))
+
+    @staticmethod
+    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+        """See :mod:`exactsel_heuristics._pareto_objective`."""
+        return float(_gram_value(objective, members.supports[slot, FIRST : FIRST + members.supports[slot, SIZE]]))
+
+    @staticmethod
+    def adopt(objective: Any, members: Any, slot: int) -> None:
+        """Nothing to prepare."""
+
+
+class BoxedLossObjective(NamedTuple):
+    """Minimal P in the box (d,), (d,) on a support, from the data."""
+
+    loss: Any
+    AT: Columns
+    y: FloatArray
+    lam: float
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+        """See :mod:`exactsel_heuristics._pareto_objective`."""
+        return float(_loss_value(objective, _offspring(source, slot, scratch, p)))
+
+    @staticmethod
+    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+        """See :mod:`exactsel_heuristics._pareto_objective`."""
+        return float(_loss_value(objective, members.supports[slot, FIRST : FIRST + members.supports[slot, SIZE]]))
+
+    @staticmethod
+    def adopt(objective: Any, members: Any, slot: int) -> None:
+        """Nothing to prepare."""
+
+
+def boxed_quadratic_objective(problem: BoxedProblem) -> BoxedQuadraticObjective:
+    """The objective of a problem with quadratic loss."""
+    gram = problem.base.gram
+    return BoxedQuadraticObjective(
+        gram.G, gram.b, gram.constant, problem.lam, np.array(problem.lower), np.array(problem.upper)
+    )
+
+
+def boxed_loss_objective(problem: BoxedProblem) -> BoxedLossObjective:
+    """The objective of a problem with any loss."""
+    base = problem.base
+    lower, upper = np.array(problem.lower), np.array(problem.upper)
+    return BoxedLossObjective(base.row_loss, base.raw.AT, base.y, base.lam, lower, upper)
+
+
+@njit
+def _offspring(source: Any, slot: int, scratch: Any, p: int) -> IntArray:
+    """The columns of an offspring: those of its parent but the dropped ones, and the added ones."""
+    flips, parent = scratch.flips[p], source.supports[slot]
+    columns, m = flips[COLUMNS], 0
+    for place in range(parent[SIZE]):
+        dropped = False
+        for number in range(flips[COUNTS, DROPS]):
+            dropped = dropped or flips[DROPS, number] == place
+        if not dropped:
+            columns[m] = parent[FIRST + place]
+            m += 1
+    for number in range(flips[COUNTS, ADDS]):
+        columns[m] = flips[ADDS, number]
+        m += 1
+    used: IntArray = columns[:m]
+    return used
+
+
+@njit
+def _gram_value(objective: Any, columns: IntArray) -> float:
+    value = gram_box_refit(
+        objective.G, objective.b, objective.constant, objective.lam, objective.lower, objective.upper, columns
+    )
+    return value if np.isfinite(value) else np.inf
+
+
+@njit
+def _loss_value(objective: Any, columns: IntArray) -> float:
+    lower, upper, x = objective.lower, objective.upper, np.zeros(columns.size)
+    value = newton_box_refit(objective.loss, objective.AT, objective.y, objective.lam, lower, upper, columns, x)
+    return value if np.isfinite(value) else np.inf

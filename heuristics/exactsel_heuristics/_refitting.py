@@ -1,0 +1,208 @@
+"""Forward selection and swap local search by refits: where groups of columns are chosen, or coefficients have limits.
+
+Every candidate is refitted; with limits and data from which refits take long only those that are sure to gain most by
+themselves (:func:`~exactsel_heuristics._scoring.guaranteed_decrease`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactsel.kernels.node import FREE
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed_fit import in_closed_form
+from exactsel.problem.fit import Fit
+from exactsel.types import FloatArray
+from exactsel_heuristics._limits import objective_of
+from exactsel_heuristics._perturbing import perturbed
+from exactsel_heuristics._scoring import IMPROVEMENT, guaranteed_decrease, largest, padded, smallest_decrease
+from exactsel_heuristics.base import Context, Proposal
+
+if TYPE_CHECKING:
+    from exactsel_heuristics._limits import Limited
+
+REFITS_AT_ONCE = 64
+"""Refits between two questions whether to stop; ..."""
+
+QUICK_AT_ONCE = 4096
+"""... where they are read off the Gram matrix."""
+
+FIT_WORK, CALL_WORK = 10.0, 1e5
+"""Newton steps of a refit, and as many multiplications as it takes time besides."""
+
+QUICK_WORK, QUICK_CALL, NEWTON_WORK, EXACT_WORK = 4.0, 4e3, 3.0, 5e6
+"""Multiplications within limits, about: of a refit on the Gram matrix, in (columns + 1)³, and what it takes besides; of
+one by Newton's method, in rows (columns + 1)²; and of an exact one."""
+
+ENOUGH = 1e-10
+"""Times abs(P(0)): a decrease between quick objectives that is no more than this counts as rounding."""
+
+KEPT = 8
+"""Supports a portion hands on."""
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """How many units are tried beside what stays."""
+
+    count: int
+    exhaustive: int
+    """Refits up to which all are, for all that may stay together."""
+
+
+def forward_by_refits(problem: Limited, context: Context, shortlist: Shortlist) -> Proposal:
+    """Starting from the empty model, add the unit whose refit lowers the objective most, up to k times."""
+    chosen: list[int] = []
+    decrease, value, refits = smallest_decrease(problem), problem.fit(()).value, _Refits(problem, context.should_stop)
+    while len(chosen) < problem.k and not context.should_stop():
+        candidates = _entering(problem, chosen, refits, shortlist, problem.d * problem.k)
+        values = refits.values([[*chosen, g] for g in candidates])
+        best = int(np.argmin(values))
+        if not values[best] < value - decrease:
+            break
+        value = float(values[best])
+        chosen.append(candidates[best])
+    return Proposal.of(chosen, refits.done)
+
+
+def swap_by_refits(problem: Limited, context: Context, max_passes: int, shortlist: Shortlist) -> Proposal:
+    """Exchange one unit for another, or add one while there is room, as long as a refit confirms a gain.
+
+    With groups that refit is exact; within limits, where quick ones are as good, they are all there is.
+
+    In a portion of work: from the start, then from perturbations of the supports at hand until the work is done.
+    """
+    if math.isinf(context.work):
+        start = Proposal.of(context.start or (), 0)
+        if context.start is None:
+            start = forward_by_refits(problem, context, shortlist)
+        refits = _Refits(problem, context.should_stop)
+        support, _ = _local_optimum(problem, start.support, refits, max_passes, shortlist)
+        return Proposal.of(support, start.evaluations + refits.done)
+    rng, pool = context.rng(), np.flatnonzero(problem.root_state == FREE)
+    refits = _Refits(problem, context.should_stop, context.work)
+    known = [*([context.start] if context.start else []), *context.supports]
+    best: tuple[int, ...] = context.start or ()
+    value, number = problem.fit(best).value, 0
+    while not refits.over():
+        base = known[int(rng.integers(len(known)))] if known else ()
+        begin = best if number == 0 and best else perturbed(base, pool, problem.k, rng)
+        support, found = _local_optimum(problem, begin, refits, max_passes, shortlist)
+        number += 1
+        known.append(support)
+        if found < value:
+            best, value = support, found
+    return Proposal.of(best, refits.done, others=[support for support in known[-KEPT:] if support != best])
+
+
+@dataclass
+class _Refits:
+    """Refits done, and how much work they may take."""
+
+    problem: Limited
+    should_stop: Callable[[], bool]
+    limit: float = math.inf
+    done: int = 0
+    work: float = 0.0
+    costs: tuple[float, float] = field(init=False)
+    """Multiplications of a quick refit and of an exact one."""
+    at_once: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.costs = _costs(self.problem)
+        self.at_once = QUICK_AT_ONCE if _quick(self.problem) else REFITS_AT_ONCE
+
+    def over(self) -> bool:
+        return self.work >= self.limit or self.should_stop()
+
+    def values(self, supports: Sequence[Sequence[int]]) -> FloatArray:
+        """Objectives of sets of units; inf where columns are numerically dependent, and for what was not reached."""
+        values = np.full(len(supports), np.inf)
+        for first in range(0, len(supports), self.at_once):
+            if first and self.over():
+                break
+            part = supports[first : first + self.at_once]
+            self._count(len(part), self.costs[0])
+            found = self.problem.objectives(padded(part, max(len(support) for support in part)))
+            values[first : first + len(part)] = np.where(np.isnan(found), np.inf, found)
+        return values
+
+    def value(self, support: Sequence[int]) -> float:
+        """The objective on a set of units: quick within limits where that works, exact elsewhere."""
+        if isinstance(self.problem, BoxedProblem):
+            value = float(self.values([support])[0])
+            if value < math.inf:
+                return value
+        return self.fit(support).value
+
+    def fit(self, support: Sequence[int]) -> Fit:
+        self._count(1, self.costs[1])
+        return self.problem.fit(support)
+
+    def _count(self, number: int, cost: float) -> None:
+        self.done += number
+        self.work += number * cost
+
+
+def _local_optimum(
+    problem: Limited, chosen: tuple[int, ...], refits: _Refits, max_passes: int, shortlist: Shortlist
+) -> tuple[tuple[int, ...], float]:
+    """Where no single exchange or addition of a unit improves, or the refits are over, with its objective."""
+    value, decrease = refits.value(chosen), smallest_decrease(problem)
+    if isinstance(problem, BoxedProblem):
+        decrease *= ENOUGH / IMPROVEMENT
+    for _ in range(max_passes):
+        if refits.over():
+            break
+        stays = [tuple(g for g in chosen if g != leaving) for leaving in chosen]
+        if len(chosen) < problem.k:
+            stays.append(chosen)
+        moves = len(stays) * (problem.d - len(chosen))
+        near = [
+            (*stay, g)
+            for stay in stays
+            for g in _entering(problem, stay, refits, shortlist, moves)
+            if g not in chosen
+        ]  # fmt: skip
+        if not near:
+            break
+        best = tuple(sorted(near[int(np.argmin(refits.values(near)))]))
+        found = refits.value(best)
+        if not found < value - decrease:
+            break
+        value, chosen = found, best
+    return chosen, value
+
+
+def _entering(
+    problem: Limited, stay: Sequence[int], refits: _Refits, shortlist: Shortlist, moves: int
+) -> list[int]:  # fmt: skip
+    """The units to try beside what stays: all, or those that are sure to gain most by themselves."""
+    outside = [g for g in range(problem.d) if g not in stay]
+    if not isinstance(problem, BoxedProblem) or _quick(problem) or moves <= shortlist.exhaustive:
+        return outside
+    gradient = objective_of(problem).gradient(refits.fit(stay).coef)
+    scores = guaranteed_decrease(problem, gradient)
+    scores[list(stay)] = -np.inf
+    return [int(g) for g in largest(scores, min(shortlist.count, len(outside)))]
+
+
+def _quick(problem: Limited) -> bool:
+    """Whether refits are read off the Gram matrix, within limits."""
+    return isinstance(problem, BoxedProblem) and in_closed_form(problem.base)
+
+
+def _costs(problem: Limited) -> tuple[float, float]:
+    """Multiplications of a quick refit of k units and of an exact one, about."""
+    columns = problem.k * max(1.0, problem.units.columns / problem.d)
+    refit = FIT_WORK * problem.n * (columns + 1.0) ** 2 + CALL_WORK
+    if isinstance(problem, BoxedProblem):
+        newton = NEWTON_WORK * problem.n * (columns + 1.0) ** 2
+        quick = QUICK_WORK * (columns + 1.0) ** 3 if _quick(problem) else newton
+        return quick + QUICK_CALL, EXACT_WORK + newton
+    return refit, refit
