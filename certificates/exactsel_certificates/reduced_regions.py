@@ -30,7 +30,9 @@ class AllRegions:
         self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions]()
         if proof.minorant_point.size and instance.loss != "quadratic" and not instance.groups:
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
-        if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
+        # What a column leaves to others may take these beyond limits on their coefficients.
+        free = not instance.groups and instance.box is None
+        if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and free:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
 

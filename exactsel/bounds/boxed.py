@@ -1,8 +1,8 @@
-"""The perspective relaxation of problems with limits on coefficients, by accelerated proximal gradients in numpy.
+"""The perspective relaxation of problems with limits on coefficients, by accelerated proximal gradients.
 
-Any point gives a bound (:meth:`exactsel.problem.boxed.BoxedProblem.dual`); what is done here only decides how good it
-is. With signs alone the step is exact: the regulariser grows with the size of every entry, so its prox with w >= 0 is
-that of max(u, 0). Finite limits are not in the relaxation, but in the bound.
+Any point gives a bound (:mod:`exactsel.kernels.boxed`); what is done here only decides how good it is. With quadratic
+loss all the curvature D of the data takes the ridge's place where that is more, as in :mod:`exactsel.bounds.apg`: in
+the variables sqrt(D) x formula (3) is formula (2) with lam = 1, and limits are those of the coefficients times sqrt(D).
 """
 
 from __future__ import annotations
@@ -13,28 +13,30 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points
-from exactsel.bounds.witness import ModelPoint
+from exactsel._jit import parallel_section
+from exactsel.algebra.curvature import affordable, uniform_curvature
+from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data, gains, may_gain
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
+from exactsel.bounds.witness import CurvedPoint, ModelPoint
+from exactsel.errors import UnsupportedError
+from exactsel.kernels.boxed import relax_boxed_nodes
+from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
+from exactsel.kernels.forms import GramData
 from exactsel.kernels.node import (
-    UNFINISHED,
+    IN,
+    OUT,
     Answers,
     empty_answers,
     is_convex,
     node_columns,
-    solved_columns,
-    write_relaxed,
     write_solved,
 )
-from exactsel.kernels.topk_prox import prox_conjugate
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.types import FloatArray, IntArray, StateArray
 
-MOST_STEPS, LOOK_EVERY = 400, 10
-"""Steps of one call, and between two looks at the bound."""
-
-ENOUGH = 1e-7
-"""Times the empty model's objective: a bound that rises by less between two looks is as good as it gets."""
+SMALL_GRAM = 2000
+"""Columns up to which their Gram matrix is made where there are fewer rows."""
 
 
 @dataclass(frozen=True)
@@ -45,84 +47,102 @@ class BoxedBound(BoundSolver):
     family = "boxed"
 
     def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxed:
-        """Bind to a problem."""
-        return PreparedBoxed(problem, options)
+        """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
+        curvature = _known_curvature(problem, options)
+        if curvature is None and problem.lam == 0:
+            raise UnsupportedError(
+                "signs and bounds of coefficients need curvature, but lam is 0 and the columns are (nearly) dependent; "
+                "give a small ridge (--lam 1e-6), or leave columns out."
+            )
+        return PreparedBoxed(problem, options, curvature)
+
+
+def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray | None:
+    """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
+    free = problem.unlimited
+    if not (free.is_quadratic and may_gain(free)):
+        return None
+    if affordable(free.objective.d, options.seconds) is None:
+        return uniform_curvature(free.hessian, free.n) if free.lam == 0 else None
+    curvature = curvature_of(free, free.hessian, options)
+    return curvature if curvature is not None and gains(curvature, free.lam) else None
 
 
 class PreparedBoxed(PreparedBound):
-    """Bounds nodes one after the other."""
+    """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
-    def __init__(self, problem: BoxedProblem, options: BoundOptions) -> None:
-        self.problem, self.options = problem, options
-        self._step = 1.0 / max(problem.base.steepness * problem.base.spectral_norm_squared, 1e-300)
-        self._low = np.where(problem.lower < 0.0, -np.inf, 0.0)
-        self._high = np.where(problem.upper > 0.0, np.inf, 0.0)
+    def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
+        self.problem, self.options, self.curvature = problem, options, curvature
+        free = problem.unlimited
+        in_gram = free.is_quadratic and free.objective.d <= max(free.n, SMALL_GRAM)
+        self._data: GramData | RawData = free.gram if in_gram else free.raw
+        self._lam, self._scale = free.lam, np.ones(free.objective.d)
+        lipschitz = free.spectral_norm_squared * free.objective.steepness
+        if curvature is not None:
+            self._data, lipschitz = curved_data(free, free.hessian, curvature)
+            self._lam, self._scale = 1.0, np.sqrt(curvature)
+        self._rules = AcceleratedGradientBound().rules(free, max(lipschitz, 1e-300), options.thorough)
+        self._lower, self._upper = problem.lower * self._scale, problem.upper * self._scale
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
     ) -> Tightened:
         """See :class:`exactsel.bounds.base.PreparedBound`."""
-        answers = empty_answers(len(states), self.problem.d, self.problem.k)
-        target = cutoff if self.options.force_quit else np.inf
+        count, options = len(states), self.options
+        answers = empty_answers(count, self.problem.d, self.problem.k)
+        points: list[ModelPoint] = [ModelPoint.from_dense(np.zeros(0))] * count
+        known = np.full(count, -np.inf) if known is None else known
+        relaxed = []
         for row, state in enumerate(states):
-            if self.options.stop[0]:
-                answers.status[row] = UNFINISHED
-                continue
             columns, fixed = node_columns(state)
-            if is_convex(columns, fixed, self.problem.k):
-                self._solve(solved_columns(columns, fixed, self.problem.k), answers, row)
-            else:
-                self._relax(columns, fixed, self._start(warm[row]), target, answers, row)
-        points = sparse_points(answers)
+            if not is_convex(columns, fixed, self.problem.k):
+                relaxed.append(row)
+            elif not options.stop[0]:
+                points[row] = self._solve(columns[:fixed] if fixed >= self.problem.k else columns, answers, row, cutoff)
+        if relaxed:
+            starts = stack_points([warm[row] if options.warm_start else None for row in relaxed], self._scale.size)
+            target = cutoff if options.force_quit else np.inf
+            told = self._relax(states[relaxed], starts, target, known[relaxed])
+            for mine, theirs in zip(list[Any](answers), told, strict=True):
+                mine[relaxed] = theirs
+            for row in relaxed:
+                points[row] = self._as_point(answers.point[row])
         return Tightened(answers, points, points)
 
-    def _start(self, warm: Any) -> FloatArray:
-        known = self.options.warm_start and isinstance(warm, ModelPoint)
-        return warm.dense(self.problem.d) if known else np.zeros(self.problem.d)
+    def _relax(
+        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, iterates: bool = True
+    ) -> Answers:
+        """Bound nodes that are no convex problems, or whose columns are all in, from some starts (B, d)."""
+        problem = self.problem
+        answers = empty_answers(len(states), problem.d, problem.k)
+        rules = self._rules if iterates else self._rules._replace(max_iterations=0)
+        with parallel_section(self.options.threads):
+            relax_boxed_nodes(
+                problem.base.row_loss, self._data, self._lam, problem.k, rules, self._lower, self._upper,
+                problem.null_objective, states, starts * self._scale, cutoff, known, self.options.stop, answers,
+            )  # fmt: skip
+        answers.point[:] /= self._scale
+        answers.x[:] /= self._scale
+        return answers
 
-    def _solve(self, columns: IntArray, answers: Answers, row: int) -> None:
+    def _as_point(self, x: FloatArray) -> ModelPoint:
+        point = ModelPoint.from_dense(x)
+        return point if self.curvature is None else CurvedPoint(point.index, point.value, self.curvature)
+
+    def _solve(self, columns: IntArray, answers: Answers, row: int, cutoff: float) -> ModelPoint:
+        """Bound a convex node by the fit on its columns; the point that proves it."""
         problem = self.problem
         coef = problem.fit(columns).coef
-        base, q = problem.dual(coef, columns)
-        bound = node_bound(base, q, columns.size, 0, problem.base.lam, np.empty(1))
-        write_solved(answers, row, columns, coef[columns], float(bound))
-
-    def _relax(
-        self, columns: IntArray, fixed: int, start: FloatArray, target: float, answers: Answers, row: int
-    ) -> None:
-        problem, step = self.problem, self._step
-        lam, places = problem.base.lam, problem.k - fixed
-        low, high = self._low[columns], self._high[columns]
-        x = start[columns]
-        ahead, momentum, ranked = x, 1.0, np.empty(places + 1)
-        best: tuple[float, float, FloatArray, FloatArray] | None = None
-        for taken in range(MOST_STEPS + 1):
-            if taken % LOOK_EVERY == 0:
-                point = np.zeros(problem.d)
-                point[columns] = x
-                base, q = problem.dual(point, columns)
-                bound = float(node_bound(base, q, fixed, places, lam, ranked))
-                before = -np.inf if best is None else best[0]
-                if best is None or bound > before:
-                    best = (bound, base, q, x)
-                risen = bound - before
-                if risen < 0.0 and not np.isfinite(problem.base.loss.smoothness):
-                    # The step is a guess then; one that is too long makes bounds fall.
-                    step, ahead, x, momentum = 0.25 * step, best[3], best[3], 1.0
-                    continue
-                if bound >= target or self.options.stop[0] or (
-                    taken > 0 and risen < ENOUGH * problem.null_objective
-                ):  # fmt: skip
-                    break
-            full = np.zeros(problem.d)
-            full[columns] = ahead
-            slope = problem.base.gradient(full, columns) - lam * ahead
-            moved = np.clip(ahead - step * slope, low, high)
-            new = np.empty_like(moved)
-            prox_conjugate(moved, fixed, places, step, lam, new)
-            faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-            ahead, x, momentum = new + (momentum - 1.0) / faster * (new - x), new, faster
-        assert best is not None  # the first look
-        _, base, q, x = best
-        answers.iterations[row] = taken
-        write_relaxed(answers, row, columns, fixed, problem.k, lam, base, q, x, x, target)
+        bound = -np.inf
+        if problem.lam > 0.0:
+            base, q = problem.dual(coef, columns)
+            bound = float(node_bound(base, q, columns.size, 0, problem.base.lam, np.empty(1)))
+        point = ModelPoint.from_dense(coef)
+        if self.curvature is not None and bound < cutoff:
+            state = np.full((1, problem.d), OUT, dtype=np.int8)
+            state[0, columns] = IN
+            curved = float(self._relax(state, coef[None], np.inf, np.full(1, -np.inf), iterates=False).bound[0])
+            if curved > bound:
+                bound, point = curved, self._as_point(coef)
+        write_solved(answers, row, columns, coef[columns], bound)
+        return point

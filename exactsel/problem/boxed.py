@@ -1,6 +1,8 @@
 """Best subsets whose coefficients have signs or limits: lower_j <= x_j <= upper_j, with 0 between the two.
 
-    minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros,   lam > 0
+    minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros
+
+with lam > 0, or quadratic loss and independent columns.
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
 begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.algebra.curvature import has_curvature
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
@@ -41,8 +44,9 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, any loss, lam > 0 and demands; columns chosen one by one and freely. It may have an
-        intercept, which is free, and weights; scaled columns, too, where no bound is other than 0 and infinity.
+        Data, k, any loss, lam > 0 and demands; columns chosen one by one. With quadratic loss and independent columns
+        lam = 0 will do. It may have an intercept, which is free, weights, a hierarchy, and limits on groups; scaled
+        columns, too, where no bound is other than 0 and infinity.
     lower, upper : array (d,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
 
@@ -115,7 +119,7 @@ class BoxedProblem:
 
     @property
     def lam(self) -> float:
-        """The ridge weight, which is positive."""
+        """The ridge weight; 0 with quadratic loss and independent columns only."""
         return self.base.lam
 
     @property
@@ -148,8 +152,9 @@ class BoxedProblem:
         """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
         lam = self.base.lam
         best = np.clip(slopes / lam, self.lower[columns], self.upper[columns])
-        gained: FloatArray = best * (slopes - 0.5 * lam * best)
-        return np.maximum(gained, 0.0)
+        with np.errstate(all="ignore"):
+            gained: FloatArray = np.where(best == 0.0, 0.0, best * (slopes - 0.5 * lam * best))
+        return np.where(np.isfinite(gained), np.maximum(gained, 0.0), np.inf)
 
     def dual(self, x: FloatArray, columns: IntArray) -> tuple[float, FloatArray]:
         """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what columns gain at b.
@@ -220,7 +225,7 @@ class BoxedProblem:
         }  # fmt: skip
 
     def replace(self, **changes: Any) -> BoxedProblem:
-        """A copy with some of k, lam, must_have, must_not, feature_names changed, lam to a positive number."""
+        """A copy with some of k, lam, must_have, must_not, feature_names changed."""
         changed = self.unlimited.replace(**changes)
         _check_kind(changed)
         made = object.__new__(BoxedProblem)
@@ -234,16 +239,36 @@ def _check_kind(problem: Problem) -> None:
     if not isinstance(problem, Problem):
         raise InputError(f"a {type(problem).__name__} was given, but a Problem was expected; limit that one.")
     what = {
-        "groups of columns, a hierarchy or limits on groups": not problem.units.free_columns,
-        "lam = 0": not problem.lam > 0,
+        "groups of columns": problem.units.grouped,
         "rows that have been reduced": problem.objective.tall is not None,
     }
     found = next((name for name, holds in what.items() if holds), None)
     if found is not None:
         raise InputError(
-            f"signs and bounds of coefficients need lam > 0 and plain columns, but there is {found}; leave one of them "
-            f"out."
+            f"signs and bounds of coefficients need columns chosen one by one, and the rows themselves, but there are "
+            f"{found}; leave one of them out."
         )
+    if problem.objective.asked_lam > 0:
+        return
+    if not problem.is_quadratic:
+        raise InputError(
+            f"signs and bounds of coefficients go without a ridge with quadratic loss only, but lam = 0 and the loss "
+            f"is {problem.loss.name}; give a small ridge (--lam 1e-6)."
+        )
+    if not _independent(problem):
+        raise InputError(
+            "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
+            "columns are (nearly) dependent, or one is constant; give a small ridge (--lam 1e-6), or leave columns out."
+        )
+
+
+def _independent(problem: Problem) -> bool:
+    """Whether all columns are independent, so that lam = 0 leaves some curvature; looked at once for all k."""
+    key = ("columns are independent",)
+    if key not in problem.shared:
+        few = problem.objective.d <= problem.n
+        problem.shared[key] = few and has_curvature(problem.gram.G, problem.n)
+    return bool(problem.shared[key])
 
 
 def _limits(given: ArrayLike, d: int, side: str) -> FloatArray:

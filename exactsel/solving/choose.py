@@ -113,7 +113,10 @@ BOUNDS = {
     "grouped": Company(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
     ),
-    "boxed": Company("perspective bound within the bounds of the coefficients"),
+    "boxed": Company(
+        "perspective bound within the bounds of the coefficients",
+        "perspective bound within the bounds of the coefficients, with the curvature of all columns",
+    ),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
     "fit": Company("least-squares fit on the columns left", branching="costliest"),
     "eigenvalue": Company("eigenvalues of what the columns put in leave", branching="largest"),

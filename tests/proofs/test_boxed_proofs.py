@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from boxed_cases import allowed_sets, other_case, quadratic_case, smallest_on
+from boxed_files import blank_for, claiming, random_proof
 from click.testing import CliRunner
 from corrupted import as_bytes, check
 from hypothesis import given
@@ -27,7 +28,7 @@ from exactsel_certificates import standalone
 from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.boxes import gain, gains_above
 from exactsel_certificates.checking import problem_hash
-from exactsel_certificates.container import CLOSE, FIRST_POINT, FIT, SPLIT_IN, USE, MalformedError, parse_proof
+from exactsel_certificates.container import CLOSE, FIRST_POINT, USE, MalformedError, parse_proof
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
@@ -42,10 +43,6 @@ WHOLE = 1e-9
 
 def case_of(seed):
     return quadratic_case(seed) if seed % 2 else other_case(seed)
-
-
-def claiming(proof, **changes):
-    return as_bytes(replace(proof, **changes), bounds=True)
 
 
 @pytest.mark.parametrize("seed", sample(60, 4000, smoke=4))
@@ -67,51 +64,6 @@ def test_what_a_search_says_is_accepted_by_both_and_no_more(seed, tmp_path):
     search = Search(problem, Settings(heuristics=()))
     events = [*search]
     replayed(problem, search.result(), events, search.state)
-
-
-def random_proof(rng, problem, instance):
-    """A proof with any tree and any witnesses, for the problem at hand, that claims nothing."""
-    n, d = instance.A.shape
-    sets = [*allowed_sets(problem)]
-    points = [problem.fit(sets[int(rng.integers(len(sets)))]).coef, rng.standard_normal(d), np.zeros(d)]
-    if getattr(instance, "scale", False):
-        points = [x * problem.base.preparation.scale for x in points]
-    tree, left, state = [], problem.k - len(instance.must_have), set(range(d)) - {*problem.must_have, *problem.must_not}
-
-    def grow(places, free):
-        tree.append(8 * int(rng.choice([0, FIT, *range(FIRST_POINT, FIRST_POINT + 6)])) + USE)
-        if places == 0 or not free or rng.random() < 0.3:
-            tree.append(CLOSE)
-            return
-        j = int(rng.choice(sorted(free)))
-        tree.append(8 * j + SPLIT_IN)
-        grow(places - 1, free - {j})
-        grow(places, free - {j})
-
-    grow(left, state)
-    duals = rng.standard_normal((3, n)) * rng.choice([0.1, 1.0, 10.0])
-    curvature = instance.lam * (1.0 + rng.random(d) * rng.choice([0.0, 0.1, 10.0])) if rng.random() < 0.5 else []
-    blank = parse_proof(blank_for(instance))
-    return replace(
-        blank, lower=0.0, upper=1e300, curvature=np.array(curvature, dtype=np.float64),
-        point_value=np.concatenate(points), point_index=np.tile(np.arange(d, dtype=np.int32), 3),
-        point_size=np.full(3, d, dtype=np.int32), dual_value=duals.ravel(), tree=np.array(tree, dtype=np.int32),
-    )  # fmt: skip
-
-
-def blank_for(instance):
-    """A file that claims nothing of a problem."""
-    from exactsel_certificates.container import Proof
-
-    given_ = isinstance(instance, GivenInstance)
-    proof = Proof(
-        family="regression", loss=instance.loss, n=len(instance.A), d=instance.A.shape[1], k=instance.k, groups=None,
-        problem_hash=problem_hash(instance), lower=0.0, upper=1e300, weights=instance.weights is not None,
-        intercept=instance.intercept, scale=given_ and instance.scale, version=7, scope="", curvature=np.zeros(0),
-        model_value=np.zeros(0), point_value=np.zeros(0), dual_value=np.zeros(0), model_index=np.zeros(0, np.int32),
-        point_size=np.zeros(0, np.int32), tree=np.array([CLOSE], np.int32), point_index=np.zeros(0, np.int32),
-    )  # fmt: skip
-    return as_bytes(proof, bounds=True)
 
 
 @pytest.mark.parametrize("seed", sample(120, 20_000, smoke=8))
@@ -279,8 +231,9 @@ def test_limits_outside_the_domain_are_refused(signed):
             object.__setattr__(forged, name, value)
         assert not check(data, forged).verified
         assert second_opinion(forged, data) not in ("", "another problem")
-    assert "limits on coefficients need a ridge" in check(data, replace(instance, lam=0.0)).reason
-    assert "lam is 0" in second_opinion(replace(instance, lam=0.0), data)
+    logistic = replace(instance, loss="logistic", y=np.sign(instance.y), lam=0.0)
+    assert "limits on coefficients need a ridge with logistic loss" in check(data, logistic).reason
+    assert "lam is 0" in second_opinion(logistic, data)
     scaled = GivenInstance(instance.A, instance.y, 2, "quadratic", 0.5, scale=True, box=instance.box)
     assert "columns are scaled" in check(data, scaled).reason
     assert "columns are scaled" in second_opinion(scaled, data)

@@ -158,7 +158,9 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     polished, level = 0, None
     near: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
-    nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and not problem.groups and claim > 0
+    # Nor within bounds: what it leaves to others may take these beyond theirs.
+    nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0
+    nearly = nearly and not problem.groups and not problem.bounds
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":

@@ -1,0 +1,159 @@
+"""Signs and bounds of coefficients with the curvature of all columns, with lam = 0, and under constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from boxed_cases import allowed_sets, constrained_case, curved_case, enumerated_fit, smallest_on
+from regions import supports_of
+from samples import sample
+
+from exactsel import InputError, Problem, best_model, boxed, certify, near_optimal, solve, solve_path
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.boxed import BoxedBound
+from exactsel.bounds.witness import CurvedPoint, ModelPoint
+from exactsel.kernels.node import FREE, IN, OUT
+
+
+@pytest.mark.parametrize("seed", sample(120, 6000, smoke=8))
+def test_the_best_model_is_found_with_all_curvature(seed):
+    problem = curved_case(seed)
+    if problem is None:
+        return
+    scale = problem.null_objective
+    best = min(enumerated_fit(problem, chosen) for chosen in allowed_sets(problem))
+    result = solve(problem, signals=(), **({} if seed % 3 else {"batch": 1, "warm_start": False}))
+    assert result.lower <= best + 1e-12 * scale
+    assert result.upper == pytest.approx(best, abs=1e-9 * scale)
+    assert result.reached
+    assert problem.admits(result.coef)
+    assert np.count_nonzero(result.coef) <= problem.k
+
+
+@pytest.mark.parametrize("seed", sample(120, 6000, smoke=4))
+def test_no_bound_of_a_region_is_above_its_best_model(seed):
+    """Whatever the start and the cut-off; with all curvature, with the ridge alone, on rows, and of children."""
+    problem, rng = curved_case(seed), np.random.default_rng([seed, 97])
+    if problem is None:
+        return
+    state = rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8)
+    sets = supports_of(state, problem.k)
+    if not sets:
+        return
+    values = {chosen: enumerated_fit(problem, chosen) for chosen in sets}
+    best, above = min(values.values()), 1e-12 * problem.null_objective
+    bound = BoxedBound().prepare(problem, BoundOptions(thorough=bool(seed % 2)))
+    start = rng.standard_normal(problem.d) * 10.0 ** rng.integers(-2, 3)
+    for warm in (None, ModelPoint.from_dense(start)):
+        told = bound.tighten(state[None], [warm], np.inf, np.inf)
+        assert told.answers.bound[0] <= best + above
+        assert isinstance(told.proofs[0], CurvedPoint) or problem.lam > 0
+        for j in np.flatnonzero(state == FREE):
+            with_j, without = (np.where(np.arange(problem.d) == j, at, state) for at in (IN, OUT))
+            for child, found in ((with_j, told.answers.bound_in), (without, told.answers.bound_out)):
+                least = min((values[c] for c in supports_of(child, problem.k)), default=np.inf)
+                assert found[0, j] <= least + above
+
+
+def test_curvature_is_used_and_closes_more():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((80, 20))
+    y = A[:, :5] @ rng.standard_normal(5) + rng.standard_normal(80)
+    problem = boxed(Problem(A, y, 4, lam=1e-3), "all")
+    result = solve(problem, signals=())
+    assert result.reached
+    assert result.nodes <= 12  # 25 with the ridge alone
+    prepared = BoxedBound().prepare(problem, BoundOptions())
+    assert prepared.curvature is not None
+    assert np.all(prepared.curvature > 1.0)
+
+
+def test_without_a_ridge_columns_are_to_be_independent():
+    rng = np.random.default_rng(2)
+    A, y = rng.standard_normal((20, 4)), rng.standard_normal(20)
+    for columns in (A[:, [0, 1, 2, 0]], np.column_stack([A, np.zeros(20)]), A[:3]):
+        target = y[: len(columns)]
+        with pytest.raises(InputError, match=r"lam = 0 and the columns are \(nearly\) dependent.*small ridge"):
+            boxed(Problem(columns, target, 2, lam=0.0), "all")
+        assert solve(boxed(Problem(columns, target, 2, lam=1e-6), "all"), signals=()).reached
+    for loss in ("logistic", "huber"):
+        with pytest.raises(InputError, match=rf"quadratic loss only, but lam = 0 and the loss is {loss}; give a small"):
+            boxed(Problem(A, np.sign(y), 2, loss=loss, lam=0.0, **({"delta": 0.5} if loss == "huber" else {})), "all")
+    constant = Problem.prepared(np.column_stack([A, np.ones(20)]), y, 2, lam=0.0, intercept=True)
+    with pytest.raises(InputError, match="or one is constant"):
+        boxed(constant, "all")
+    with pytest.raises(InputError, match="lam = 0"):
+        boxed(Problem(A[:, [0, 1, 2, 0]], y, 2, lam=0.5), "all").replace(lam=0.0)
+
+
+@pytest.mark.parametrize("seed", sample(30, 1000, smoke=2))
+def test_lists_paths_and_criteria_without_a_ridge(seed):
+    problem = curved_case(seed, lams=(0.0,))
+    if problem is None:
+        return
+    problem = problem.replace(k=max(1, problem.k))
+    scale = problem.null_objective
+    values = {chosen: enumerated_fit(problem, chosen) for chosen in allowed_sets(problem.replace(k=problem.d))}
+    for result in solve_path(problem, signals=()).results:
+        best = min(value for chosen, value in values.items() if len(chosen) <= result.problem["k"])
+        assert result.lower <= best + 1e-12 * scale
+        assert result.upper == pytest.approx(best, abs=1e-9 * scale)
+    exact = {chosen: value for chosen, value in values.items() if len(chosen) == problem.k}
+    best, tau = min(values[c] for c in values if len(c) <= problem.k), 0.1 * scale
+    listed = {model.support: model.value for model in near_optimal(problem, tau=tau, signals=()).models}
+    for chosen, value in exact.items():
+        if abs(value - best - tau) > 1e-6 * scale:
+            assert (chosen in listed) == (value <= best + tau)
+    chosen = sorted(exact)[seed % len(exact)]
+    certified = certify(problem, support=chosen, signals=())
+    assert certified.value == pytest.approx(exact[chosen], abs=1e-9 * scale)
+    assert certified.value - certified.gap <= best + 1e-12 * scale
+    if min(values.values()) > 1e-3 * scale:
+        n = problem.n
+        least = min(n * np.log(2.0 * v / n) + (len(c) + 1) * np.log(n) for c, v in values.items())
+        found = best_model(problem, criterion="bic", signals=())
+        assert found.value == pytest.approx(least + n * (1.0 + np.log(2.0 * np.pi)), abs=1e-6 * (1.0 + abs(least)))
+
+
+@pytest.mark.parametrize("seed", sample(60, 3000, smoke=4))
+def test_hierarchies_and_limits_on_groups(seed):
+    """Against all sets of columns that go together."""
+    problem = constrained_case(seed)
+    scale = max(1.0, problem.null_objective)
+    values = {chosen: smallest_on(problem, chosen) for chosen in allowed_sets(problem)}
+    best = min(values.values())
+    result = solve(problem, signals=())
+    assert result.reached
+    assert result.lower <= best + 1e-9 * scale
+    assert result.upper == pytest.approx(best, abs=1e-6 * scale)
+    assert problem.admits(result.coef)
+    assert any({*result.support} <= {*chosen} for chosen in values)
+    for other in solve_path(problem, ks=range(1, problem.k + 1), signals=()).results:
+        smaller = min((v for c, v in values.items() if len(c) <= other.problem["k"]), default=np.inf)
+        assert other.lower <= smaller + 1e-9 * scale
+        assert other.upper == pytest.approx(smaller, abs=1e-6 * scale)
+    chosen = sorted(values)[seed % len(values)]
+    if chosen:
+        certified = certify(problem, support=chosen, signals=())
+        assert certified.value == pytest.approx(values[chosen], abs=1e-6 * scale)
+        assert certified.value - certified.gap <= best + 1e-9 * scale
+
+
+@pytest.mark.parametrize("seed", sample(30, 1000, smoke=2))
+def test_lists_and_criteria_under_constraints(seed):
+    problem = constrained_case(seed)
+    scale = max(1.0, problem.null_objective)
+    values = {chosen: smallest_on(problem, chosen) for chosen in allowed_sets(problem.replace(k=problem.d))}
+    best, tau = min(v for c, v in values.items() if len(c) <= problem.k), 0.1 * scale
+    near = near_optimal(problem, tau=tau, signals=())
+    listed = {model.support for model in near.models}
+    assert near.complete
+    for chosen, value in values.items():
+        if len(chosen) == problem.k and abs(value - best - tau) > 1e-5 * scale:
+            assert (chosen in listed) == (value <= best + tau)
+    if min(values.values()) < 1e-3 * problem.null_objective:
+        return
+    found = best_model(problem, criterion="custom", penalty=2.0, signals=())
+    criteria = min(found.criterion.value(value, len(chosen)) for chosen, value in values.items())
+    assert found.value == pytest.approx(criteria, abs=1e-5 * (1.0 + abs(criteria)))
+    assert found.lower <= criteria + 1e-9 * (1.0 + abs(criteria))
