@@ -70,6 +70,18 @@ def test_curvature_is_used_and_closes_more():
     assert np.all(prepared.curvature > 1.0)
 
 
+def test_a_search_over_nearly_dependent_columns_begins_at_their_fit():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((60, 12))
+    A[:, 6:] = A[:, :6] + 1e-5 * rng.standard_normal((60, 6))
+    y = A[:, 0] - A[:, 1] + A[:, 2] + rng.standard_normal(60)
+    problem = boxed(Problem(A, y, 3, lam=0.0), "all")
+    root = problem.root_state
+    told = BoxedBound().prepare(problem, BoundOptions()).tighten(root[None], [None], np.inf, np.inf)
+    fit = problem.fit(range(12)).value
+    assert fit * (1.0 - 1e-6) <= told.answers.bound[0] <= solve(problem, signals=()).upper
+
+
 def test_without_a_ridge_columns_are_to_be_independent():
     rng = np.random.default_rng(2)
     A, y = rng.standard_normal((20, 4)), rng.standard_normal(20)
