@@ -30,7 +30,7 @@ from numba.core.dispatcher import OmittedArg
 from numba.extending import intrinsic
 from numba.extending import overload as overload
 
-from exactsel._jit import plain, quicker
+from exactsel._jit import names, plain, quicker
 from exactsel._jit.disk import KernelCache
 from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
 from exactsel._jit.inner import separate
@@ -39,6 +39,7 @@ from exactsel.interrupts import aside
 from exactsel.turns import turn
 
 quicker.apply()
+names.apply()
 
 CACHE = None if cache_folder() is None else str(cache_folder())
 """The folder, or None."""
