@@ -346,6 +346,8 @@ def _named(problem: Problem, bounds: Sequence[tuple[Any, float, float]]) -> dict
         try:
             column, low, high = entry
             j, limits = problem.units.number(column, "bounds"), (float(low), float(high))
+        except InputError:  # a column that is not there
+            raise
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."

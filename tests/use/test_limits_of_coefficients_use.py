@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from exactsel import BoxedProblem, Problem, best_model, boxed, heuristics, solve
 from exactsel.cli.main import cli
-from exactsel.errors import UnsupportedError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.studies.compare import compare
 
 QUIET = {"signals": (), "threads": 1}
@@ -165,3 +165,10 @@ def test_the_commands(tmp_path):
     assert "account for the limits" in run("best", path, "--nonnegative", "all", "--summary")
     within = boxed(Problem(A, y, 3, lam=0.5), "all")
     assert best_model(within, **QUIET).summary().parameters[0].error > 0
+
+
+def test_bounds_of_a_column_that_is_not_there():
+    problem = Problem(np.eye(3), np.ones(3), 1, lam=1.0)
+    with pytest.raises(InputError) as told:
+        boxed(problem, bounds=[("nope", 0.0, 1.0)])
+    assert str(told.value) == "bounds names 'nope', but no column is called that; give the column's number."
