@@ -73,6 +73,12 @@ def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray
     return curvature if curvature is not None and gains(curvature, free.lam) else None
 
 
+def _outwards(limits: FloatArray, scale: FloatArray, end: float) -> FloatArray:
+    """Limits (d,) in other units, never narrower: one that underflows would cost a column what it may gain."""
+    with np.errstate(all="ignore"):
+        return np.where(limits == 0.0, 0.0, np.nextafter(limits * scale, end))
+
+
 class PreparedBoxed(PreparedBound):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
@@ -90,7 +96,10 @@ class PreparedBoxed(PreparedBound):
         # At the fit the bound is no smaller than what the fit costs, however slowly proximal steps get there.
         stretched = curvature is not None and lipschitz > STRETCHED
         self._begins_at_fit = stretched and free.objective.d <= FITTED
-        self._lower, self._upper = problem.lower * self._scale, problem.upper * self._scale
+        self._lower, self._upper = problem.lower, problem.upper
+        if curvature is not None:
+            self._lower = _outwards(problem.lower, self._scale, -np.inf)
+            self._upper = _outwards(problem.upper, self._scale, np.inf)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None

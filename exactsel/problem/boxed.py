@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.algebra.curvature import has_curvature
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
@@ -33,9 +34,6 @@ from exactsel.types import FloatArray, IntArray, StateArray
 
 ALL = "all"
 """In place of names: every column."""
-
-_OWN = 64 * UNIT
-"""What a gain may be off by, relatively: a quotient, two products and a difference that loses at most a bit."""
 
 
 class BoxedProblem:
@@ -169,7 +167,7 @@ class BoxedProblem:
         reach = np.sqrt(q) * (1.0 + 4 * UNIT)
         off = np.maximum(reach - np.abs(v), 0.0) * (1.0 + 4 * UNIT) + 4 * UNIT * np.abs(v)
         most = np.maximum(self.gains(-v - off, columns), self.gains(-v + off, columns))
-        return float(value), 2.0 * base.lam * most * (1.0 + _OWN)
+        return float(value), 2.0 * base.lam * most * (1.0 + OWN)
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The best model in the box that uses only ``columns``."""

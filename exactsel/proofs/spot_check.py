@@ -54,7 +54,7 @@ class SpotCheck:
     stopped : callable
         Whether the search is to stop.
     share : int
-        One subtree in so many is looked at in full; 1: all. Workers cannot know which.
+        One subtree in so many is looked at step by step, and SAMPLED of its regions; 1: all. Workers cannot know which.
     """
 
     def __init__(

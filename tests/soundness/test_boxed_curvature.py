@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from boxed_cases import allowed_sets, constrained_case, curved_case, enumerated_fit, smallest_on
@@ -10,7 +12,7 @@ from samples import sample
 
 from exactsel import InputError, Problem, best_model, boxed, certify, near_optimal, solve, solve_path
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.boxed import BoxedBound
+from exactsel.bounds.boxed import BoxedBound, _outwards
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.solving.result import Termination
@@ -171,3 +173,14 @@ def test_lists_and_criteria_under_constraints(seed):
     criteria = min(found.criterion.value(value, len(chosen)) for chosen, value in values.items())
     assert found.value == pytest.approx(criteria, abs=1e-5 * (1.0 + abs(criteria)))
     assert found.lower <= criteria + 1e-9 * (1.0 + abs(criteria))
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-308, 1.0, 1e308])
+@pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 1e9])
+def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
+    scales = np.full(2, scale)
+    low = _outwards(np.array([-size, 0.0]), scales, -np.inf)
+    high = _outwards(np.array([size, 0.0]), scales, np.inf)
+    assert low[1] == high[1] == 0.0
+    assert high[0] == -low[0] > 0.0
+    assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)
