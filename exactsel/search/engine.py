@@ -11,7 +11,8 @@
         commit in node order: closed regions, children with the bound they inherit
         give heuristics a portion of work where one is due, commit what they find (incumbents.py)
 
-The last step is Python and takes a while, so where many nodes are open the next round is begun before it (rounds.py).
+Where many nodes are open the next round is begun before the outcome of one is waited for (rounds.py): committing is
+Python and takes a while, and of workers that share a round one would wait for the other at its end.
 
 The engine knows nothing about losses or bounds. It yields an event for everything it commits (events.py); log,
 recorded tree and certificate are observers of these.
@@ -33,7 +34,6 @@ from exactsel.search.frontier import BestFirst
 from exactsel.search.incumbents import improve
 from exactsel.search.invariants import check_round
 from exactsel.search.pool import FEW, WORTH, Pool, WorkerFailureError
-from exactsel.search.regions import Round, has_walked
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import Begun, SearchState
 from exactsel.search.watch import Watch
@@ -41,12 +41,8 @@ from exactsel.start.portions import Improver
 from exactsel.walks.effort import HORIZON, HORIZON_PART, Effort
 
 AHEAD = 4
-"""Open nodes, in rounds, from which on a round is begun before the one before is committed: what that one brings could
-not have been among the best by much."""
-
-
-HARDLY_ANY = 1 / 32
-"""Part of a round's nodes: where fewer subtrees were walked, what that brought decides on nothing."""
+"""Open nodes, in rounds, from which on a round is begun before the one before has come to its end: what that one brings
+could not have been among the best by much."""
 
 
 @dataclass(frozen=True)
@@ -71,31 +67,28 @@ def search(
     state.begin(limits.memory_limit, limits.node_limit)
     yield Started(state.open_nodes())
     with Rounds(expander, limits.shard, pool) as rounds:
-        if state.begun is not None:
-            rounds.begin(*state.begun)
-        while rounds.begun or (termination := _termination(state, expander, limits, watch)) is None:
-            if not rounds.begun:
-                _begin(state, rounds, limits)
+        for begun in state.begun:
+            rounds.begin(*begun)
+        while True:
+            termination = _termination(state, expander, limits, watch)
+            while termination is None and rounds.begun < _under_way(state, expander, limits):
+                rounds.begin(*_take(state, limits))
+            if termination is not None and not rounds.begun:
+                break
             try:
                 with dispensable():
                     finished = rounds.outcome()
             except (Interrupted, CompilationStopped):
                 if not watch.stopped:  # a signal came to somebody else, around this search
                     raise
+                rounds.forget()
                 continue
             except WorkerFailureError as error:
                 warnings.warn(WorkerWarning(f"the search ends, as workers failed: {error}"), stacklevel=2)
                 termination = "worker_failure"
                 break
-            state.begun = None
+            state.begun = state.begun[1:]
             yield from commit_models(state, finished, expander)
-            # Told to stop, too: the round is begun when the search goes on, and before this one's nodes, as if it never
-            # had been.
-            ends = _termination(state, expander, limits, watch)
-            if (ends is None or ends == watch.reason) and _goes_ahead(state, expander, limits, finished):
-                begun = _take(state, limits)
-                if ends is None:
-                    rounds.begin(*begun)
             for outcome in finished.outcomes:
                 yield from commit(state, outcome, expander, limits.details)
                 state.in_flight = state.in_flight[1:]
@@ -110,17 +103,13 @@ def search(
     yield Finished(termination, state.open_nodes())
 
 
-def _begin(state: SearchState, rounds: Rounds, limits: Limits) -> None:
-    """Take the next nodes and begin to expand them."""
-    rounds.begin(*_take(state, limits))
-
-
 def _take(state: SearchState, limits: Limits) -> Begun:
     """Take the nodes of the next round: whoever goes on from this state begins with them."""
     state.relieve_memory()
     nodes = state.take(_batch(state, limits))
-    state.begun = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
-    return state.begun
+    begun = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
+    state.begun = (*state.begun, begun)
+    return begun
 
 
 def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:
@@ -137,19 +126,16 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
     return None
 
 
-def _goes_ahead(state: SearchState, expander: Expander, limits: Limits, finished: Round) -> bool:
-    """Whether to begin a round before the one before, which is ``finished``, is committed.
+def _under_way(state: SearchState, expander: Expander, limits: Limits) -> int:
+    """How many rounds are to be under way: one, or two where many nodes are open.
 
     Not where the order matters to whoever asked for it: in the paper's algorithm, one node at a time, up to a number of
-    nodes. Nor where subtrees are walked: what the last round's walks brought decides on the next ones (measured: 14 %
-    more nodes without knowing). But where workers wait for the next shards it is begun if that round walked hardly any.
+    nodes. Nor where subtrees are walked, unless workers would wait for the last shards of a round: what its walks
+    brought decides on the next ones (measured: 14 % more nodes without knowing).
     """
     strict = expander.tree.eager or limits.batch == 1 or limits.node_limit is not None
-    if strict or len(state.frontier) < AHEAD * limits.batch:
-        return False
-    if expander.walker is None:
-        return True
-    return limits.shard is not None and sum(map(has_walked, finished.outcomes)) <= HARDLY_ANY * len(finished.outcomes)
+    pays = limits.shard is not None or expander.walker is None
+    return 2 if pays and not strict and len(state.frontier) >= AHEAD * limits.batch else 1
 
 
 def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:

@@ -36,7 +36,7 @@ VERSION = 2
 SHARD = 32
 """Nodes of a shard, where nothing else is asked for."""
 
-WORTH = 3e8
+WORTH = 6e8
 """Work that is worth a shard (about a tenth of a second), counted as in walks/effort.py."""
 
 DIVIDED = 64

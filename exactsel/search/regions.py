@@ -111,11 +111,6 @@ Outcome: TypeAlias = NodeKept | NodeDivided | NodeWalked | NodeSearched
 """What became of one node."""
 
 
-def has_walked(outcome: Outcome) -> bool:
-    """Whether a subtree was walked there in closed form, be it in vain."""
-    return isinstance(outcome, NodeWalked) or getattr(outcome, "unused_walk", None) is not None
-
-
 @dataclass(slots=True)
 class Seconds:
     """Time that went into the parts of rounds."""

@@ -1,12 +1,14 @@
-"""Carry out a round in the background while the one before is committed.
+"""Carry out rounds in the background, one after the other, while the one before is committed.
 
 Kernels release the interpreter lock, so with two or more threads the Python of one round runs beside the kernels of the
 next. With one thread a round is carried out when its outcome is asked for: the same calls with the same arguments in
-the same order, hence the same tree. Where rounds are divided into shards, a pool may work on these (pool.py).
+the same order, hence the same tree. Where rounds are divided into shards, a pool may work on these (pool.py), and goes
+from the last ones of a round to the first ones of the next.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -96,7 +98,7 @@ def _gathered(given: Sequence[Given | Callable[[], Round]], upper: float) -> Rou
 
 
 class Rounds:
-    """A context in which rounds are carried out, one at a time; leaving it waits for the one that is going on.
+    """A context in which rounds are carried out, in the order they are begun in; leaving it waits for those under way.
 
     Parameters
     ----------
@@ -109,15 +111,15 @@ class Rounds:
 
     def __init__(self, expander: Expander, shard: int | None = None, pool: Pool | None = None) -> None:
         self._expander, self._shard, self._pool = expander, shard, pool
-        self._wait: Callable[[], Round] | None = None
+        self._waiting: deque[Callable[[], Round]] = deque()
         self._worker: ThreadPoolExecutor | None = None
         if expander.threads > 1:
             self._worker = ThreadPoolExecutor(1, "exactsel-round", interrupts.adopt, (interrupts.watches(),))
 
     @property
-    def begun(self) -> bool:
-        """Whether there is a round whose outcome has not been asked for."""
-        return self._wait is not None
+    def begun(self) -> int:
+        """How many rounds there are whose outcomes have not been asked for."""
+        return len(self._waiting)
 
     def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> None:
         """Begin to expand the nodes."""
@@ -125,11 +127,11 @@ class Rounds:
         if self._shard is not None:
             parts = shards(nodes, effort, self._shard, self._expander.expected_work(nodes, effort))
         if self._pool is not None and len(parts) > 1:
-            self._wait = partial(_gathered, [self._given(*part, upper) for part in parts], upper)
+            self._waiting.append(partial(_gathered, [self._given(*part, upper) for part in parts], upper))
             return
         expand = partial(self._expanded, parts, upper)
         worker = self._worker if working_threads(2) > 1 else None
-        self._wait = expand if worker is None else worker.submit(expand).result
+        self._waiting.append(expand if worker is None else worker.submit(expand).result)
 
     def _expanded(self, parts: Sequence[tuple[tuple[Node, ...], Effort]], upper: float) -> Round:
         done = [self._expander.expand(nodes, upper, effort) for nodes, effort in parts]
@@ -143,7 +145,7 @@ class Rounds:
         return Given(self._pool, nodes, self._pool.executor.submit(shard_bytes(nodes, upper, effort)))
 
     def outcome(self) -> Round:
-        """Wait for the round that has been begun.
+        """Wait for the first round of those that have been begun.
 
         Raises
         ------
@@ -152,9 +154,12 @@ class Rounds:
         exactsel.search.pool.WorkerFailureError
             When no worker could carry out a part of it; it then leaves no trace either.
         """
-        assert self._wait is not None, "a round must be begun first"
-        wait, self._wait = self._wait, None
-        return wait()
+        assert self._waiting, "a round must be begun first"
+        return self._waiting.popleft()()
+
+    def forget(self) -> None:
+        """Ask for no outcome of those that have been begun."""
+        self._waiting.clear()
 
     def __enter__(self) -> Rounds:
         return self

@@ -31,7 +31,7 @@ from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:r"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:m"
 """Fields of a state that are saved as they are."""
 
 
@@ -65,7 +65,7 @@ class _SavedState:
     seconds: Seconds
     portions: Portions
     counted: CellCount
-    begun: Begun | None
+    begun: tuple[Begun, ...]
     open_nodes: tuple[Node, ...]
     in_flight: tuple[Node, ...]
     relieving: bool
@@ -230,9 +230,9 @@ def _check_types(saved: _SavedState) -> None:
     require(isinstance(saved.portions, Portions), "parts of the wrong types")
     require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")
     nodes = [*saved.open_nodes, *saved.in_flight]
-    if saved.begun is not None:
-        require(isinstance(saved.begun, Begun) and isinstance(saved.begun.effort, Effort), "a round that is none")
-        nodes += saved.begun.nodes
+    for begun in saved.begun:
+        require(isinstance(begun, Begun) and isinstance(begun.effort, Effort), "a round that is none")
+        nodes += begun.nodes
     nodes += saved.reserved
     require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open nodes")
 
@@ -256,7 +256,7 @@ def _check_numbers(saved: _SavedState) -> None:
     compared += [saved.portions.due, walks.useful, walks.wasted]
     compared += saved.counted
     compared += [] if saved.stated is None else [saved.stated.upper]
-    compared += [] if saved.begun is None else [saved.begun.upper]
+    compared += [begun.upper for begun in saved.begun]
     require(not any(map(math.isnan, compared)), "a bound or a count that is nan")
     require(math.isfinite(saved.unit) and saved.unit > 0.0, "an impossible unit")
     ids = [node.id for node in (*saved.open_nodes, *saved.in_flight)]

@@ -74,8 +74,8 @@ class SearchState:
     """What may be said of the data as given; None where the numbers searched are what is spoken of."""
     in_flight: list[Node] = field(default_factory=list)
     """Nodes taken from the frontier whose round is not committed yet, in the order in which that will be done."""
-    begun: Begun | None = None
-    """The round begun last, until it is committed: broken off, it can be begun again as it was."""
+    begun: tuple[Begun, ...] = ()
+    """Rounds that are under way, the first one first: broken off, they can be begun again as they were."""
     rounds: int = 0
     """Rounds that have been committed."""
     counted: CellCount = field(default_factory=CellCount)
@@ -174,16 +174,16 @@ class SearchState:
 
     @property
     def can_begin_again(self) -> bool:
-        """Whether the nodes in flight are just those of the round begun last, which no limit on nodes was part of."""
-        if self.begun is None or self.begun.effort.left is not None:
+        """Whether the nodes in flight are just those of rounds under way, which no limit on nodes was part of."""
+        if not self.begun or any(begun.effort.left is not None for begun in self.begun):
             return False
-        return list(map(id, self.in_flight)) == list(map(id, self.begun.nodes))
+        return list(map(id, self.in_flight)) == [id(node) for begun in self.begun for node in begun.nodes]
 
     def put_back(self) -> None:
         """Open the nodes in flight again: their round was not carried out."""
         for node in self.in_flight:
             self.push(node)
-        self.in_flight, self.begun = [], None
+        self.in_flight, self.begun = [], ()
 
     def open_nodes(self) -> Sequence[Node]:
         """What is open, nodes in flight first; nodes of the frontier may be made when they are asked for."""

@@ -1,4 +1,4 @@
-"""Rounds begun before the one before is committed: same tree for any number of threads, nothing lost on the way out."""
+"""Rounds begun while the one before is under way: same tree for any number of threads, nothing lost on the way out."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ OPTIONS = {"heuristics": (), "subtrees": False, "rel_eps": 1e-9, "frontier": "be
 
 @pytest.fixture
 def ahead(monkeypatch):
-    """Rounds of two begun as early as can be; yields the answers to whether to go ahead."""
-    asked, decide = [], engine._goes_ahead
+    """Rounds of two begun as early as can be; yields whether two were to be under way, each time that was asked."""
+    asked, decide = [], engine._under_way
 
     def note(*arguments):
-        asked.append(decide(*arguments))
-        return asked[-1]
+        asked.append(decide(*arguments) == 2)
+        return 2 if asked[-1] else 1
 
     monkeypatch.setattr(engine, "AHEAD", 1)
-    monkeypatch.setattr(engine, "_goes_ahead", note)
+    monkeypatch.setattr(engine, "_under_way", note)
     return asked
 
 
@@ -127,7 +127,6 @@ def test_a_search_stopped_just_before_a_round_is_begun_early_comes_to_the_same_t
 @pytest.mark.smoke
 def test_shards_begun_early_beside_walks_come_to_the_same_tree(ahead, monkeypatch, tmp_path):
     """Whoever works on them, also where the search is saved and gone on with: what is committed later is not known."""
-    monkeypatch.setattr(engine, "HARDLY_ANY", 1.0)
     monkeypatch.setattr(effort, "FIRST_WORK", 10.0)
     monkeypatch.setattr(effort, "WALK_WORK", 300.0)
     walked = 0

@@ -13,7 +13,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search import pool
 from exactsel.search.engine import Limits, _effort
 from exactsel.search.node import root_node
-from exactsel.search.regions import NodeDivided, has_walked
+from exactsel.search.regions import NodeDivided, NodeWalked
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.walks.effort import WALK_WORK, Effort, SubtreeRecord
@@ -72,6 +72,10 @@ def walked_search():
     A = rng.standard_normal((40, 34)) + rng.standard_normal((40, 1))
     problem = Problem(A, A[:, :5].sum(axis=1) + 9.0 * rng.standard_normal(40), 7, lam=0.5)
     return Search(problem, Settings(shard=4, batch=8))
+
+
+def has_walked(outcome):
+    return isinstance(outcome, NodeWalked) or getattr(outcome, "unused_walk", None) is not None
 
 
 def test_with_few_nodes_those_with_much_below_are_divided():
