@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -26,7 +28,10 @@ BLOCK = 1 << 16
 """Numbers in a table of pairs."""
 
 COMPILED_FROM = 5e9
-"""Sets that take about as long as compiling."""
+"""Sets that take about as long as compiling, where many regions are counted at once."""
+
+COMPILING = 5.0
+"""Seconds that compiling takes, about."""
 
 REGION = 1e5
 """Sets that take about as long as what there is to do for each region besides."""
@@ -97,16 +102,26 @@ class _Work:
     """
 
     asked_for = 0.0
+    seconds = 0.0
+    """What counting without the twin has taken: of a few regions at a time, much longer than their sets say."""
+
+
+@contextmanager
+def without_twin() -> Iterator[None]:
+    """Note how long this takes."""
+    began = time.thread_time()
+    yield
+    _Work.seconds += time.thread_time() - began
 
 
 def compiled(sets: float, regions: int) -> Callable[..., None] | None:
     """The compiled twin, which takes all regions at once; None without numba, or where compiling would take longer.
 
-    That is where these sets of so many regions, and all that were asked for before, are few.
+    That is where these sets of so many regions, and all that were asked for before, are few and have not taken long.
     """
     _Work.asked_for += sets + REGION * regions
     known = "numba" in sys.modules  # importing it takes as long as many a proof
-    pays = _Work.asked_for >= COMPILED_FROM
+    pays = _Work.asked_for >= COMPILED_FROM or _Work.seconds >= COMPILING
     if not (known or pays) or os.environ.get("EXACTSEL_JIT", "1") == "0":
         return None
     count, stored = _twin()

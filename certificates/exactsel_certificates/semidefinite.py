@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.counting import all_hold, compiled, how_many, unproven
+from exactsel_certificates.counting import all_hold, compiled, how_many, unproven, without_twin
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs, gamma
 from exactsel_certificates.selections import direction
@@ -191,7 +191,8 @@ class Semidefinite:
         sets = [how_many(m, r) for m, r in zip(sizes.tolist(), places.tolist(), strict=True)]
         count = compiled(sum(sets), len(sets))
         if count is None:
-            return self._counted_in_tables(states, k)
+            with without_twin():
+                return self._counted_in_tables(states, k)
         rooms = np.array([self.room(size) for size in range(k + 1)])
         most, together = self.most - self.counted_sets, np.cumsum(sets, dtype=np.float64)
         self.counted_sets += sum(number for number, so_far in zip(sets, together, strict=True) if so_far <= most)

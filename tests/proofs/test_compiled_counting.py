@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from fractions import Fraction as F
 from itertools import combinations
 
@@ -260,6 +261,7 @@ def test_no_forged_claim_is_verified(chunk, always):
 
 def test_when_it_is_used(monkeypatch):
     monkeypatch.setattr(counting._Work, "asked_for", 0.0)
+    monkeypatch.setattr(counting._Work, "seconds", 0.0)
     monkeypatch.setenv("EXACTSEL_JIT", "0")
     assert counting.compiled(1e300, 10) is None
     monkeypatch.delenv("EXACTSEL_JIT")
@@ -272,6 +274,15 @@ def test_when_it_is_used(monkeypatch):
     few = 0.3 * counting.COMPILED_FROM
     assert [counting.compiled(few, 0) for _ in range(4)] == [None, None, None, compiled.count]
     monkeypatch.setattr(counting._Work, "asked_for", 0.0)
+    with counting.without_twin():
+        began = time.thread_time()
+        while time.thread_time() == began:
+            pass
+    assert 0.0 < counting._Work.seconds < counting.COMPILING
+    assert counting.compiled(1.0, 1) is None
+    monkeypatch.setattr(counting._Work, "seconds", counting.COMPILING)
+    assert counting.compiled(1.0, 1) is compiled.count
+    monkeypatch.setattr(counting._Work, "seconds", 0.0)
     monkeypatch.setattr(counting, "_twin", lambda: (compiled.count, True))
     assert counting.compiled(1.0, 1) is compiled.count
     monkeypatch.setattr(counting, "_twin", lambda: (None, True))
