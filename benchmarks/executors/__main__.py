@@ -148,7 +148,7 @@ def model(overhead: float, shards: tuple[int, ...], seconds: float, quick: bool)
             search = measured(make(), shard=SHARD, batch=SHARD * count, time_limit=seconds, **OPTIONS)
             one = simulated(search, 1, 0.0)
             gains = "  ".join(f"{w}: {one / simulated(search, w, overhead):.1f}" for w in WORKERS)
-            given = sum(map(len, search.rounds))
+            given = sum(len(one.shards) for one in search.rounds)
             print(
                 f"{loss}, {count} shards a round: {search.total:.0f} s, {100 * search.shards / search.total:.0f} % in "
                 f"{given} shards of {1000 * search.shards / max(1, given):.0f} ms   {gains}",

@@ -1,16 +1,16 @@
 """The cost model: what a search would take with W workers, from what one process measured.
 
-A search with an executor is a sequence of rounds: shards are worked on side by side, then the supervisor looks at the
-answers and commits them, while the next round is under way already. So a round takes the longer of two things: the
-work of its shards on W workers, each with an overhead for the way there and back, and what the supervisor does. The
-same tree is simulated shard by shard, so that what is uneven in it shows.
+A search with an executor is a sequence of rounds: shards are worked on side by side, each with an overhead for the way
+there and back, and the supervisor looks at answers as they come. A round is committed once the last one is there and
+the supervisor, which deals with rounds one after the other, has done its part. The next one is begun then, or, where
+many nodes are open, when the round before was. The same tree is simulated shard by shard, so that what is uneven in it
+shows.
 """
 
 from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,18 +21,27 @@ from exactsel.solving.job import Workshop
 
 
 @dataclass
+class MeasuredRound:
+    """A round of a search, as one process carried it out."""
+
+    beside: bool
+    """Whether it was begun while another was under way."""
+    shards: list[float] = field(default_factory=list)
+    """CPU seconds of each that was given out."""
+
+
+@dataclass
 class Measured:
     """One search, as one process carried it out."""
 
-    rounds: list[list[float]] = field(default_factory=list)
-    """CPU seconds of each shard of each round that was given out."""
+    rounds: list[MeasuredRound] = field(default_factory=list)
     total: float = 0.0
     """Seconds of the whole search, compiling aside."""
 
     @property
     def shards(self) -> float:
         """Seconds that went into shards."""
-        return sum(map(sum, self.rounds))
+        return sum(sum(one.shards) for one in self.rounds)
 
     @property
     def supervisor(self) -> float:
@@ -46,7 +55,7 @@ class _Measuring:
     name = "measuring"
 
     def __init__(self) -> None:
-        self.measured = Measured([[]])
+        self.measured = Measured([MeasuredRound(False)])
 
     def begin(self, job: bytes) -> None:
         self._workshop = Workshop(job)
@@ -54,7 +63,7 @@ class _Measuring:
     def submit(self, shard: bytes) -> Any:
         began = time.process_time()
         answer = self._workshop.expanded(shard)
-        self.measured.rounds[-1].append(time.process_time() - began)
+        self.measured.rounds[-1].shards.append(time.process_time() - began)
 
         class Done:
             def result(self, timeout: float) -> bytes:
@@ -76,7 +85,7 @@ def measured(problem: Any, **options: Any) -> Measured:
     begin = rounds_module.Rounds.begin
 
     def beginning(self: Any, *arguments: Any) -> None:
-        executor.measured.rounds.append([])
+        executor.measured.rounds.append(MeasuredRound(self.begun > 0))
         begin(self, *arguments)
 
     rounds_module.Rounds.begin = beginning  # type: ignore[method-assign]
@@ -93,12 +102,14 @@ def measured(problem: Any, **options: Any) -> Measured:
 def simulated(search: Measured, workers: int, overhead: float) -> float:
     """Seconds with so many workers, where a shard's way there and back takes ``overhead`` of its worker's time."""
     supervisor = search.supervisor / max(1, len(search.rounds))
-    return sum(max(_makespan(shards, workers, overhead), supervisor) for shards in search.rounds)
-
-
-def _makespan(shards: Sequence[float], workers: int, overhead: float) -> float:
-    """When the last of some shards is done that are taken in their order by whoever is free."""
-    free = [0.0] * min(workers, max(1, len(shards)))
-    for shard in shards:
-        heapq.heappush(free, heapq.heappop(free) + shard + overhead)
-    return max(free) if shards else 0.0
+    free = [0.0] * workers
+    before = committed = 0.0
+    for one in search.rounds:
+        begun = before if one.beside else committed
+        done = begun
+        for shard in one.shards:
+            # Shards are taken in their order by whoever is free.
+            done = max(done, end := max(heapq.heappop(free), begun) + shard + overhead)
+            heapq.heappush(free, end)
+        before, committed = committed, max(done, committed + supervisor)
+    return committed

@@ -48,7 +48,7 @@ from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 7
+VERSION = 8
 """Of the layout."""
 
 RECORDS: dict[type, str] = {

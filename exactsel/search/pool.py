@@ -37,7 +37,7 @@ SHARD = 32
 """Nodes of a shard, where nothing else is asked for."""
 
 WORTH = 6e8
-"""Work that is worth a shard (about a tenth of a second), counted as in walks/effort.py."""
+"""Work that is worth a shard (about a fifth of a second), counted as in walks/effort.py."""
 
 DIVIDED = 64
 """Shards a round is cut into by work at most: looking at each takes the supervisor some milliseconds."""

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_result, checked_solve, drive
-from executors_for_tests import Here, same
+from executors_for_tests import Here, larger, same
 from instances_for_tests import optimum_of, random_case
 from recorded import replayed
 from stopping import Stopping
 
 from exactsel import solve
+from exactsel.errors import WorkerWarning
 from exactsel.search import engine
 from exactsel.search.events import RoundEnded
 from exactsel.solving.result import Termination
@@ -161,3 +162,31 @@ def test_who_asks_for_an_order_gets_it(ahead):
         checked_solve(case, OPTIONS | {"bound": "apg", "threads": 2} | options)
     assert ahead
     assert not any(ahead)
+
+
+@pytest.mark.smoke
+def test_two_rounds_under_way_that_nobody_can_do_are_begun_again(ahead, kernels_at_once):
+    """Workers fail, or a signal comes: the bound counts the nodes of both; the tree is that of an untouched search."""
+    problem, options = larger()
+    options |= {"batch": 8, "shard": 4, "threads": 1}
+    whole, both = solve(problem, executor="serial", signals=(), **options), 0
+    for last in range(5, 60, 6):
+        some = Here(lambda number, answer, last=last: b"" if number > last else answer)
+        failing = Search(problem, Settings(**options), executor=some, signals=())
+        with pytest.warns(WorkerWarning):
+            result = failing.run()
+        stopped = Search(problem, Settings(**options), executor=Here(), signals=(signal.SIGINT,))
+        for event in stopped:
+            if isinstance(event, RoundEnded) and event.round == last:
+                signal.raise_signal(signal.SIGINT)
+        assert result.termination is Termination.WORKER_FAILURE
+        assert stopped.result().termination is Termination.INTERRUPTED
+        for search in (failing, stopped):
+            state = search.state
+            flying = [node.bound for begun in state.begun for node in begun.nodes]
+            assert state.can_begin_again
+            assert state.floor <= min(flying)
+            assert search.result().lower <= whole.lower
+            both += len(state.begun) == 2
+            assert same(search.result().resume(signals=()), whole)
+    assert both > 8, "the case to be tested"
