@@ -85,7 +85,7 @@ def measured(problem: Any, **options: Any) -> Measured:
     begin = rounds_module.Rounds.begin
 
     def beginning(self: Any, *arguments: Any) -> None:
-        executor.measured.rounds.append(MeasuredRound(self.begun > 0))
+        executor.measured.rounds.append(MeasuredRound(self.waiting > 0))
         begin(self, *arguments)
 
     rounds_module.Rounds.begin = beginning  # type: ignore[method-assign]

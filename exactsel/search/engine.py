@@ -71,9 +71,14 @@ def search(
             rounds.begin(*begun)
         while True:
             termination = _termination(state, expander, limits, watch)
-            while termination is None and rounds.begun < _under_way(state, expander, limits):
-                rounds.begin(*_take(state, limits))
-            if termination is not None and not rounds.begun:
+            # Told to stop beside a round that may come to its end all the same, too: the nodes of the next one are
+            # those it would have had, which that round is not to decide on.
+            goes_on = termination is None or (termination == watch.reason and rounds.waiting > 0)
+            while goes_on and len(state.begun) < _under_way(state, expander, limits):
+                begun = _take(state, limits)
+                if termination is None:
+                    rounds.begin(*begun)
+            if termination is not None and not rounds.waiting:
                 break
             try:
                 with dispensable():

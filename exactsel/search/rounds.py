@@ -1,4 +1,4 @@
-"""Carry out rounds in the background, one after the other, while the one before is committed.
+"""Carry out rounds in the order they are begun in, in the background where that can be.
 
 Kernels release the interpreter lock, so with two or more threads the Python of one round runs beside the kernels of the
 next. With one thread a round is carried out when its outcome is asked for: the same calls with the same arguments in
@@ -117,7 +117,7 @@ class Rounds:
             self._worker = ThreadPoolExecutor(1, "exactsel-round", interrupts.adopt, (interrupts.watches(),))
 
     @property
-    def begun(self) -> int:
+    def waiting(self) -> int:
         """How many rounds there are whose outcomes have not been asked for."""
         return len(self._waiting)
 
@@ -158,7 +158,7 @@ class Rounds:
         return self._waiting.popleft()()
 
     def forget(self) -> None:
-        """Ask for no outcome of those that have been begun."""
+        """Ask for no outcome of those that have been begun, though whoever is at work on them may go on for a while."""
         self._waiting.clear()
 
     def __enter__(self) -> Rounds:
