@@ -15,7 +15,7 @@ import numpy as np
 
 from exactsel_certificates.exact import ExactBounds, float_above, hinge_loss, logistic_loss, nearest
 from exactsel_certificates.exact_poisson import poisson_loss
-from exactsel_certificates.formula import FloatArray, Instance, objective_at, predicted
+from exactsel_certificates.formula import Box, FloatArray, Instance, objective_at, predicted
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
 from exactsel_certificates.radii import Radii
@@ -59,11 +59,12 @@ class GivenInstance(Instance):
 
     @cached_property
     def plain(self) -> Instance:
-        """The prepared problem; limits on coefficients are the same there: with scaling they are 0 or infinite."""
-        made = self.prepared
+        """The prepared problem; with scales that are not powers of two limits on coefficients are 0 or infinite."""
+        made, box = self.prepared, self.box
+        box = None if box is None else Box(box.lower * made.scale, box.upper * made.scale)
         return Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
-            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=self.box,
+            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=box,
         )  # fmt: skip
 
     @cached_property

@@ -280,7 +280,8 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
 
     A Cholesky factorisation in doubles that runs to its end proves that its matrix is no further than
     gamma(d + 1) trace from semidefinite (Rump: Verification of positive definiteness, BIT 2006). The matrix it is given
-    lies below M by that and by everything rounding may have done to its entries.
+    lies below M by that and by everything rounding may have done to its entries. Columns are divided by powers of two
+    near their lengths before, which rounds nothing and changes no sign, so that a long column hides no short one.
     """
     A = np.asarray(instance.A, dtype=np.float64)
     n, d = A.shape
@@ -289,16 +290,23 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
         return bool(np.all(curvature == instance.lam))
     with np.errstate(all="ignore"):
         hessian = A.T @ A
+        even = powers_near(np.sqrt(np.diagonal(hessian) + instance.lam))
+        hessian, ridge, taken = hessian / even[:, None] / even, instance.lam / even**2, curvature / even**2
         # One per cent is far more than its own rounding.
-        trace = 1.01 * (float(np.trace(hessian)) + d * instance.lam)
-        M = hessian + np.diag(instance.lam - curvature)
-        entries = 4 * U * (trace + float(np.sum(curvature)))
+        trace = 1.01 * (float(np.trace(hessian)) + float(np.sum(ridge)))
+        M = hessian + np.diag(ridge - taken)
+        entries = 4 * U * (trace + float(np.sum(taken)))
         room = (gamma(d + 4) + gamma(n + 4)) * trace + entries + (n + d) * TINY
         lowered = M - room * np.eye(d)
     sound = np.all(curvature >= 1 / LARGEST_CURVATURE) and np.all(curvature <= LARGEST_CURVATURE)
     if not np.all(np.isfinite(lowered)) or not sound:
         return False
     return runs_to_its_end(lowered)
+
+
+def powers_near(sizes: FloatArray) -> FloatArray:
+    """The smallest powers of two above the sizes (d,), 1 for those that are zero."""
+    return np.where(sizes > 0, np.ldexp(1.0, np.frexp(sizes)[1]), 1.0)
 
 
 def runs_to_its_end(matrix: FloatArray) -> bool:

@@ -15,7 +15,9 @@ limits x':
 
 * (lam/2) ||x'||^2 <= upper (1 + 2.1 s);
 * with t a verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss:
-  sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero;
+  sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero. Columns
+  and their errors are divided by powers of two near their lengths here, and coefficients multiplied: the error of a
+  long column then meets coefficients that are small;
 * with lam = 0 and Huber or logistic loss, what dual vectors say of coefficients (radii.py);
 * where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
 
@@ -37,7 +39,7 @@ import numpy as np
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.mapped import column_blocks
 from exactsel_certificates.prepared import Prepared, lengths
-from exactsel_certificates.rigorous import TINY, U, leaves_convex
+from exactsel_certificates.rigorous import TINY, U, leaves_convex, powers_near
 
 RADIUS = 1e6
 """R, for bounded models."""
@@ -164,22 +166,21 @@ class Transfer:
         if self.limits is not None:
             largest = np.sort(self.limits * made.column_error)[::-1][: self._most]
             yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
-        for size in self._sizes(upper, error, rest):
+        if not (error or rest):
+            yield made.target_error, made.target_rest
+        grown = upper * (1.0 + 2.2 * made.scale_error)
+        if self.instance.lam > 0:
+            size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam)
             yield size * error + made.target_error, size * rest + made.target_rest
+        if self.instance.loss == "quadratic" and self._smallest > 0:
+            error, rest = (_largest(part / self._even, self._most) for part in (made.column_error, made.column_rest))
+            spread = 0.999 * math.sqrt(self._smallest) - error - rest
+            if spread > 0:
+                size = 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + made.target_error) / spread
+                yield size * error + made.target_error, size * rest + made.target_rest
         if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge
             shares, rests = self._shares
             yield shares + made.target_error, rests + made.target_rest
-
-    def _sizes(self, upper: float, error: float, rest: float) -> Iterator[float]:
-        """Limits on the length of x', the cheapest first."""
-        made, lam = self.prepared, self.instance.lam
-        grown = upper * (1.0 + 2.2 * made.scale_error)
-        if lam > 0:
-            yield 1.001 * math.sqrt(2.0 * grown / lam)
-        if self.instance.loss == "quadratic" and self._smallest > 0:
-            spread = 0.999 * math.sqrt(self._smallest) - error - rest
-            if spread > 0:
-                yield 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + made.target_error) / spread
 
     @cached_property
     def _columns(self) -> FloatArray:
@@ -204,21 +205,29 @@ class Transfer:
         return size * largest[0], size * largest[1]
 
     @cached_property
+    def _even(self) -> FloatArray:
+        """(d,) powers of two near the lengths of the prepared columns."""
+        return powers_near(self._columns)
+
+    @cached_property
     def _smallest(self) -> float:
-        """A verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss; 0 where none is found."""
+        """A verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss, its columns divided by
+        powers of two near their lengths; 0 where none is found.
+        """
         made, lam = self.prepared, self.instance.lam
         # Columns of zeros, free of errors, may have any coefficient: nothing below depends on it.
-        AT = made.AT[np.any(made.AT, axis=1) | (made.column_error > 0) | (made.column_rest > 0)]
+        used = np.any(made.AT, axis=1) | (made.column_error > 0) | (made.column_rest > 0)
+        AT, squares = made.AT[used] / self._even[used, None], self._even[used] ** 2
         d, n = AT.shape
         if d == 0 or d > (EIGENVALUES_UP_TO if lam > 0 else WITHOUT_RIDGE_UP_TO) or n < d:
             return 0.0
-        hessian = AT @ AT.T + lam * np.eye(d)
+        hessian = AT @ AT.T + np.diag(lam / squares)
         if not np.all(np.isfinite(hessian)):
             return 0.0
         found = float(np.linalg.eigvalsh(hessian)[0])
-        about = Instance(AT.T, made.y, d, "quadratic", lam)
+        about = Instance(made.AT[used].T, made.y, d, "quadratic", lam)
         for share in SHARES:
-            if found > 0 and leaves_convex(about, np.full(d, share * found)):
+            if found > 0 and leaves_convex(about, share * found * squares):
                 return share * found
         return 0.0
 

@@ -62,16 +62,21 @@ def affordable(d: int, seconds: float | None) -> str | None:
 
 def has_curvature(H: FloatArray, rows: int) -> bool:
     """Whether H is so far from singular that there is a D > 0."""
+    H, _ = _evened(H)
     return _definite(_less_diagonal(H, 8.0 * rounding_room(H, rows)))
 
 
 def uniform_curvature(H: FloatArray, rows: int) -> FloatArray | None:
-    """The smallest eigenvalue of H, nearly, for every column; None where H is too close to singular."""
+    """The smallest eigenvalue of H, nearly, for every column; None where H is too close to singular.
+
+    Of columns that are divided by powers of two near their lengths.
+    """
+    H, squares = _evened(H)
     room = rounding_room(H, rows)
     value = (1.0 - 1e-9) * (smallest_eigenvalue(H) - 4.0 * room)
     for shrink in (1.0, 1.0 - 1e-3, 0.9, 0.5):
         if shrink * value > 2.0 * room and _definite(_less_diagonal(H, shrink * value + room)):
-            return np.full(len(H), shrink * value)
+            return shrink * value * squares
     return None
 
 
@@ -96,6 +101,7 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
         Such that H - diag(D) is positive semidefinite for the exact numbers of the data too: it was verified by a
         Cholesky factorisation with room for all rounding. None where H is too close to singular.
     """
+    H, squares = _evened(H)
     smallest = float(np.linalg.eigvalsh(H)[0])
     room = rounding_room(H, rows)
     if not smallest > 8.0 * room:
@@ -111,13 +117,23 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
         weight *= 0.1
     for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
         if _definite(_less_diagonal(H, shrink * D + room)):
-            return shrink * D
+            return shrink * D * squares
     return None
 
 
 def rounding_room(H: FloatArray, rows: int) -> float:
     """What the smallest eigenvalue of a computed H, and a Cholesky factorisation of it, may be off by."""
     return float(2.0 * (rows + len(H) + 32) * UNIT * np.trace(H))
+
+
+def _evened(H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """H for columns that are divided by powers of two near their lengths, and the squares of these (d,).
+
+    What rounding may have done to an entry is then judged by the two columns it is of, and not by the longest of all.
+    """
+    diagonal = np.diagonal(H)
+    even = np.where(diagonal > 0.0, np.ldexp(1.0, np.frexp(np.sqrt(np.maximum(diagonal, 0.0)))[1]), 1.0)
+    return H / even[:, None] / even, even**2
 
 
 def _newton_step(H: FloatArray, D: FloatArray, weight: float) -> tuple[FloatArray, float]:

@@ -53,7 +53,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     else:
         if problem.family == "css":
             raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
-        if problem.preparation is not None:
+        if problem.preparation is not None and problem.preparation.asked:
             raise InputError(
                 "--coef is about the data as they are; with --intercept, --scale, --weights give --support."
             )

@@ -133,7 +133,8 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     problem = problem.unlimited if limits else problem
     if problem.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
-    A, y, preparation = problem.A, problem.y, problem.preparation
+    preparation = problem.preparation
+    A, y = (problem.A, problem.y) if preparation is None else (preparation.AT.T, preparation.y)
     prepared: dict[str, Any] = {}
     filled = arguments["missing"] in KEPT
     if filled:

@@ -30,7 +30,7 @@ from exactsel.problem.objective import Objective
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 ALL = "all"
 """In place of names: every column."""
@@ -61,24 +61,25 @@ class BoxedProblem:
 
     def __init__(self, problem: Problem, lower: ArrayLike, upper: ArrayLike) -> None:
         _check_kind(problem)
-        self.lower = _limits(lower, problem.d, "lower")
+        self.given_lower = _limits(lower, problem.d, "lower")
+        """(d,) the limits as they were given, read-only."""
+        self.given_upper = _limits(upper, problem.d, "upper")
         """(d,) read-only."""
-        self.upper = _limits(upper, problem.d, "upper")
-        """(d,) read-only."""
-        wrong = np.flatnonzero(~((self.lower <= 0.0) & (self.upper >= 0.0)))
+        lower, upper = self.given_lower, self.given_upper
+        wrong = np.flatnonzero(~((lower <= 0.0) & (upper >= 0.0)))
         if wrong.size:
             j = int(wrong[0])
             raise InputError(
-                f"the bounds of column {j} are {self.lower[j]:g} and {self.upper[j]:g}, but 0, the coefficient of a "
+                f"the bounds of column {j} are {lower[j]:g} and {upper[j]:g}, but 0, the coefficient of a "
                 f"column that is not chosen, must lie between them; correct them."
             )
-        if not np.any(np.isfinite(self.lower) | np.isfinite(self.upper)):
+        if not np.any(np.isfinite(lower) | np.isfinite(upper)):
             raise InputError("the bounds limit no coefficient; name columns with their limits, or leave bounds out.")
         made = problem.preparation
         if (
             made is not None
             and made.scaled
-            and np.any(np.isfinite(self.lower) & (self.lower != 0.0) | np.isfinite(self.upper) & (self.upper != 0.0))
+            and np.any(np.isfinite(lower) & (lower != 0.0) | np.isfinite(upper) & (upper != 0.0))
         ):
             raise InputError(
                 "bounds other than 0 go with columns as they are, for scaling rounds them; leave --scale out, or scale "
@@ -92,6 +93,9 @@ class BoxedProblem:
         units.check(k)
         self.units, self.k = units, k
         self.d, self.n = units.d, self.base.n
+        even = np.ones(self.d) if self.base.even is None else self.base.even
+        self.lower, self.upper = self.given_lower * even, self.given_upper * even
+        """(d,) limits of the coefficients of the columns as they are searched."""
         self.AT = self.base.AT
         self.feature_names = units.names
         self.must_have, self.must_not = units.must_have, units.must_not
@@ -144,7 +148,7 @@ class BoxedProblem:
         return self.base.hash_with(**{"k": self.k} | self.units.entries() | {"bounds": self._entry()})
 
     def _entry(self) -> list[list[str]]:
-        return [[float(v).hex() for v in side] for side in (self.lower, self.upper)]
+        return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
 
     def gains(self, slopes: FloatArray, columns: IntArray) -> FloatArray:
         """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
@@ -185,8 +189,12 @@ class BoxedProblem:
         return Fit(chosen, coef, base(coef), float(np.linalg.norm(slope[free])))
 
     def admits(self, coef: FloatArray) -> bool:
-        """Whether coefficients (d,) keep to their limits."""
+        """Whether coefficients (d,) of the columns as they are searched keep to their limits."""
         return bool(np.all((coef >= self.lower) & (coef <= self.upper)))
+
+    def outside(self, coef: FloatArray) -> BoolArray:
+        """Which coefficients (d,) of the columns as they were given do not keep to their limits."""
+        return np.asarray((coef < self.given_lower) | (coef > self.given_upper))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """The objective on each support (a row of numbers padded with -1), quick rather than exact.
@@ -219,7 +227,9 @@ class BoxedProblem:
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weights is not None,
-            "bounds": [[None if np.isinf(v) else float(v) for v in side] for side in (self.lower, self.upper)],
+            "bounds": [
+                [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
+            ],
         }  # fmt: skip
 
     def replace(self, **changes: Any) -> BoxedProblem:
@@ -227,7 +237,7 @@ class BoxedProblem:
         changed = self.unlimited.replace(**changes)
         _check_kind(changed)
         made = object.__new__(BoxedProblem)
-        made.base, made.lower, made.upper = changed.objective, self.lower, self.upper
+        made.base, made.given_lower, made.given_upper = changed.objective, self.given_lower, self.given_upper
         made._settle(changed.units, changed.k)
         return made
 
@@ -288,7 +298,7 @@ def box_options(problem: Any) -> dict[str, Any]:
     """What makes a problem on other rows have the limits of this one; nothing where it has none."""
     if not isinstance(problem, BoxedProblem):
         return {}
-    limits = zip(range(problem.d), problem.lower.tolist(), problem.upper.tolist(), strict=True)
+    limits = zip(range(problem.d), problem.given_lower.tolist(), problem.given_upper.tolist(), strict=True)
     return {"bounds": [(j, low, high) for j, low, high in limits if low > -np.inf or high < np.inf]}
 
 

@@ -16,6 +16,8 @@ from exactsel.files import write_bytes
 from exactsel.problem.checks import checked_names
 from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame, numeric_matrix
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.objective import Objective
+from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray
 
 FORMAT = 1
@@ -41,8 +43,7 @@ class Model:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        # Where coefficients are within bounds the objective is there, but under another name.
-        objective = problem.objective or getattr(problem, "base", None)
+        objective = _objective_of(problem)
         preparation = None if objective is None else objective.preparation
         names = problem.units.column_names
         tall = None if objective is None else objective.tall
@@ -150,6 +151,32 @@ class Model:
                     f"columns the names they had, or pass an array with all {self.coef.size} in their order."
                 )
         return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict")
+
+
+def _objective_of(problem: SubsetProblem) -> Objective | None:
+    """What is minimised; where coefficients are within bounds it is there under another name."""
+    objective: Objective | None = problem.objective or getattr(problem, "base", None)
+    return objective
+
+
+def preparation_of(problem: SubsetProblem) -> Preparation | None:
+    """What was asked to be done to the data of a problem; None where nothing was."""
+    objective = _objective_of(problem)
+    made = None if objective is None else objective.preparation
+    return made if made is not None and made.asked else None
+
+
+def prepared_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
+    """Coefficients of the columns as they were prepared (d,), from those of the columns as they are searched."""
+    objective = _objective_of(problem)
+    return coef if objective is None or not coef.size else objective.coef_as_prepared(coef)
+
+
+def searched_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
+    """The way back from :func:`prepared_coef`."""
+    objective = _objective_of(problem)
+    even = None if objective is None else objective.even
+    return coef if even is None or not coef.size else coef * even
 
 
 def demands_text(problem: dict[str, Any]) -> str:

@@ -61,10 +61,6 @@ _DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
 class Vanishing(NamedTuple):
     """What is known where the ridge that is searched with stands for none."""
 
-    before: Objective
-    """The objective without a ridge, its columns as they were."""
-    even: FloatArray
-    """(d,) what its columns were divided by: powers of two."""
     point: FloatArray
     """(d,) about the fit on all columns, around which the limits were found."""
     limits: Radii
@@ -94,6 +90,10 @@ class Objective:
     """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.tall`."""
     vanishing: Vanishing | None = None
     """What is known where lam stands for none, see :mod:`exactsel.problem.vanishing`."""
+    before: Objective | None = None
+    """The objective on columns as they were, without a ridge, where they have been divided by :attr:`even`."""
+    even: FloatArray | None = None
+    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.even`; None with a ridge."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -128,9 +128,9 @@ class Objective:
         """The objective with some of loss, lam, delta changed; what was worked out from the data alone is kept."""
         if not changes:
             return self
-        if self.vanishing is not None:
+        if self.before is not None:
             # A ridge would be one on columns as they were.
-            return self.vanishing.before.replace(**changes)
+            return self.before.replace(**changes)
         arguments = {"loss": self.loss, "lam": self.lam, "delta": None, **changes}
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
@@ -353,7 +353,12 @@ class Objective:
     def coef_as_given(self, x: ArrayLike) -> FloatArray:
         """The coefficients :meth:`as_given` returns; the intercept, which takes longer, is not looked for."""
         coef = np.asarray(x, dtype=np.float64)
-        return coef if self.tall is not None or self.preparation is None else coef / self.preparation.scale
+        return coef if self.preparation is None else coef / self.preparation.scale
+
+    def coef_as_prepared(self, x: ArrayLike) -> FloatArray:
+        """Coefficients of the prepared columns (d,) from those ``x`` of the columns searched."""
+        coef = np.asarray(x, dtype=np.float64)
+        return coef if self.even is None else coef / self.even
 
     def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
         """The model x (d,) for the data as they were given before preparation: coefficients and intercept."""
@@ -361,7 +366,8 @@ class Objective:
         if self.intercept:
             level = float(find_level(self.row_loss, coef @ self.AT, self.y, np.empty(self.n), np.empty(self.n)))
         if self.tall is not None:
-            return coef, self.tall.level(coef)
+            given = self.coef_as_given(coef)
+            return given, self.tall.level(given)
         return (coef, level) if self.preparation is None else self.preparation.undo(coef, level)
 
     def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:

@@ -64,6 +64,11 @@ class Preparation:
         return cls(AT, y, weights, centre, scale, loss, made, exposure)
 
     @property
+    def asked(self) -> bool:
+        """Whether anything was asked to be done to the data, beyond columns of even length (exactsel.problem.even)."""
+        return self.centred or self.scaled or self.weights is not None
+
+    @property
     def scale(self) -> FloatArray:
         """(d,) what the columns were divided by."""
         return self.made.scale

@@ -22,6 +22,7 @@ from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.plain import html_table
 from exactsel.problem.checks import checked_data, checked_k, default_delta
+from exactsel.problem.even import with_even_columns
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupedUnits, GroupSpec
 from exactsel.problem.hierarchy import under_hierarchy
@@ -157,7 +158,7 @@ class Problem:
         made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name, exposure=exposure)
         lam, delta, names = (options.pop(name, None) for name in ("lam", "delta", "feature_names"))
         size = checked_k(k, len(made.made.AT))
-        objective = Objective.of(made.made.AT.copy(), made.made.y.copy(), loss=loss, lam=lam, delta=delta)
+        objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam, delta=delta)
         units = _units_of(len(AT), names, **options)
         return cls.of(objective.prepared(made), units, units.limited(size))
 
@@ -177,8 +178,8 @@ class Problem:
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""
         units.check(k)
-        if objective.lam == 0.0 and not objective.is_quadratic:
-            objective = without_ridge(objective)
+        if objective.lam == 0.0:
+            objective = with_even_columns(objective) if objective.is_quadratic else without_ridge(objective)
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.units = units

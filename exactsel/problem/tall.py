@@ -77,6 +77,11 @@ class Tall:
         places = np.append(kept, self.errors.size - 1)
         return Tall(self.rows, self.weight, self.errors[places], None if self.means is None else self.means[places])
 
+    def divided(self, even: FloatArray) -> Tall:
+        """The same rows, their columns divided by powers of two (d,)."""
+        units = np.append(even, 1.0)
+        return Tall(self.rows, self.weight, self.errors / units, None if self.means is None else self.means / units)
+
     def level(self, x: FloatArray) -> float:
         """The best intercept for coefficients x (d,), 0 where models have none."""
         if self.means is None:

@@ -22,14 +22,13 @@ from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses.huber import Huber
+from exactsel.problem.even import divided, powers_near, with_even_columns
 from exactsel.problem.objective import MOST_ROWS, Objective, Vanishing
-from exactsel.problem.preparing import Preparation
 from exactsel.problem.rows import Rows, Unusable, fit_all
 from exactsel.problem.separation import refuse_separated
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 from exactsel_certificates.formula import Instance
-from exactsel_certificates.prepared import Prepared
 from exactsel_certificates.radii import Radii, radii
 
 SHARE = 2e-11
@@ -52,12 +51,11 @@ def without_ridge(objective: Objective) -> Objective:
     UnsupportedError
         Where they are (nearly) dependent, so that nothing limits the coefficients.
     """
-    even: FloatArray = np.where(objective.norms > 0.0, np.ldexp(1.0, np.frexp(objective.norms)[1]), 1.0)
-    alike = _evened(objective, even)
+    alike = with_even_columns(objective)
     if alike.at_zero == 0.0:
         # No model is better than the empty one.
         nothing = Radii(0.0, np.zeros(alike.d))
-        return replace(alike, lam=1.0, vanishing=Vanishing(objective, even, np.zeros(alike.d), nothing, 0.0))
+        return replace(alike, lam=1.0, vanishing=Vanishing(np.zeros(alike.d), nothing, 0.0))
     found = _limits(alike)
     if found is None:
         refuse_separated(objective)
@@ -67,9 +65,9 @@ def without_ridge(objective: Objective) -> Objective:
         )
     point, limits = found
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
-    further: FloatArray = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
-    even, point, limits = even * further, point * further, Radii(limits.level, limits.size * further)
-    alike = _evened(objective, even)
+    further = 1.0 / powers_near(limits.size)
+    point, limits = point * further, Radii(limits.level, limits.size * further)
+    alike = divided(alike, further)
     square = float(limits.size @ limits.size)
     lam = 1.0  # of columns of zeros alone
     if square > 0.0:
@@ -82,7 +80,7 @@ def without_ridge(objective: Objective) -> Objective:
             f"that can be shown); leave out columns that are nearly dependent, or give a positive lam (--lam)."
         )
     taken = 0.5 * lam * square * (1.0 + 1e-9)
-    return replace(alike, lam=lam, shared={}, vanishing=Vanishing(objective, even, point, limits, taken))
+    return replace(alike, lam=lam, shared={}, vanishing=Vanishing(point, limits, taken))
 
 
 def _rounded(objective: Objective, point: FloatArray) -> float:
@@ -91,25 +89,6 @@ def _rounded(objective: Objective, point: FloatArray) -> float:
     with interpreted(objective.n <= MOST_ROWS):
         loss_gradient(objective.row_loss, point @ objective.AT, objective.y, slopes)
     return 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes) * np.linalg.norm(objective.norms))
-
-
-def _evened(objective: Objective, even: FloatArray) -> Objective:
-    """The objective of columns divided by powers of two."""
-    made = objective.preparation
-    AT: FloatArray = np.ascontiguousarray(objective.AT / even[:, None])
-    AT.flags.writeable = False
-    if made is None:
-        nothing = np.zeros(len(AT))
-        data = Prepared(
-            AT, objective.y, None, False, np.zeros((2, len(AT))), (0.0, 0.0), even, nothing, nothing, 0.0, 0.0, 0.0
-        )
-        prepared = Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
-        return replace(objective, AT=AT, preparation=prepared, shared={})
-    was = made.made
-    data = replace(
-        was, AT=AT, scale=was.scale * even, column_error=was.column_error / even, column_rest=was.column_rest / even
-    )
-    return replace(objective, AT=AT, preparation=replace(made, made=data), shared={})
 
 
 def _limits(objective: Objective) -> tuple[FloatArray, Radii] | None:

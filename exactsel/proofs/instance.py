@@ -35,7 +35,7 @@ def objective_of(problem: SubsetProblem) -> Objective | None:
 
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
-    box = Box(problem.lower, problem.upper) if isinstance(problem, BoxedProblem) else None
+    box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
     objective = objective_of(problem)
     if objective is None:
         return ColumnInstance(problem.A, problem.k)

@@ -71,7 +71,8 @@ class Witnesses:
         write = self._spools.write
         if isinstance(point, SplitPoint):
             write("split_column", point.columns.astype(self.index_type).tobytes())
-            write("split_scale", point.scale.astype("<f8", copy=False).tobytes())
+            scale = point.scale if self._even is None else point.scale * self._even[point.columns]
+            write("split_scale", scale.astype("<f8", copy=False).tobytes())
             write("split_value", point.entries.astype("<f2", copy=False).tobytes())
             write("split_size", np.int32(len(point.columns)).astype("<i4").tobytes())
             self.splits += 1
@@ -98,7 +99,7 @@ class Witnesses:
     def keep_curvature(self, curvature: FloatArray) -> None:
         """Keep the first one met: all points of a search are for the same."""
         if self.curvature is None:
-            self.curvature = curvature
+            self.curvature = curvature if self._even is None else curvature * self._even**2
 
     def stored(self, array: str) -> int:
         """How many entries an array of the proof file has."""

@@ -103,8 +103,7 @@ class ProofWriter:
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
         self._vanishing = None if objective is None else objective.vanishing
-        even = None if self._vanishing is None else self._vanishing.even
-        self._witnesses = Witnesses(self._spools, self._d, even)
+        self._witnesses = Witnesses(self._spools, self._d, None if objective is None else objective.even)
         self._goes_on = False
         self._counts = False
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)

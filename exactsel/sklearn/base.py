@@ -194,7 +194,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         chosen = boxed(chosen, ALL) if self.positive else chosen
         result = self._searched(chosen, self._options() | limits)
         self._note(result)
-        return problem.as_given(result.coef)
+        assert result.model is not None
+        return result.model.coef, result.model.intercept or 0.0
 
     def _searched(self, problem: Problem, options: dict[str, Any]) -> Result:
         """The best model of at most k columns, or of any size up to k by a criterion."""

@@ -61,7 +61,9 @@ def standing_of(problem: SubsetProblem, upper: float, coef: FloatArray, scope: s
     objective = problem.objective
     if objective is None or objective.tall is None:
         return None
-    tall = objective.tall
+    given = objective.tall
+    # In the units of the columns as they are searched.
+    tall = given if objective.even is None else given.divided(objective.even)
     k = objective.d if problem.family == "grouped" else problem.k
     known: dict[str, Any] = {
         "A": objective.A, "y": objective.y, "lam": objective.lam, "k": k, "upper": tall.above(upper, coef),
@@ -69,9 +71,9 @@ def standing_of(problem: SubsetProblem, upper: float, coef: FloatArray, scope: s
     }  # fmt: skip
     off = tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS if scope else None)
     if math.isfinite(off):
-        return Standing(tall, off, "")
+        return Standing(given, off, "")
     # Columns depend on each other, and their coefficients may be as large as they like.
-    return Standing(tall, tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS), BOUNDED_MODELS)
+    return Standing(given, tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS), BOUNDED_MODELS)
 
 
 def _apart(objective: Objective) -> float:

@@ -26,7 +26,10 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     """The data as they were given, and what else makes the problem."""
     if isinstance(problem, BoxedProblem):
         instance, about = given(problem.unlimited)
-        sides = [[v if math.isfinite(v) else None for v in side.tolist()] for side in (problem.lower, problem.upper)]
+        sides = [
+            [v if math.isfinite(v) else None for v in side.tolist()]
+            for side in (problem.given_lower, problem.given_upper)
+        ]
         return instance, about | {"bounds": sides}
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {

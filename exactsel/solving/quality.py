@@ -114,7 +114,7 @@ def _triangle(columns: FloatArray, roots: FloatArray, centred: bool) -> FloatArr
 def _of_all_rows(problem: Problem, tall: Tall, model: Model) -> Quality:
     """How well it fits the rows that have been reduced; y has lost its mean where there is an intercept."""
     chosen = np.flatnonzero(model.coef)
-    columns, centred = problem.AT[chosen], tall.intercept
+    columns, centred = (problem.AT if problem.preparation is None else problem.preparation.AT)[chosen], tall.intercept
     squares = float(np.sum((problem.y - model.coef[chosen] @ columns) ** 2))
     explained = _share(squares, float(problem.y @ problem.y))
     free = tall.weight - centred - (np.linalg.matrix_rank(columns) if chosen.size else 0)

@@ -25,7 +25,7 @@ from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, di
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model
+from exactsel.problem.model import Model, preparation_of, prepared_coef
 from exactsel.proofs.statement import statement_of
 from exactsel.search.count_parts import CountParts
 from exactsel.search.engine import Limits, search
@@ -324,7 +324,7 @@ class Search:
             upper=shown.upper,
             lower=lower,
             support=shown.fit.support,
-            coef=shown.fit.coef,
+            coef=prepared_coef(problem, shown.fit.coef),
             claim=claim,
             termination=termination_of(self._termination, claim),
             nodes=state.nodes,
@@ -339,7 +339,7 @@ class Search:
             scope=state.scope,
             events=events,
             history=self.history,
-            preparation=getattr(problem, "preparation", None),
+            preparation=preparation_of(problem),
             model=model,
             standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
             quality=quality_of(problem, model),

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.plain import writable
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model
+from exactsel.problem.model import Model, preparation_of, searched_coef
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Claim, Result, Termination
 
@@ -41,11 +41,11 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
         coef[j] = float.fromhex(value)
     settings = dict(stored["settings"])
     settings["memory_limit"] = math.inf if settings["memory_limit"] is None else settings["memory_limit"]
-    model = Model.of(problem, coef)
+    model = Model.of(problem, searched_coef(problem, coef))
     numbers: dict[str, Any] = {name: float.fromhex(stored[name]) for name in NUMBERS}
     return Result(
         **{name: stored[name] for name in AS_THEY_ARE}, **numbers,
         claim=Claim(stored["claim"]), termination=Termination(stored["termination"]),
         support=tuple(stored["support"]), coef=coef, settings=settings, problem=problem.describe(),
-        preparation=getattr(problem, "preparation", None), model=model, quality=quality_of(problem, model),
+        preparation=preparation_of(problem), model=model, quality=quality_of(problem, model),
     )  # fmt: skip

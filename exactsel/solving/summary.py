@@ -269,7 +269,7 @@ def _held(problem: Problem | BoxedProblem, coef: FloatArray, chosen: Sequence[in
     if not isinstance(problem, BoxedProblem):
         return np.zeros(len(chosen), dtype=np.bool_)
     columns = np.array(chosen, dtype=np.int64)
-    held: BoolArray = (coef[columns] == problem.lower[columns]) | (coef[columns] == problem.upper[columns])
+    held: BoolArray = (coef[columns] == problem.given_lower[columns]) | (coef[columns] == problem.given_upper[columns])
     return held
 
 

@@ -20,7 +20,7 @@ from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, demands_text
+from exactsel.problem.model import Model, demands_text, prepared_coef
 from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
@@ -158,7 +158,8 @@ def certify(
             result = _search_on(problem, result, left, {**options, "proof": second})
         result = _delivered(result, target)
     claim = claim_of(value, result.lower, tolerance)
-    return Certified(columns, vector, value, coef is None, claim, result, Model.of(problem, vector))
+    model = Model.of(problem, vector)
+    return Certified(columns, prepared_coef(problem, vector), value, coef is None, claim, result, model)
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:
@@ -284,10 +285,11 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
     given_support(problem.units.units_of(np.flatnonzero(vector)), problem)
-    if isinstance(problem, BoxedProblem) and not problem.admits(vector):
-        j = int(np.flatnonzero((vector < problem.lower) | (vector > problem.upper))[0])
+    outside = np.flatnonzero(problem.outside(vector)) if isinstance(problem, BoxedProblem) else np.zeros(0, dtype=int)
+    if isinstance(problem, BoxedProblem) and outside.size:
+        j = int(outside[0])
         raise InputError(
-            f"the coefficient of column {j} is {vector[j]:g}, but between {problem.lower[j]:g} and "
-            f"{problem.upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
+            f"the coefficient of column {j} is {vector[j]:g}, but between {problem.given_lower[j]:g} and "
+            f"{problem.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
         )
     return vector

@@ -128,7 +128,7 @@ class CountingWalker:
         self._options = options
         self._kept: tuple[bytes, float, _Region] | None = None
         # Of rounded data without a ridge and with dependent columns nothing can be said of models of any size.
-        limited = problem.lam == 0 and problem.preparation is not None
+        limited = problem.lam == 0 and problem.preparation is not None and problem.preparation.asked
         self.scope = BOUNDED_MODELS if limited else ""
         """The restriction under which its bounds hold for the data as given."""
 

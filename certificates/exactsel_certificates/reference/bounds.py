@@ -135,6 +135,10 @@ def _leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
     if key not in _known_convex:
         n, d = instance.A.shape
         hessian = instance.A.T @ instance.A + instance.lam * np.eye(d)
+        # In columns of about one length: powers of two round nothing.
+        sizes = np.sqrt(np.diagonal(hessian))
+        even = 2.0 ** np.round(np.log2(np.where(sizes > 0, sizes, 1.0)))
+        hessian, curvature = hessian / even[:, None] / even, curvature / even**2
         room = (n + d + 32) * 2.0**-53 * np.trace(hessian)
         try:
             np.linalg.cholesky(hessian - np.diag(curvature) - room * np.eye(d))

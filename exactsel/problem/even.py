@@ -1,0 +1,60 @@
+"""Columns of even length: without a ridge a problem does not depend on the units of its columns, nor does its search.
+
+With lam = 0 a column divided by a power of two is the same column in other units: nothing is rounded, and coefficients
+are multiplied by that power. The search works on columns whose lengths lie between a half and 1, so that one tolerance
+serves all of them, and a problem whose columns are multiplied by powers of two has the same tree, bit for bit. A ridge
+(lam/2) ||x||^2 goes by the units of the columns, so a problem with lam > 0 keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from exactsel.problem.objective import Objective
+from exactsel.problem.preparing import Preparation
+from exactsel.types import FloatArray
+from exactsel_certificates.mapped import column_blocks, room_like
+from exactsel_certificates.prepared import Prepared
+
+
+def with_even_columns(objective: Objective) -> Objective:
+    """The objective on columns divided by powers of two near their lengths; the same one where that is done already."""
+    if objective.even is not None:
+        return objective
+    return divided(objective, powers_near(objective.norms))
+
+
+def powers_near(sizes: FloatArray) -> FloatArray:
+    """The smallest powers of two above the sizes (d,), 1 for those that are zero."""
+    return np.where(sizes > 0.0, np.ldexp(1.0, np.frexp(sizes)[1]), 1.0)
+
+
+def divided(objective: Objective, even: FloatArray) -> Objective:
+    """The objective of columns divided by powers of two (d,); it remembers the one ``before``."""
+    before = objective if objective.before is None else objective.before
+    made = objective.preparation
+    AT = _quotients(objective.AT, even)
+    total = even if objective.even is None else objective.even * even
+    if made is None:
+        nothing = np.zeros(len(AT))
+        data = Prepared(
+            AT, objective.y, None, False, np.zeros((2, len(AT))), (0.0, 0.0), even, nothing, nothing, 0.0, 0.0, 0.0
+        )
+        prepared = Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
+        return replace(objective, AT=AT, preparation=prepared, shared={}, before=before, even=total)
+    was = made.made
+    data = replace(
+        was, AT=AT, scale=was.scale * even, column_error=was.column_error / even, column_rest=was.column_rest / even
+    )
+    return replace(objective, AT=AT, preparation=replace(made, made=data), shared={}, before=before, even=total)
+
+
+def _quotients(AT: FloatArray, even: FloatArray) -> FloatArray:
+    """Columns (d, n) divided by (d,), read-only; in a file of their own where they are in one."""
+    quotients: FloatArray = room_like(AT, AT.shape)
+    for block in column_blocks(quotients):
+        np.divide(AT[block], even[block, None], out=quotients[block])
+    quotients.flags.writeable = False
+    return quotients
