@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +19,14 @@ from exactsel.bounds.witness import (
     SplitPoint,
 )
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.instance import instance_of, objective_of
+from exactsel.problem.model import preparation_of
+from exactsel.proofs.instance import searched_instance_of
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, StateArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.checking import EXACT_LIMIT
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
-from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.selections import SelectionBounds
@@ -71,13 +70,9 @@ class Evaluator:
 
     def __init__(self, problem: SubsetProblem, trust: float = math.inf) -> None:
         self._trust = trust
-        instance = instance_of(problem)
-        weights = instance.weights if isinstance(instance, GivenInstance) else None
-        self.instance: Instance | ColumnInstance = instance
-        if isinstance(instance, GivenInstance):
-            objective = objective_of(problem)
-            instance.take(objective.preparation.made)  # type: ignore[union-attr]
-            self.instance = replace(instance.plain, lam=objective.lam)  # type: ignore[union-attr]
+        self.instance: Instance | ColumnInstance = searched_instance_of(problem)
+        preparation = preparation_of(problem)
+        weights = None if preparation is None else preparation.weights
         # Dual vectors have an entry for every row, but Huber and logistic loss are left with those that count.
         fewer = weights is not None and self.instance.A.shape[0] < len(weights)
         self._used_rows = slice(None) if weights is None or not fewer else weights > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,18 @@ def objective_of(problem: SubsetProblem) -> Objective | None:
     return problem.base if isinstance(problem, BoxedProblem) else problem.objective
 
 
+def searched_instance_of(problem: SubsetProblem) -> AnyInstance:
+    """The problem on the numbers that are searched: prepared data, columns of even length, a vanishing ridge."""
+    instance, objective = instance_of(problem), objective_of(problem)
+    if objective is None or objective.preparation is None or isinstance(instance, ColumnInstance):
+        return instance
+    if not isinstance(instance, GivenInstance):
+        chosen = {entry.name: getattr(instance, entry.name) for entry in fields(Instance)}
+        instance = GivenInstance(**chosen)
+    instance.take(objective.preparation.made)
+    return replace(instance.plain, lam=objective.lam)
+
+
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
@@ -59,4 +72,6 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
         raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:
         return Instance(objective.A, objective.y, **chosen)
+    if not made.asked and objective.vanishing is None:
+        return Instance(made.AT.T, made.y, **chosen)
     return GivenInstance(made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled)

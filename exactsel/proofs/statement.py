@@ -52,8 +52,7 @@ class _Regression:
             self._taken = objective.vanishing.taken
 
     def upper(self, fit: Fit) -> float:
-        given = isinstance(self._instance, GivenInstance)
-        return self.upper_of(self._objective.coef_as_given(fit.coef) if given else fit.coef)
+        return self.upper_of(self._objective.coef_as_given(fit.coef))
 
     def upper_of(self, coef: FloatArray) -> float:
         return objective_above(self._instance, coef)
