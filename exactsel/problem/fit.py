@@ -18,12 +18,19 @@ GRADIENT_TOLERANCE = 1e-10
 """Times the problem's gradient scale: the gradient norm at which a support counts as solved."""
 
 
+NEARLY_DEPENDENT = 1e-8
+"""Smallest eigenvalue of the Hessian, of columns of length one, up to which a small gradient is no proof of a fit."""
+
+ALIKE = 1e-14
+"""Part by which two objectives differ through rounding alone."""
+
+
 @dataclass(frozen=True)
 class Fit:
     """A minimiser on some columns.
 
     ``coef`` is the full coefficient vector (d,), ``value`` the objective recomputed from the data, and
-    ``gradient_norm`` the norm of the gradient on ``columns``.
+    ``gradient_norm`` the norm of the gradient on ``columns``, each entry as that of a column as long as the longest.
     """
 
     columns: IntArray
@@ -63,24 +70,46 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
         objective.y,
         objective.lam,
         columns,
-        tolerance,
+        objective.gradient_tolerance(0.1 * GRADIENT_TOLERANCE),
         compact,
         z,
         np.inf,
         0.0,
     )
     best = _as_fit(objective, columns, compact)
-    if best.gradient_norm > 10.0 * tolerance:
+    if not best.gradient_norm <= 10.0 * tolerance or _nearly_dependent(objective, columns):
         for candidate in (_orthogonal_fit(objective, columns), _robust_newton(objective, columns, compact)):
-            if candidate is not None and candidate.gradient_norm < best.gradient_norm:
+            if candidate is not None and _is_better(candidate, best):
                 best = candidate
     return best
 
 
+def _nearly_dependent(objective: Objective, columns: IntArray) -> bool:
+    """Whether the objective may still fall where the gradient is small (quadratic loss)."""
+    if not objective.is_quadratic:
+        return False
+    A, _ = objective.reduced
+    squares = objective.norms[columns] ** 2 + objective.lam
+    lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    matrix = A[:, columns] / lengths
+    hessian = matrix.T @ matrix + np.diag(objective.lam / lengths**2)
+    hessian[np.diag_indices(columns.size)] += squares == 0.0
+    return columns.size > 1 and not bool(np.linalg.eigvalsh(hessian)[0] > NEARLY_DEPENDENT)
+
+
+def _is_better(candidate: Fit, best: Fit) -> bool:
+    """Whether a fit costs less, or as much as far as rounding tells and has the smaller gradient."""
+    if not abs(candidate.value - best.value) <= ALIKE * abs(best.value):
+        return candidate.value < best.value or not np.isfinite(best.value)
+    return candidate.gradient_norm < best.gradient_norm
+
+
 def _as_fit(objective: Objective, columns: IntArray, compact: FloatArray) -> Fit:
-    coef = np.zeros(objective.d)
-    coef[columns] = np.where(objective.norms[columns] > 0, compact, 0.0)  # an empty column can only gather noise
-    return Fit(columns, coef, objective(coef), float(np.linalg.norm(objective.gradient(coef, columns))))
+    coef, norms = np.zeros(objective.d), objective.norms[columns]
+    coef[columns] = np.where(norms > 0.0, compact, 0.0)  # an empty column can only gather noise
+    longest = float(objective.norms.max())
+    stretched = objective.gradient(coef, columns) * (longest / np.where(norms > 0.0, norms, longest))
+    return Fit(columns, coef, objective(coef), float(np.linalg.norm(stretched)))
 
 
 def _orthogonal_fit(objective: Objective, columns: IntArray) -> Fit | None:

@@ -54,7 +54,7 @@ FREE = (Quadratic, Huber, Logistic)
 ROWS_AT_ONCE = 65_536
 """Rows of which the columns of a model are brought together."""
 
-_DATA_ONLY = ("gram", "norms", "raw", "reduced", "spectral_norm_squared")
+_DATA_ONLY = ("gram", "norms", "raw", "reduced", "shortest_share", "spectral_norm_squared")
 """Cached properties that depend on the data alone."""
 
 
@@ -336,6 +336,20 @@ class Objective:
         steepest = float(self.norms.max() * np.linalg.norm(slopes))
         return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
 
+    @cached_property
+    def shortest_share(self) -> float:
+        """Length of the shortest column that is not zero, as a part of that of the longest; 1 where all are zero."""
+        lengths = self.norms[self.norms > 0.0]
+        return float(lengths.min() / lengths.max()) if lengths.size else 1.0
+
+    def gradient_tolerance(self, share: float) -> float:
+        """A norm of gradients that is a ``share`` of the :attr:`gradient_scale`, for the shortest column as well.
+
+        An entry of a gradient goes by the length of its column: what is nothing to a long one may be all there is of a
+        short one.
+        """
+        return min(share * self.gradient_scale * self.shortest_share, self.close_enough)
+
     def dual_bound(self, x: FloatArray, state: StateArray, k: int) -> float:
         """Formula (2) for the region ``state`` (d,) of models of at most k columns, at the dual vector grad L(Ax).
 
@@ -385,6 +399,6 @@ class Objective:
                 gram = self.gram
                 gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)
             else:
-                tolerance = 1e-8 * self.gradient_scale
+                tolerance = self.gradient_tolerance(1e-8)
                 newton_objectives(self.row_loss, self.raw.AT, self.y, self.lam, padded, tolerance, values)
         return values

@@ -203,8 +203,7 @@ def _sets(problem: Problem, below: Minorant, needed: float, work: float, options
         with parallel_section(options.threads):
             newton_bounds(
                 problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
-                min(QUICK * problem.gradient_scale, problem.objective.close_enough), needed, options.stop, bounds,
-                models,
+                problem.objective.gradient_tolerance(QUICK), needed, options.stop, bounds, models,
             )  # fmt: skip
     kept = ~(bounds >= needed)
     return _Sets(sets[kept], bounds[kept])

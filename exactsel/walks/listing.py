@@ -323,7 +323,7 @@ def fitted(
     with parallel_section(threads):
         newton_bounds(
             problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
-            min(QUICK * problem.gradient_scale, problem.objective.close_enough), hopeless, options.stop, bounds, models,
+            problem.objective.gradient_tolerance(QUICK), hopeless, options.stop, bounds, models,
         )  # fmt: skip
     points = [_point(columns[columns >= 0], x) for columns, x in zip(sets, models, strict=True)]
     best = None

@@ -233,7 +233,7 @@ class _Cuts:
         with parallel_section(self._options.threads):
             newton_bounds(
                 problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, self.sets[row : row + 1],
-                ROUGH * problem.gradient_scale, np.inf, self._options.stop, np.empty(1), models,
+                problem.objective.gradient_tolerance(ROUGH), np.inf, self._options.stop, np.empty(1), models,
             )  # fmt: skip
         coef, chosen = np.zeros(problem.d), self.sets[row][self.sets[row] >= 0]
         coef[chosen] = models[0, : len(chosen)]

@@ -60,7 +60,7 @@ class LossObjective(NamedTuple):
 def loss_objective(problem: Problem) -> LossObjective:
     """The objective of a problem with lam > 0, whatever its loss."""
     return LossObjective(
-        problem.row_loss, problem.raw.AT, problem.y, problem.lam, TOLERANCE * problem.gradient_scale
+        problem.row_loss, problem.raw.AT, problem.y, problem.lam, problem.objective.gradient_tolerance(TOLERANCE)
     )  # fmt: skip
 
 

@@ -181,7 +181,7 @@ class NewtonFits:
     def coef(self) -> FloatArray | None:
         """See :class:`ColumnFits`."""
         problem, m = self._problem, self.columns.size
-        tolerance = GRADIENT_TOLERANCE * problem.gradient_scale
+        tolerance = problem.objective.gradient_tolerance(GRADIENT_TOLERANCE)
         if 0.5 * problem.n * m**2 > KERNEL_WORK:
             self._start = newton_fit(problem, self.columns, self._start, tolerance, self._should_stop)
             return self._start if np.any(self._start) else None

@@ -59,7 +59,9 @@ class OrthogonalMatchingPursuit:
         gradient = objective.gradient(np.zeros(objective.d))
         evaluations = 0
         while len(support) < served.k and not context.should_stop():
-            steep = (np.abs(gradient) > FLAT * objective.gradient_scale) & open_downhill(served, gradient)
+            steep = (np.abs(gradient) > FLAT * objective.gradient_scale * norms / norms.max()) & open_downhill(
+                served, gradient
+            )
             steepness = np.where(steep, np.abs(gradient), 0.0)
             steepness[support] = 0.0
             best = int(np.argmax(steepness / norms if self.scaled else steepness))
