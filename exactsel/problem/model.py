@@ -166,17 +166,28 @@ def preparation_of(problem: SubsetProblem) -> Preparation | None:
     return made if made is not None and made.asked else None
 
 
+def column_ratio(problem: SubsetProblem) -> float:
+    """Length of the longest column that is searched, divided by that of the shortest that is not zero."""
+    objective = _objective_of(problem)
+    return 1.0 if objective is None else 1.0 / objective.shortest_share
+
+
 def prepared_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """Coefficients of the columns as they were prepared (d,), from those of the columns as they are searched."""
-    objective = _objective_of(problem)
-    return coef if objective is None or not coef.size else objective.coef_as_prepared(coef)
+    even = _even(problem)
+    return coef if even is None or not coef.size else coef / even
 
 
 def searched_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """The way back from :func:`prepared_coef`."""
-    objective = _objective_of(problem)
-    even = None if objective is None else objective.even
+    even = _even(problem)
     return coef if even is None or not coef.size else coef * even
+
+
+def _even(problem: SubsetProblem) -> FloatArray | None:
+    """The powers of two that the columns searched have been divided by, (d,)."""
+    objective = _objective_of(problem)
+    return None if objective is None else objective.even
 
 
 def demands_text(problem: dict[str, Any]) -> str:

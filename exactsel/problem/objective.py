@@ -369,11 +369,6 @@ class Objective:
         coef = np.asarray(x, dtype=np.float64)
         return coef if self.preparation is None else coef / self.preparation.scale
 
-    def coef_as_prepared(self, x: ArrayLike) -> FloatArray:
-        """Coefficients of the prepared columns (d,) from those ``x`` of the columns searched."""
-        coef = np.asarray(x, dtype=np.float64)
-        return coef if self.even is None else coef / self.even
-
     def as_given(self, x: ArrayLike) -> tuple[FloatArray, float]:
         """The model x (d,) for the data as they were given before preparation: coefficients and intercept."""
         coef, level = np.asarray(x, dtype=np.float64), 0.0

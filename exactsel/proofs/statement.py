@@ -58,8 +58,8 @@ class _Regression:
         return objective_above(self._instance, coef)
 
     def lower(self, bound: float, upper: float, scope: str) -> float:
-        if self._taken:
-            bound = max(0.0, math.nextafter(bound - self._taken, 0.0))
+        # No loss of the checker is below zero anywhere.
+        bound = max(0.0, math.nextafter(bound - self._taken, 0.0) if self._taken else bound)
         if isinstance(self._instance, GivenInstance):
             return self._instance.transfer.lower(bound, upper, scope != "")
         return min(bound, upper)

@@ -30,6 +30,10 @@ OPTIMAL_GAP = 1e-9
 """Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
 
 
+UNEVEN = 1e3
+"""Lengths of columns that differ by less than this factor do not explain a gap."""
+
+
 class _Word(str, Enum):
     """A word whose sentence is what people read."""
 
@@ -159,6 +163,8 @@ class Result(Summarised, Readable, Gap):
     """R² and residuals, or the deviance explained; None for column subset selection."""
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
+    column_ratio: float = 1.0
+    """Length of the longest column searched, divided by that of the shortest that is not zero."""
     kept: Kept | None = field(default=None, repr=False, compare=False)
     """The search behind it, for :meth:`resume`; not where the result comes from elsewhere, or from another process."""
 
@@ -218,6 +224,17 @@ class Result(Summarised, Readable, Gap):
     def reached(self) -> bool:
         """Whether the tolerance asked for is proven."""
         return self.claim.reached
+
+    @property
+    def advice(self) -> str:
+        """What to do where rounding alone has left a gap, in one sentence; empty where nothing helps."""
+        scaled = bool(self.problem.get("scale"))
+        if self.termination is not Termination.PRECISION_LIMIT or scaled or self.column_ratio < UNEVEN:
+            return ""
+        return (
+            f"the longest column is {self.column_ratio:.2g} times as long as the shortest, and the ridge goes by their "
+            f"units; scale the columns (--scale, or scale=True in Python)."
+        )
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -289,6 +306,7 @@ class Result(Summarised, Readable, Gap):
             "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12 * null_objective, |upper|)",
             "null_objective": finite(self.null_objective),
             "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
+            "advice": self.advice,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "coef": None if model is None else model.coef.tolist(),
@@ -360,6 +378,7 @@ class Result(Summarised, Readable, Gap):
             f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
             f"gap          {self.gap:.3g}   relative {self.rel_gap:.3g}   (relative to |upper|)",
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}",
+            *([f"advice       {self.advice}"] if self.advice else []),
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
         ]
         if self.all_rows is not None:

@@ -25,7 +25,7 @@ from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, di
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, preparation_of, prepared_coef
+from exactsel.problem.model import Model, column_ratio, preparation_of, prepared_coef
 from exactsel.proofs.statement import statement_of
 from exactsel.search.count_parts import CountParts
 from exactsel.search.engine import Limits, search
@@ -344,6 +344,7 @@ class Search:
             standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
             quality=quality_of(problem, model),
             null_objective=problem.null_objective,
+            column_ratio=column_ratio(problem),
         )
 
     def _choices(self) -> dict[str, Any]:

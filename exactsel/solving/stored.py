@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.plain import writable
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, preparation_of, searched_coef
+from exactsel.problem.model import Model, column_ratio, preparation_of, searched_coef
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Claim, Result, Termination
 
@@ -48,4 +48,5 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
         claim=Claim(stored["claim"]), termination=Termination(stored["termination"]),
         support=tuple(stored["support"]), coef=coef, settings=settings, problem=problem.describe(),
         preparation=preparation_of(problem), model=model, quality=quality_of(problem, model),
+        column_ratio=column_ratio(problem),
     )  # fmt: skip
