@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
+from exactsel.kernels.node import IN, OUT
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
@@ -15,6 +18,9 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.studies.best_models import RankedModel
 from exactsel.studies.size_criterion import SizeCriterion
+
+DOUBT = 1e-8
+"""Part of a level by which a fit or its bound may be off without being doubted."""
 
 
 @dataclass
@@ -71,6 +77,25 @@ class KnownModels:
         if support not in self.fits:
             self.fits[support] = self.problem.fit(support)
         return self.fits[support]
+
+    def doubted(self, threshold: float) -> bool:
+        """Whether a model that its fit puts beyond a criterion may lie within it: only a bound can say so of a fit."""
+        for support, objective in self.models.items():
+            level = self.criterion.level(threshold, len(support))
+            if objective > (1.0 + DOUBT) * level and self._bound(support) < (1.0 - DOUBT) * level:
+                return True
+        return False
+
+    def _bound(self, support: tuple[int, ...]) -> float:
+        """What the models on some columns cost at least; inf without a ridge, where fits are held against others."""
+        problem, fit = self.problem, self.fitted(support)
+        state = np.full(problem.d, OUT, dtype=np.int8)
+        state[list(support)] = IN
+        if problem.lam == 0.0:
+            return math.inf
+        if isinstance(problem, BoxedProblem):
+            return self.statement.lower(problem.bound_at(fit.coef, state), fit.value, "")
+        return self.statement.lower(problem.objective.dual_bound(fit.coef, state, problem.k), fit.value, "")
 
     def met(self, support: tuple[int, ...]) -> bool:
         """Whether something is known of a set of columns."""

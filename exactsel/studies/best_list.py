@@ -137,7 +137,7 @@ class BestList:
     @property
     def complete(self) -> bool:
         """Whether all models within the threshold are known."""
-        return self.listed >= {*self.across.sizes}
+        return self.listed >= {*self.across.sizes} and not self.across.known.doubted(self.threshold)
 
     def _closed(self, size: int) -> bool:
         return self.across.lower_of(size)[0] > self._level(size)
