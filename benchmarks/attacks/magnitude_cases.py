@@ -85,6 +85,8 @@ def plain_case(rng: Any) -> Case:
     free = loss in RIDGELESS and rng.random() < (0.6 if loss == "quadratic" else 0.5)
     d = int(rng.integers(2, 7 if loss == "quadratic" else 5))
     n = int(rng.integers(3, 13) if loss == "quadratic" or not free else rng.integers(d + 4, 15))
+    if rng.random() < 0.2:  # what rounding is allowed for grows with the rows
+        n = int(rng.integers(20, 61) if loss == "quadratic" else rng.integers(15, 31))
     A, kind = _columns(rng, n, d, independent=free and loss != "quadratic" and rng.random() < 0.8)
     y = _target(rng, A, loss)
     k = int(rng.choice([1, d, rng.integers(1, d + 1)], p=[0.25, 0.2, 0.55]))
