@@ -16,7 +16,7 @@ from benchmarks.attacks.doors import through_certify, through_estimator, through
 from benchmarks.attacks.honest import second_opinion
 from benchmarks.attacks.judging import SCALE, Finding, beyond, judged, shown
 from benchmarks.attacks.magnitude_cases import Stretched
-from benchmarks.attacks.magnitudes import FIT, SECONDS, about, fits
+from benchmarks.attacks.magnitudes import FIT, NODES, SECONDS, about, fits
 from benchmarks.attacks.oracle import Oracle, Truth
 from benchmarks.attacks.running import Outcome, kind_of
 from benchmarks.attacks.solves import delta_of
@@ -27,7 +27,7 @@ METHODS = ("forward", "swap", "exchange", "foba", "greedy-rls", "rfe", "omp", "h
 NO_WORSE = ("forward", "swap", "exchange")
 """Methods that look at every single column, and keep the best."""
 
-QUIET: dict[str, Any] = {"threads": 1, "signals": (), "time_limit": SECONDS}
+QUIET: dict[str, Any] = {"threads": 1, "signals": (), "time_limit": SECONDS, "node_limit": NODES}
 
 TOP = 3
 
@@ -126,7 +126,7 @@ def heuristic(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[
     from exactsel import heuristics
 
     method = str(asked.rng.choice(METHODS))
-    result = heuristics.run(method, asked.problem, **QUIET)
+    result = heuristics.run(method, asked.problem, threads=1, signals=(), time_limit=SECONDS)
     record = {f"{method}: {name}": value for name, value in said(result).items() if name not in ("coef", "tree_hash")}
     record |= {f"{method}: evaluations": result.evaluations, f"{method}: best_support": result.best_support}
 
