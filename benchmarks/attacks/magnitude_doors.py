@@ -157,7 +157,7 @@ def certify(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Fi
         high = oracle.values([support])[support][1]
         fine = FIT * max(high, SCALE * oracle.empty)
         for name, value in (("value", Fraction(found.value)), ("coefficients", oracle.objective(found.model.coef)[0])):
-            if value - high > fine:
+            if value - high > fine and oracle.tame(support):
                 size = beyond(value - high, max(high, SCALE * oracle.empty))
                 yield Finding(f"the best {name} are not", size, f"{support}: {shown(value)}, the fit is {shown(high)}")
 
@@ -188,7 +188,7 @@ def listed(found: Any, case: Case, k_max: int, oracle: Oracle) -> Iterator[Findi
     values = oracle.values([s for size in range(k_max + 1) for s in oracle.of_size(size)])
     for support, (low, high) in values.items():
         size = len([j for u in support for j in case.units[u]])
-        if low <= 0 or high <= FIT * oracle.empty:
+        if low <= 0 or high <= FIT * oracle.empty or not oracle.tame(support):
             continue  # an exact fit: what rounding leaves of it is anybody's guess
         at = measure.value(float(high), size)
         room = ROUNDED * (1.0 + abs(at)) + measure.likelihood.rows * float((high - low) / high)
@@ -219,7 +219,8 @@ def near(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
         yield from through_near(asked.rng, asked.case, asked.problem, oracle, truth)
         for model in found.models:
             high = oracle.values([model.support])[model.support][1]
-            if Fraction(model.value) - high > FIT * max(high, SCALE * oracle.empty):
+            fine = FIT * max(high, SCALE * oracle.empty)
+            if Fraction(model.value) - high > fine and oracle.tame(model.support):
                 size = beyond(Fraction(model.value) - high, high)
                 detail = f"{model.support}: {model.value!r}, {shown(high)}"
                 yield Finding("a listed model is worse than its fit", size, detail)

@@ -118,7 +118,7 @@ def fits(upper: float, support: Support, oracle: Oracle, known: Iterable[Support
     admitted = sorted({s for s in known if len(s) <= case.k and case.admits(s)} - {tuple(support)})
     for chosen, (_, high) in oracle.values([tuple(support), *admitted]).items():
         excess = Fraction(upper) - high if np.isfinite(upper) else Fraction(2) ** 1100
-        if excess > FIT * max(high, SCALE * oracle.empty):
+        if excess > FIT * max(high, SCALE * oracle.empty) and oracle.tame(chosen):
             name = "the fit on its own support" if chosen == tuple(support) else "a single column"
             size = beyond(excess, max(high, SCALE * oracle.empty))
             yield Finding(f"worse than {name if chosen else 'the empty model'}", size,

@@ -40,7 +40,7 @@ def attacks(monkeypatch):
 # The campaign
 
 
-@pytest.mark.parametrize("part", sample(30, 200, smoke=3))
+@pytest.mark.parametrize("part", sample(25, 200, smoke=3))
 def test_nothing_said_is_wrong_whatever_columns_are_measured_in(attacks, part):
     findings = []
     for seed in range(part * EACH, (part + 1) * EACH):
@@ -217,6 +217,18 @@ def test_a_model_that_is_worse_than_a_known_fit_is_found(attacks):
     (found,) = attacks.magnitudes.trivial(dataclasses.replace(result, lower=-1e-300))
     assert found.what == "lower below zero"
     assert case.k == 2
+
+
+def test_fits_by_coefficients_that_no_double_tells_are_not_asked_for(attacks):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((6, 2))
+    copied = np.column_stack([A, A[:, 0] * (1 + 2.0**-50 * (np.arange(6) % 2))])
+    case = attacks.cases.Case(copied, rng.standard_normal(6), 2, "quadratic")
+    oracle = attacks.oracle.Oracle(case)
+    assert [s for s in ((), (0,), (0, 1), (0, 2), (1, 2)) if not oracle.tame(s)] == [(0, 2)]
+    worse = float(oracle.values([(0,)])[0,][1]) * (1 + 1e-12)
+    assert [*attacks.magnitudes.fits(worse, (0, 2), oracle, known=())] == []
+    assert [*attacks.magnitudes.fits(2 * worse, (0,), oracle, known=())] != []
 
 
 def test_a_list_that_is_wrong_is_found(attacks):
