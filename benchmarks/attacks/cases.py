@@ -34,6 +34,15 @@ class Case:
     """The group of every column."""
     kind: str = ""
     """What is awkward about it."""
+    offset: Array | None = None
+    """What is added to the prediction of each row."""
+    per_group: int | None = None
+    """Columns are chosen one by one, at most so many with the same label."""
+    hierarchy: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Columns that are chosen only with all their parents."""
+    lower: tuple[float, ...] | None = None
+    """Limits of the coefficients, where there are any."""
+    upper: tuple[float, ...] | None = None
     extras: dict[str, Any] = field(default_factory=dict)
     """Options of the solve."""
 
@@ -46,24 +55,41 @@ class Case:
     def units(self) -> tuple[tuple[int, ...], ...]:
         """The columns of every group, in the order of their first columns; each column alone where there are none."""
         held: dict[Any, list[int]] = {}
-        for j, label in enumerate(self.labels or (None,) * self.d):
+        labels = self.labels if self.labels and self.per_group is None else (None,) * self.d
+        for j, label in enumerate(labels):
             held.setdefault(("alone", j) if label is None else label, []).append(j)
         return tuple(tuple(columns) for columns in held.values())
 
     def problem(self) -> Any:
         """The problem as exactsel takes it; InputError where it is refused."""
-        from exactsel import ColumnSubsetProblem, Problem
+        from exactsel import BoxedProblem, ColumnSubsetProblem, Problem
         from exactsel.problem.grouped import GroupedProblem
 
         if self.loss == "css":
             return ColumnSubsetProblem(self.A, self.k)
-        grouped = self.labels is not None
-        demands = {"must_have": self.must_have, "must_not": self.must_not}
+        grouped = self.labels is not None and self.per_group is None
+        demands: dict[str, Any] = {"must_have": self.must_have, "must_not": self.must_not}
+        limits: dict[str, Any] = {} if self.per_group is None else {"groups": self.labels, "per_group": self.per_group}
+        limits |= {"hierarchy": dict(self.hierarchy)} if self.hierarchy else {}
         plain = Problem.prepared(
             self.A, self.y, self.k, intercept=self.intercept, scale=self.scale, weights=self.weights, loss=self.loss,
-            lam=self.lam, delta=self.delta, **({} if grouped else demands),
+            lam=self.lam, delta=self.delta, offset=self.offset, **limits, **({} if grouped else demands),
         )  # fmt: skip
+        if self.lower is not None and self.upper is not None:
+            return BoxedProblem(plain, self.lower, self.upper)
         return GroupedProblem(plain, self.labels, **demands) if grouped else plain
+
+    def admits(self, support: tuple[int, ...]) -> bool:
+        """Whether a set of units, of any size, keeps to what is demanded of sets."""
+        chosen = set(support)
+        if not chosen.issuperset(self.must_have) or chosen & set(self.must_not):
+            return False
+        if any(child in chosen and not chosen.issuperset(parents) for child, parents in self.hierarchy):
+            return False
+        if self.per_group is None or self.labels is None:
+            return True
+        labels = [self.labels[j] for j in support if self.labels[j] is not None]
+        return all(labels.count(label) <= self.per_group for label in labels)
 
     def text(self) -> str:
         """The case in full, as Python that makes it again."""

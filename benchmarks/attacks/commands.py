@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,6 +13,12 @@ from typing import Any
 import click
 
 from benchmarks.attacks.running import Trial, found_in, guarded, run_campaign
+from benchmarks.paper.tables import markdown
+
+QUICK = 400
+"""Trials of a campaign that is asked to be quick."""
+
+Table = Callable[[Counter[tuple[str, ...]]], list[dict[str, Any]]]
 
 
 @click.group()
@@ -27,7 +34,7 @@ def campaign_options(count: int) -> Any:
         for option in (
             click.option("--only", type=int, help="One seed: its problem in full, and what is found."),
             click.option("--log", type=click.Path(dir_okay=False), help="File for every finding, as JSON lines."),
-            click.option("--processes", type=click.IntRange(1), default=4, show_default=True),
+            click.option("--processes", type=click.IntRange(1), default=4, envvar="JOBS", show_default=True),
             click.option("--seed", type=int, default=0, show_default=True, help="First seed."),
             click.option("--count", type=click.IntRange(1), default=count, show_default=True, help="Trials."),
         ):
@@ -37,13 +44,19 @@ def campaign_options(count: int) -> Any:
     return decorate
 
 
-def conduct(name: str, trial: Trial, tell: Callable[[int], str], options: dict[str, Any]) -> None:
-    """Run it, or tell of one seed; exit code 1 where anything was found."""
+def conduct(
+    name: str, trial: Trial, tell: Callable[[int], str], options: dict[str, Any], table: Table | None = None
+) -> None:
+    """Run it, or tell of one seed; exit code 1 where anything was found. ``table`` makes one of the trials' cells."""
     only = options.pop("only")
     if only is not None:
         click.echo(tell(only))
         click.echo(found_in(guarded(trial, only)))
-    elif run_campaign(name, trial, **options).total:
+        return
+    tally = run_campaign(name, trial, **options)
+    if table is not None:
+        click.echo(markdown(f"{name}: not proven", table(tally.cells)))
+    if tally.total:
         sys.exit(1)
 
 
@@ -111,6 +124,17 @@ def without_ridge(**options: Any) -> None:
     from benchmarks.attacks.ridgeless import attacked, ridgeless_case
 
     conduct("without-ridge", attacked, lambda seed: ridgeless_case(seed).text(), options)
+
+
+@main.command()
+@campaign_options(20_000)
+@click.option("--quick", is_flag=True, help=f"{QUICK} trials.")
+def magnitudes(quick: bool, **options: Any) -> None:
+    """Columns multiplied by powers of two and of ten: the truth, and the same bit for bit at lam = 0."""
+    from benchmarks.attacks.magnitudes import attempted, table, told
+
+    options["count"] = QUICK if quick else options["count"]
+    conduct("magnitudes", attempted, told, options, table)
 
 
 ELSEWHERE = ("files", "interrupts", "standalone_mutants")

@@ -16,9 +16,9 @@ from fractions import Fraction
 from benchmarks.attacks.cases import Case
 
 
-def dyadic(values: Iterable[float]) -> tuple[list[int], int]:
-    """The doubles as whole numbers times one power of two."""
-    ratios = [float(value).as_integer_ratio() for value in values]
+def dyadic(values: Iterable[float | Fraction]) -> tuple[list[int], int]:
+    """The doubles (or fractions of powers of two) as whole numbers times one power of two."""
+    ratios = [Fraction(value).as_integer_ratio() for value in values]
     shift = max((bottom.bit_length() - 1 for _, bottom in ratios), default=0)
     whole = [top << (shift - bottom.bit_length() + 1) for top, bottom in ratios]
     twos = min(((value & -value).bit_length() - 1 for value in whole if value), default=0)
@@ -28,6 +28,10 @@ def dyadic(values: Iterable[float]) -> tuple[list[int], int]:
 def power(exponent: int) -> Fraction:
     """2 to a whole number."""
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+RESIDUAL = ("quadratic", "huber", "css")
+"""Losses of the difference of prediction and target."""
 
 
 class Data:
@@ -42,7 +46,12 @@ class Data:
         split = [dyadic([case.A[i, j] for i in rows]) for j in range(case.d)]
         self.columns = [whole for whole, _ in split]
         self.powers = [exponent for _, exponent in split]
-        self.target, self.target_power = dyadic([case.y[i] for i in rows])
+        offset = [Fraction(0) if case.offset is None else Fraction(case.offset[i]) for i in rows]
+        target = [Fraction(case.y[i]) for i in rows]
+        if case.loss in RESIDUAL:  # the offset is a part of the target
+            target, offset = [t - o for t, o in zip(target, offset, strict=True)], [Fraction(0)] * len(rows)
+        self.target, self.target_power = dyadic(target)
+        self.offset = offset
         self.lam = Fraction(case.lam)
 
     def moment(self, left: Sequence[int], right: Sequence[int], centred: bool) -> int:
@@ -71,12 +80,18 @@ class Data:
 
     def residuals(self, coef: Sequence[float]) -> list[Fraction]:
         """Ax - y."""
-        left = [-Fraction(value) * power(self.target_power) for value in self.target]
+        return [
+            p - value * power(self.target_power) for p, value in zip(self.predictions(coef), self.target, strict=True)
+        ]
+
+    def predictions(self, coef: Sequence[float]) -> list[Fraction]:
+        """Ax."""
+        sums = [Fraction(0)] * len(self.target)
         for j, x in enumerate(coef):
             if x:
                 factor = Fraction(float(x)) * power(self.powers[j])
-                left = [r + factor * a for r, a in zip(left, self.columns[j], strict=True)]
-        return left
+                sums = [s + factor * a for s, a in zip(sums, self.columns[j], strict=True)]
+        return sums
 
     def row_weights(self) -> list[Fraction]:
         """The weights of the rows that count."""

@@ -111,7 +111,13 @@ def second_opinion(case: Case, delta: float | None, data: bytes) -> str | None:
     if prepared and "scale" not in inspect.signature(check).parameters:
         return None  # it takes the data as prepared only
     options: dict[str, Any] = {"scale": True} if case.scale else {}
-    groups = case.units if case.labels is not None else ()
+    groups: Any = case.units if case.labels is not None else ()
+    if case.per_group is not None:
+        groups, options["per_group"] = replace(case, per_group=None).units, case.per_group
+    if case.hierarchy:
+        options["hierarchy"] = case.hierarchy
+    if case.lower is not None:
+        options["bounds"] = (case.lower, case.upper)
     loss = "" if case.loss == "css" else case.loss
     try:
         return check(

@@ -9,9 +9,15 @@ from functools import cached_property
 from itertools import combinations
 
 from benchmarks.attacks.cases import Case
-from benchmarks.attacks.enclosures import enclosure, logistic_objective
+from benchmarks.attacks.enclosures import enclosure, model_objective
 from benchmarks.attacks.exact import Data, huber_objective, power, quadratic_objective
-from benchmarks.attacks.rational import Support, best_coefficients, regression_values, selection_values
+from benchmarks.attacks.rational import (
+    Support,
+    best_coefficients,
+    limited_value,
+    regression_values,
+    selection_values,
+)
 
 LOOSE = Fraction(1, 10**15)
 """An interval wider than this (relatively) says little; such cases are counted apart."""
@@ -42,11 +48,20 @@ class Oracle:
         self.delta = (delta if case.delta is None else case.delta) if case.loss == "huber" else None
 
     def supports(self, k: int) -> list[Support]:
-        """Every admissible set of as many units as there may be; smaller ones are parts of these."""
+        """Every admissible set of as many units as there may be; smaller ones are parts of these.
+
+        With limits on groups or a hierarchy, of which that is not so, all of them.
+        """
+        if self.case.per_group is not None or self.case.hierarchy:
+            return [support for size in range(k + 1) for support in self.of_size(size)]
         inside, outside = set(self.case.must_have), set(self.case.must_not)
         free = [u for u in range(len(self.case.units)) if u not in inside | outside]
         places = min(k - len(inside), len(free))
         return [tuple(sorted((*inside, *chosen))) for chosen in combinations(free, places)]
+
+    def of_size(self, size: int) -> list[Support]:
+        """Every admissible set of so many units."""
+        return [chosen for chosen in combinations(range(len(self.case.units)), size) if self.case.admits(chosen)]
 
     def truth(self, k: int | None = None) -> Truth:
         """The optimum with at most k units."""
@@ -55,6 +70,9 @@ class Oracle:
 
     def values(self, supports: Sequence[Support], prune: bool = False) -> dict[Support, tuple[Fraction, Fraction]]:
         """The smallest objective on every support; with ``prune`` an interval may be wide where another is better."""
+        if self.case.loss == "quadratic" and self.case.lower is not None:
+            exact = ((s, limited_value(self.data, [j for u in s for j in self.case.units[u]])) for s in supports)
+            return {support: (value, value) for support, value in exact}
         if self.case.loss in ("quadratic", "css"):
             values = selection_values if self.case.loss == "css" else regression_values
             return {support: (value, value) for support, value in values(self.data, supports).items()}
@@ -75,8 +93,8 @@ class Oracle:
 
     def objective(self, coef: Sequence[float]) -> tuple[Fraction, Fraction]:
         """The objective of a model's coefficients, for the data as given, with the best intercept."""
-        if self.case.loss == "logistic":
-            return logistic_objective(self.data, coef)
+        if self.case.loss in ("logistic", "squared_hinge", "poisson"):
+            return model_objective(self.data, coef)
         if self.delta is not None:
             value = huber_objective(self.data, coef, Fraction(self.delta))
         else:
@@ -95,6 +113,16 @@ class Oracle:
             if (best is None or value < best) and self._bounded(best_coefficients(self.data, columns)):
                 best = value
         return best
+
+    def tame(self, support: Support) -> bool:
+        """Whether the best model on a support has coefficients of a size that doubles can tell (quadratic loss).
+
+        A column that is another one but for the last bits leaves less than all others together, by coefficients that no
+        fit in doubles finds; nor is a model with them one of those a scope speaks of.
+        """
+        if self.case.loss != "quadratic" or self.case.lam > 0 or self.case.lower is not None:
+            return True
+        return self._bounded(best_coefficients(self.data, [j for u in support for j in self.case.units[u]]))
 
     def _bounded(self, coef: dict[int, Fraction]) -> bool:
         """Whether all |x_j| ||a_j|| stay within half the scope's radius, centred where the search is about that."""

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import lcm
+from itertools import product
+from math import inf, lcm
 
 from benchmarks.attacks.exact import Data, power
 
 Matrix = list[list[int]]
 Support = tuple[int, ...]
+
+INFINITE = inf
+"""Of a limit: none."""
 
 
 def regression_values(data: Data, supports: Sequence[Support]) -> dict[Support, Fraction]:
@@ -86,11 +90,16 @@ def _without(matrix: Matrix, before: int, j: int) -> tuple[Matrix, int]:
 def best_coefficients(data: Data, columns: Sequence[int]) -> dict[int, Fraction]:
     """A minimiser on some columns; those that depend on the ones before get zero."""
     matrix, _ = _moments(data)
+    right = {j: Fraction(matrix[j][data.case.d]) for j in columns}
+    scale = {j: power(data.target_power - data.powers[j]) for j in columns}
+    return {j: x * scale[j] for j, x in _solved(matrix, right).items()}
+
+
+def _solved(matrix: Matrix, right: dict[int, Fraction]) -> dict[int, Fraction]:
+    """The solution for the rows and columns of ``right``, in units of the whole numbers; see ``best_coefficients``."""
+    columns = list(right)
     used: list[int] = []
-    rows: list[list[Fraction]] = []
-    for j in columns:
-        row = [Fraction(matrix[j][i]) for i in columns] + [Fraction(matrix[j][data.case.d])]
-        rows.append(row)
+    rows = [[*(Fraction(matrix[j][i]) for i in columns), right[j]] for j in columns]
     for place, _ in enumerate(columns):
         pivot = rows[place][place]
         if pivot == 0:
@@ -101,5 +110,36 @@ def best_coefficients(data: Data, columns: Sequence[int]) -> dict[int, Fraction]
             if other != place and row[place]:
                 factor = row[place]
                 rows[other] = [a - factor * b for a, b in zip(row, rows[place], strict=True)]
-    scale = {j: power(data.target_power - data.powers[j]) for j in columns}
-    return {columns[place]: rows[place][-1] * scale[columns[place]] for place in used}
+    return {columns[place]: rows[place][-1] for place in used}
+
+
+def limited_value(data: Data, columns: Sequence[int]) -> Fraction:
+    """The smallest objective on some columns whose coefficients have limits: every face of the box is looked at.
+
+    The minimum over a box is one without limits over some face, all else held at limits.
+    """
+    matrix, factor = _moments(data)
+    case, d = data.case, data.case.d
+    assert case.lower is not None
+    assert case.upper is not None
+    limits: dict[int, tuple[Fraction | None, Fraction | None]] = {}
+    for j in columns:
+        unit = power(data.powers[j] - data.target_power)
+        low, high = (None if x in (inf, -inf) else Fraction(x) * unit for x in (case.lower[j], case.upper[j]))
+        limits[j] = low, high
+    best: Fraction | None = None
+    for face in product(*([None, *{x for x in limits[j] if x is not None}] for j in columns)):
+        point = {j: x for j, x in zip(columns, face, strict=True) if x is not None}
+        free = [j for j in columns if j not in point]
+        right = {j: matrix[j][d] - sum((matrix[j][i] * x for i, x in point.items()), Fraction(0)) for j in free}
+        point |= _solved(matrix, right)
+        if all(_between(x, *limits[j]) for j, x in point.items()):
+            cost = matrix[d][d] - sum((2 * matrix[j][d] * x for j, x in point.items()), Fraction(0))
+            cost += sum((matrix[j][i] * x * z for j, x in point.items() for i, z in point.items()), Fraction(0))
+            best = cost if best is None else min(best, cost)
+    assert best is not None  # the corner nearest to zero at least, since zero is within limits
+    return factor * best
+
+
+def _between(x: Fraction, low: Fraction | None, high: Fraction | None) -> bool:
+    return (low is None or low <= x) and (high is None or x <= high)

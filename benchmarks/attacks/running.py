@@ -36,6 +36,8 @@ class Outcome:
     """What was done: ``solves``, ``refused: ...`` and so on."""
     findings: list[tuple[str, float, str]] = field(default_factory=list)
     """Class, size and detail of each promise not kept."""
+    cells: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """What goes into a table of the campaign's own."""
 
 
 Trial = Callable[[int], Outcome]
@@ -85,6 +87,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.cells: Counter[tuple[str, ...]] = Counter()
         self.classes: dict[str, list[tuple[float, int, str]]] = {}
         self.began = time.perf_counter()
         self.shown = 0
@@ -92,6 +95,7 @@ class Tally:
     def take(self, outcome: Outcome, quiet: bool = False) -> None:
         """Add a trial's outcome."""
         self.counts.update(outcome.counts)
+        self.cells.update(outcome.cells)
         for what, size, detail in outcome.findings:
             self.classes.setdefault(what, []).append((size, outcome.seed, detail))
             if self.shown < SHOWN and not quiet:

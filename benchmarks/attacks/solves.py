@@ -38,7 +38,7 @@ def options_of(seed: int, case: Case) -> dict[str, Any]:
 
 def delta_of(problem: Any) -> float | None:
     """The Huber threshold a problem came to."""
-    inner = getattr(problem, "inner", problem)
+    inner = getattr(problem, "base", None) or getattr(problem, "inner", problem)
     return getattr(inner, "loss_parameters", {}).get("delta")
 
 

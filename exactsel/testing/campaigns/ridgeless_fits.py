@@ -54,18 +54,27 @@ def counting(data: WholeData, columns: Sequence[int]) -> list[int]:
 
 def below(data: WholeData, columns: Sequence[int], slopes: Any) -> Fraction:
     """No model on these columns costs less; by slopes (n,) of the rows, long doubles."""
+    moved = balanced(data, columns, slopes)
+    return Fraction(0) if moved is None else max(Fraction(0), _dual(data, moved))
+
+
+def balanced(data: WholeData, columns: Sequence[int], slopes: Sequence[Any]) -> list[Fraction] | None:
+    """Slopes near these, in their domain, with nothing left along the columns (and the level), exactly.
+
+    ``slopes`` are numbers that know their ratio; None where there seem to be none near them.
+    """
     sides = [data.columns[j] for j in counting(data, columns)]
     sides += [[1] * len(data.rows)] if data.instance.intercept else []
     given = [Fraction(*_ratio(value)) for value in slopes]
     for part in SHRUNK:
         moved = _balanced(data, sides, [value * (1 - part) for value in given])
         if moved is not None:
-            return max(Fraction(0), _dual(data, moved))
-    return Fraction(0)
+            return moved
+    return None
 
 
 def _balanced(data: WholeData, sides: list[list[int]], g: list[Fraction]) -> list[Fraction] | None:
-    """Slopes near these, in their domain, with nothing left along the sides; None where there seem to be none."""
+    """One try."""
     room = [Fraction(float(value)) for value in _room(data, g)]
     if any(value < 0 for value in room):
         return None
