@@ -107,7 +107,7 @@ def _is_better(candidate: Fit, best: Fit) -> bool:
 def _as_fit(objective: Objective, columns: IntArray, compact: FloatArray) -> Fit:
     coef, norms = np.zeros(objective.d), objective.norms[columns]
     coef[columns] = np.where(norms > 0.0, compact, 0.0)  # an empty column can only gather noise
-    longest = float(objective.norms.max())
+    longest = float(objective.norms.max()) or 1.0
     stretched = objective.gradient(coef, columns) * (longest / np.where(norms > 0.0, norms, longest))
     return Fit(columns, coef, objective(coef), float(np.linalg.norm(stretched)))
 
