@@ -39,7 +39,7 @@ from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, row_slices, side_parts
 from exactsel_certificates.mapped import column_blocks, is_kept
 from exactsel_certificates.poisson import FAR, minus_poisson_conjugate, poisson_values_above
-from exactsel_certificates.sums import blocked_roundings, blocked_sums, product_roundings, products
+from exactsel_certificates.sums import blocked_roundings, blocked_sums, careful_products, product_roundings, products
 from exactsel_certificates.walk import FREE, IN, OUT
 
 U = 2.0**-53
@@ -301,12 +301,12 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
         # Dependent columns leave no curvature but the ridge's: a table of d x d numbers would only take memory.
         return bool(np.all(curvature == instance.lam))
     with np.errstate(all="ignore"):
-        hessian = products(A.T, A)
+        hessian, many = careful_products(A.T, A)
         # One per cent is far more than its own rounding.
         trace = 1.01 * (float(np.trace(hessian)) + d * instance.lam)
         M = hessian + np.diag(instance.lam - curvature)
         entries = 4 * U * (trace + float(np.sum(curvature)))
-        room = (gamma(d + 4) + gamma(product_roundings(n) + 4)) * trace + entries + (n + d) * TINY
+        room = (gamma(d + 4) + gamma(many + 4)) * trace + entries + (n + d) * TINY
         lowered = M - room * np.eye(d)
     sound = np.all(curvature >= 1 / LARGEST_CURVATURE) and np.all(curvature <= LARGEST_CURVATURE)
     if not np.all(np.isfinite(lowered)) or not sound:

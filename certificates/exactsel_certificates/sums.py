@@ -16,6 +16,9 @@ FloatArray = NDArray[np.float64]
 SHORTEST = 512
 """Terms of a block of products at least: shorter ones take much longer."""
 
+SHORT, MOST_ENTRIES = 64, 1 << 20
+"""Terms of a block of careful products, and entries of the result up to which there are any."""
+
 
 def blocked_roundings(n: int) -> int:
     """Roundings any term meets in :func:`blocked_sums`, at most."""
@@ -45,6 +48,26 @@ def products(left: Any, right: Any, out: FloatArray | None = None) -> FloatArray
         some = slice(first, first + block)
         total += left[:, some] @ right[some]
     return total
+
+
+def careful_products(left: Any, right: Any, out: FloatArray | None = None) -> tuple[FloatArray, int]:
+    """The same by short blocks, added up with what rounding takes kept, and the roundings any term meets, at most.
+
+    These do not depend on n, up to 2^40 terms, but where the result has very many entries.
+    """
+    n = right.shape[0]
+    if n <= SHORT or left.shape[0] * right.shape[1] > MOST_ENTRIES:
+        return products(left, right, out), product_roundings(n)
+    high = np.asarray(left[:, :SHORT] @ right[:SHORT])
+    low = np.zeros(high.shape)
+    for first in range(SHORT, n, SHORT):
+        some = slice(first, first + SHORT)
+        term = left[:, some] @ right[some]
+        total = high + term
+        part = total - high
+        low += (high - (total - part)) + (term - part)
+        high = total
+    return np.add(high, low, out=out), SHORT + 2
 
 
 def _block(n: int) -> int:
