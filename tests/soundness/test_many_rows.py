@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from fractions_of_doubles import exact_optimum
 
+from benchmarks.tall.growth import main as growth
 from exactsel import Claim, Huber, Problem, solve, verify
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
@@ -118,3 +122,20 @@ def exact_base(A, y, W, curvature):
         z = sum((Fraction(a) * w for a, w in zip(row, x, strict=True)), Fraction(0))
         total += Fraction(target) ** 2 - z * z
     return (total + sum(Fraction(D) * w * w for D, w in zip(curvature.tolist(), x, strict=True))) / 2
+
+
+@pytest.mark.skipif("EXACTSEL_DATA" not in os.environ, reason="EXACTSEL_DATA names no folder")
+@pytest.mark.parametrize("times", [1, 10, 40])
+def test_the_flow_that_was_reported_is_proven(tmp_path, times):
+    with np.load(Path(os.environ["EXACTSEL_DATA"]) / "reports" / "lorenz.npz", allow_pickle=False) as arrays:
+        problem = Problem(np.tile(arrays["A"], (times, 1)), np.tile(arrays["y"], times), 3, lam=0.0)
+    result = solve(problem, proof=tmp_path / "p.exsel")
+    assert result.claim is Claim.OPTIMAL
+    assert result.upper == pytest.approx(0.4026677403 * times, rel=1e-9)
+    assert verify(problem, tmp_path / "p.exsel").verified
+
+
+def test_the_table_of_the_growth():
+    told = CliRunner().invoke(growth, ["--quick"])
+    assert told.exit_code == 0
+    assert told.output.count("| optimal | yes |") == 3
