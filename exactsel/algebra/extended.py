@@ -43,7 +43,7 @@ ROUNDINGS = 2
 """How many roundings are enough for what an entry of :func:`rounded_products` is off by, for up to 2^40 numbers."""
 
 
-MOST_COLUMNS = 512
+MOST_COLUMNS = 256
 """Vectors up to which :func:`inner_products` rounds well; more take several times as long as a library's product."""
 
 
