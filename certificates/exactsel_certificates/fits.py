@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import DENSE_UP_TO, RigorousBounds, States, gamma
+from exactsel_certificates.sums import products
 from exactsel_certificates.walk import IN, OUT
 
 MOST_ENTRIES = 4_000_000
@@ -53,7 +54,7 @@ class Fits:
     def H(self) -> FloatArray:
         """The Hessian (d, d) in columns of length one; only for an affordable number of columns."""
         with np.errstate(all="ignore"):
-            return np.asarray(self.unit.T @ self.unit + np.diag(self.ridge))
+            return products(self.unit.T, self.unit) + np.diag(self.ridge)
 
     def hessian_of(self, columns: NDArray[np.intp]) -> FloatArray:
         """The rows and columns (m, m) of the Hessian for some columns."""
@@ -61,7 +62,7 @@ class Fits:
             return self.H[np.ix_(columns, columns)]
         part = self.unit[:, columns]
         with np.errstate(all="ignore"):
-            return np.asarray(part.T @ part + np.diag(self.ridge[columns]))
+            return products(part.T, part) + np.diag(self.ridge[columns])
 
     def on_regions(self, states: States, k: int) -> FloatArray:
         """The fit (B, d) on S and C of each region, on S alone where no place is left; zeros where that fails."""

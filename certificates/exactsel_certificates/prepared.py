@@ -27,6 +27,7 @@ import numpy as np
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.mapped import column_blocks, is_kept, room_like
 from exactsel_certificates.rigorous import TINY, U, gamma
+from exactsel_certificates.sums import blocked_roundings, blocked_sums
 
 
 @dataclass(frozen=True)
@@ -109,19 +110,6 @@ def prepare(
         (float(target.first[0]), float(target.second[0])), sizes, error, rest,
         float(target_error[0]), float(target_rest[0]), float(off.max(initial=0.0)),
     )  # fmt: skip
-
-
-def blocked_roundings(n: int) -> int:
-    """Roundings any term meets in :func:`blocked_sums`, at most."""
-    return 2 * int(np.ceil(np.sqrt(n))) + 4
-
-
-def blocked_sums(rows: FloatArray) -> FloatArray:
-    """Sums of the rows (m, n), in about sqrt(n) blocks, so that few roundings are made in a row."""
-    n = rows.shape[1]
-    side = max(1, int(np.ceil(np.sqrt(n))))
-    starts = np.arange(0, n, side)
-    return np.asarray(np.sum(np.add.reduceat(rows, starts, axis=1), axis=1))
 
 
 def total_weight(n: int, weights: FloatArray | None) -> float:

@@ -282,7 +282,7 @@ class RegressionRegions:
         """
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
         m = len(columns)
-        room = 1.01 * m * (gamma(self.plain.n + 8) + gamma(m + 8))
+        room = 1.01 * m * (gamma(self.plain.many + 8) + gamma(m + 8))
         curvature = np.ones(self.plain.d)
         if m > self.plain.n:  # dependent
             curvature[columns] = np.nan

@@ -39,6 +39,7 @@ from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, row_slices, side_parts
 from exactsel_certificates.mapped import column_blocks, is_kept
 from exactsel_certificates.poisson import FAR, minus_poisson_conjugate, poisson_values_above
+from exactsel_certificates.sums import blocked_roundings, blocked_sums, careful_products, product_roundings, products
 from exactsel_certificates.walk import FREE, IN, OUT
 
 U = 2.0**-53
@@ -106,6 +107,8 @@ class RigorousBounds:
         self.A = instance.A if is_kept(instance.A) else np.ascontiguousarray(instance.A, dtype=np.float64)
         self.y = np.asarray(instance.y, dtype=np.float64)
         self.n, self.d = self.A.shape
+        self.many = product_roundings(self.n)
+        """Roundings in a product of two columns, at most."""
         blocks = column_blocks(self.A.T)
         self.norms = np.concatenate([lengths(np.ascontiguousarray(self.A[:, block].T)) for block in blocks])
         """Upper estimates of the lengths of the columns (d,)."""
@@ -127,17 +130,19 @@ class RigorousBounds:
             error_of_z = gamma(self.d) * _times(np.abs(W), self.norms) + self.n * TINY
             rest = self.instance.lam - curvature
             convex = rest * W * W
-            square = (lengths(Z) + error_of_z) ** 2
-            convex_part = square + np.sum(convex, axis=1)
-            constant = 0.5 * float(self.y @ self.y)
-            slack = gamma(self.d + 8) * np.sum(np.abs(convex), axis=1) + gamma(self.n + 8) * (constant + square)
             residual = Z - self.y
-            V = residual @ self.A
+            # ||AW||^2 - ||y||^2 by rows: where a fit is nearly exact, the two are nearly the same.
+            rows = residual * (Z + self.y)
+            slack = gamma(self.d + 8) * np.sum(np.abs(convex), axis=1)
+            slack += 0.5 * gamma(blocked_roundings(self.n) + 16) * blocked_sums(np.abs(rows))
+            slack += error_of_z * (lengths(Z) + 0.5 * error_of_z) * ROUNDED + self.n * TINY
+            V = products(residual, self.A)
             pull = rest * W
-            error = self.norms * (error_of_z + gamma(self.n + 2) * lengths(residual))[:, None] + self.n * TINY
+            error = self.norms * (error_of_z + gamma(self.many + 2) * lengths(residual))[:, None] + self.n * TINY
             error = error * ROUNDED + 4 * U * (np.abs(V) + np.abs(pull))
             terms = self._taken(V + pull, error, curvature)
-            return Evaluated(constant - 0.5 * convex_part - slack, self._per_unit(terms))
+            base = -0.5 * (blocked_sums(rows) + np.sum(convex, axis=1)) - slack
+            return Evaluated(base, self._per_unit(terms))
 
     def gradients(self, W: FloatArray) -> FloatArray:
         """Dual vectors (B, n) in the domain of the conjugate: about the slopes of the rows at AW', row by row."""
@@ -190,8 +195,8 @@ class RigorousBounds:
         """At dual vectors B (P, n), as above: -L*(b) (P,), rounded downwards, A'b (P, d), and what that is off by."""
         if self.instance.adjusted:
             return self._at_slopes(B)
-        V = B @ self.A
-        error = self.norms * (gamma(self.n + 2) * lengths(B) + TINY)[:, None] + self.n * TINY
+        V = products(B, self.A)
+        error = self.norms * (gamma(self.many + 2) * lengths(B) + TINY)[:, None] + self.n * TINY
         return self._minus_conjugate(B), V, error
 
     def _per_unit(self, terms: FloatArray) -> FloatArray:
@@ -207,7 +212,7 @@ class RigorousBounds:
         """:meth:`correlations` with weights and intercept (see levels.py), at slopes G (P, n) in the domain of l*.
 
         The dual vector is exact by definition; its entries in doubles, B here, and the parts of the two sides are off
-        by what 2n + 8 roundings can do, also where the sums do not tell which side is the larger.
+        by what the roundings of two sums and 8 more can do, also where these do not tell which side is the larger.
         """
         weights, plus, minus = self.instance.weights, np.ones((len(G), 1)), np.ones((len(G), 1))
         B, value, size, total = np.empty(G.shape), np.zeros(len(G)), np.zeros(len(G)), 0.0
@@ -219,12 +224,13 @@ class RigorousBounds:
                 shares = np.where(G[:, some] > 0, plus, minus)
                 B[:, some] = w * G[:, some] * shares
                 rows, sizes = self._conjugate_rows(G[:, some], self.y[some])
-                value += np.sum(shares * w * rows, axis=1)
-                size += np.sum(shares * w * sizes, axis=1)
+                value += blocked_sums(shares * w * rows)
+                size += blocked_sums(shares * w * sizes)
             total = float(self.n if weights is None else np.sum(weights))
-            V = B @ self.A
-            error = self.norms * (gamma(3 * self.n + 32) * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
-        return value - gamma(3 * self.n + 64) * size - TINY * total, V, error
+            V, many = products(B, self.A), _sliced_roundings(self.n)
+            roundings = gamma(self.many + 2 * many + 32)
+            error = self.norms * (roundings * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
+        return value - gamma(3 * many + 64) * size - TINY * total, V, error
 
     def _sides(self, G: FloatArray) -> FloatArray:
         """Sums (2, P) of the weighted slopes that are positive, and of the others, sizes only."""
@@ -232,7 +238,7 @@ class RigorousBounds:
         for some in row_slices(self.n):
             part = G[:, some] if self.instance.weights is None else self.instance.weights[some] * G[:, some]
             rising = part > 0
-            sums += [np.sum(part, axis=1, where=rising), -np.sum(part, axis=1, where=~rising)]
+            sums += [blocked_sums(np.where(rising, part, 0.0)), -blocked_sums(np.where(rising, 0.0, part))]
         return sums
 
     def _conjugate_rows(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -243,21 +249,22 @@ class RigorousBounds:
             return rows, rows
         if self.instance.loss == "poisson":
             return minus_poisson_conjugate(G, y)
-        squares, products = self._bent * G * G, y * G
-        return -(squares + products), squares + np.abs(products)
+        squares, pulls = self._bent * G * G, y * G
+        return -(squares + pulls), squares + np.abs(pulls)
 
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
+        many = blocked_roundings(self.n)
         if self.instance.loss == "logistic":
             p = -self.y * B
             left = np.where(p > 0, -p * np.log(p), 0.0)
             right = np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
-            return np.asarray((np.sum(left, axis=1) + np.sum(right, axis=1)) * (1.0 - gamma(self.n + 32)))
+            return np.asarray(blocked_sums(left + right) * (1.0 - gamma(many + 32)))
         if self.instance.loss == "poisson":
             rows, sizes = minus_poisson_conjugate(B, self.y)
-            return np.asarray(np.sum(rows, axis=1) - gamma(self.n + 32) * np.sum(sizes, axis=1) - TINY * self.n)
-        squares, products = self._bent * B * B, self.y * B
-        error = gamma(self.n + 4) * (np.sum(squares, axis=1) + np.sum(np.abs(products), axis=1))
-        return np.asarray(-np.sum(squares + products, axis=1) - error)
+            return np.asarray(blocked_sums(rows) - gamma(many + 32) * blocked_sums(sizes) - TINY * self.n)
+        squares, pulls = self._bent * B * B, self.y * B
+        error = gamma(many + 4) * blocked_sums(squares + np.abs(pulls))
+        return np.asarray(-blocked_sums(squares + pulls) - error)
 
     def bounds(self, points: Evaluated, which: Rows, states: States) -> FloatArray:
         """Bounds of regions (B, units), each at the point ``which`` (B,) numbers; -inf where it is no number."""
@@ -268,6 +275,12 @@ class RigorousBounds:
             bound = bound - 8 * U * (np.abs(base) + taken) - TINY
         sound = np.isfinite(bound) & np.all(np.isfinite(terms) | (states == OUT), axis=1)
         return np.where(sound, bound, -np.inf)
+
+
+def _sliced_roundings(n: int) -> int:
+    """Roundings any term meets in sums of rows slice by slice, each a blocked one, at most."""
+    slices = row_slices(n)
+    return blocked_roundings(min(n, slices[0].stop)) + len(slices)
 
 
 def _times(rows: FloatArray, weights: FloatArray) -> FloatArray:
@@ -289,14 +302,14 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
         # Dependent columns leave no curvature but the ridge's: a table of d x d numbers would only take memory.
         return bool(np.all(curvature == instance.lam))
     with np.errstate(all="ignore"):
-        hessian = A.T @ A
+        hessian, many = careful_products(A.T, A)
         even = powers_near(np.sqrt(np.diagonal(hessian) + instance.lam))
         hessian, ridge, taken = hessian / even[:, None] / even, instance.lam / even**2, curvature / even**2
         # One per cent is far more than its own rounding.
         trace = 1.01 * (float(np.trace(hessian)) + float(np.sum(ridge)))
         M = hessian + np.diag(ridge - taken)
         entries = 4 * U * (trace + float(np.sum(taken)))
-        room = (gamma(d + 4) + gamma(n + 4)) * trace + entries + (n + d) * TINY
+        room = (gamma(d + 4) + gamma(many + 4)) * trace + entries + (n + d) * TINY
         lowered = M - room * np.eye(d)
     sound = np.all(curvature >= 1 / LARGEST_CURVATURE) and np.all(curvature <= LARGEST_CURVATURE)
     if not np.all(np.isfinite(lowered)) or not sound:

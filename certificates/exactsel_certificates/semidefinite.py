@@ -4,13 +4,14 @@ Quadratic loss: with H = A'A + lam I, b = A'y, c = ||y||^2 / 2 and T = 2 (c - L)
 less than L if and only if Q = H - b b' / T is positive semidefinite on S (the Schur complement of [[T, b'], [b, H]]).
 
 Columns are divided by r_j, doubles that are about the roots of H_jj, which changes nothing. Then every H_jj is at most
-1 but for a few roundings; the computed H is off by gamma(n + 8) an entry, and v = b / sqrt(T), with a T that is rounded
-downwards, by gamma(n + 6) w, w^2 = ||y||^2 / T. Where all of a set's diagonal is positive, its |v_j| are at most 1. So
-the entries of Q are off by ``self.error`` there, and an elimination of m columns, in any order, that meets positive
-pivots only is that of a matrix which differs by gamma(2 m + 8) an entry (Higham, Accuracy and stability of numerical
-algorithms, theorem 10.3: the products of its factors are at most the diagonal). A symmetric matrix of m columns whose
-entries are at most e has no eigenvalue below -m e: where Q - mu I passes with mu >= m (error + gamma(2 m + 8)), the
-exact Q is positive semidefinite. Underflow is far below mu.
+1 but for a few roundings; with p the roundings of products of n terms (sums.py), the computed H is off by gamma(p + 8)
+an entry, and v = b / sqrt(T), with a T that is rounded downwards, by gamma(p + 6) w, w^2 = ||y||^2 / T. Where all of a
+set's diagonal is positive, its |v_j| are at most 1. So the entries of Q are off by ``self.error`` there, and an
+elimination of m columns, in any order, that meets positive pivots only is that of a matrix which differs by
+gamma(2 m + 8) an entry (Higham, Accuracy and stability of numerical algorithms, theorem 10.3: the products of its
+factors are at most the diagonal). A symmetric matrix of m columns whose entries are at most e has no eigenvalue below
+-m e: where Q - mu I passes with mu >= m (error + gamma(2 m + 8)), the exact Q is positive semidefinite. Underflow is
+far below mu.
 
 With lam = 0 a column of zeros changes no model's value, nor does a second copy of a column: both are left out.
 """
@@ -28,6 +29,7 @@ from exactsel_certificates.counting import all_hold, compiled, how_many, unprove
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs, gamma
 from exactsel_certificates.selections import direction
+from exactsel_certificates.sums import careful_products
 from exactsel_certificates.walk import FREE, IN, OUT
 
 TABLE_UP_TO = 8192
@@ -90,28 +92,30 @@ class Semidefinite:
         self.most, self.counted_sets = most, 0
         n, d, lam = bounds.n, bounds.d, bounds.instance.lam
         with np.errstate(all="ignore"):
-            square = float(bounds.y @ bounds.y)
-            T = (square * (1.0 - gamma(n)) - 2.0 * level) * (1.0 - 8 * U)
-            w = math.sqrt(square / T) * (1.0 + gamma(n)) if T > 0 else math.inf
+            squares, many = careful_products(bounds.y[None], bounds.y[:, None])
+            square = float(squares[0, 0])
+            T = (square * (1.0 - gamma(many)) - 2.0 * level) * (1.0 - 8 * U)
+            w = math.sqrt(square / T) * (1.0 + gamma(many)) if T > 0 else math.inf
             self.usable = bounds.instance.loss == "quadratic" and w <= STEEPEST and (d <= max(TABLE_UP_TO, n))
             if not self.usable:
                 return
-            self.error = 1.01 * (gamma(n + 8) * (1.0 + 3.0 * w) + 8 * U)
             r = np.sqrt(bounds.norms**2 + lam)
             self.size = np.where(r > 0, r, 1.0)
             self.order = np.concatenate([first, np.setdiff1d(np.arange(d), first)])
             unit = bounds.A[:, self.order] / self.size[self.order]
-            v = (unit.T @ bounds.y) / math.sqrt(T)
+            v = careful_products(bounds.y[None], unit)[0][0] / math.sqrt(T)
             # The last row is that of columns nobody has, which make sets of one size out of many: they go with none.
             self.Q = np.zeros((d + 1, d + 1))
-            np.matmul(unit.T, unit, out=self.Q[:d, :d])
+            _, many = careful_products(unit.T, unit, self.Q[:d, :d])
+            self.error = 1.01 * (gamma(many + 8) * (1.0 + 3.0 * w) + 8 * U)
+            squares = np.diagonal(self.Q)[:d].copy()
             alone = np.ones(d, dtype=np.bool_)
             for rows in range(0, d, 512):
                 block = self.Q[rows : min(rows + 512, d), :d]
                 alone[rows : rows + 512] = np.sum(np.abs(block) > NEARLY_ALIKE, axis=1) == 1  # itself
                 block -= np.multiply.outer(v[rows : rows + 512], v)
             ridge = lam / self.size[self.order] / self.size[self.order]
-            self.diagonal = np.append(np.sum(unit * unit, axis=0) + ridge - v * v, 1.0)
+            self.diagonal = np.append(squares + ridge - v * v, 1.0)
             self.Q[range(d), range(d)] = self.diagonal[:d]
         self.alike = np.arange(d)
         if lam == 0:

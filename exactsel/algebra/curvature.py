@@ -33,13 +33,13 @@ LAST_WEIGHT = 5e-3
 
 
 def best_curvature(
-    H: FloatArray, rows: int, seconds: float | None = None, should_stop: Callable[[], bool] = lambda: False
+    H: FloatArray, roundings: int, seconds: float | None = None, should_stop: Callable[[], bool] = lambda: False
 ) -> FloatArray | None:
     """The best D there is time for: balanced for up to :data:`BALANCED_UP_TO` columns, else the same for all.
 
     Parameters
     ----------
-    H, rows
+    H, roundings
         As for :func:`balanced_curvature`.
     seconds : float, optional
         The time limit of the search, of which this may take no more than :data:`SHARE_OF_TIME`.
@@ -49,7 +49,7 @@ def best_curvature(
     kind = affordable(len(H), seconds)
     if kind is None:
         return None
-    return balanced_curvature(H, rows, should_stop) if kind == "balanced" else uniform_curvature(H, rows)
+    return balanced_curvature(H, roundings, should_stop) if kind == "balanced" else uniform_curvature(H, roundings)
 
 
 def affordable(d: int, seconds: float | None) -> str | None:
@@ -60,19 +60,19 @@ def affordable(d: int, seconds: float | None) -> str | None:
     return "uniform" if UNIFORM_SECONDS * d**3 <= allowed else None
 
 
-def has_curvature(H: FloatArray, rows: int) -> bool:
+def has_curvature(H: FloatArray, roundings: int) -> bool:
     """Whether H is so far from singular that there is a D > 0."""
     H, _ = _evened(H)
-    return _definite(_less_diagonal(H, 8.0 * rounding_room(H, rows)))
+    return _definite(_less_diagonal(H, 8.0 * rounding_room(H, roundings)))
 
 
-def uniform_curvature(H: FloatArray, rows: int) -> FloatArray | None:
+def uniform_curvature(H: FloatArray, roundings: int) -> FloatArray | None:
     """The smallest eigenvalue of H, nearly, for every column; None where H is too close to singular.
 
     Of columns that are divided by powers of two near their lengths.
     """
     H, squares = _evened(H)
-    room = rounding_room(H, rows)
+    room = rounding_room(H, roundings)
     value = (1.0 - 1e-9) * (smallest_eigenvalue(H) - 4.0 * room)
     for shrink in (1.0, 1.0 - 1e-3, 0.9, 0.5):
         if shrink * value > 2.0 * room and _definite(_less_diagonal(H, shrink * value + room)):
@@ -80,7 +80,9 @@ def uniform_curvature(H: FloatArray, rows: int) -> FloatArray | None:
     return None
 
 
-def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool] = lambda: False) -> FloatArray | None:
+def balanced_curvature(
+    H: FloatArray, roundings: int, should_stop: Callable[[], bool] = lambda: False
+) -> FloatArray | None:
     """D > 0 with H - diag(D) positive semidefinite, every entry as large as the others allow.
 
     Maximises sum_j log D_j + w log det(H - diag(D)) by Newton for falling w. The logarithm keeps every entry positive
@@ -90,8 +92,8 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
     ----------
     H : array (d, d)
         A'A + lam I, as computed.
-    rows : int
-        Rows of A: how long the sums in H are, which says how exact they are.
+    roundings : int
+        How exact the entries of A'A are, see :class:`exactsel.kernels.forms.GramData`.
     should_stop : callable
         Asked between steps; once it returns True the D reached is taken.
 
@@ -103,7 +105,7 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
     """
     H, squares = _evened(H)
     smallest = float(np.linalg.eigvalsh(H)[0])
-    room = rounding_room(H, rows)
+    room = rounding_room(H, roundings)
     if not smallest > 8.0 * room:
         return None
     shifted = H - 2.0 * room * np.eye(len(H))
@@ -121,9 +123,9 @@ def balanced_curvature(H: FloatArray, rows: int, should_stop: Callable[[], bool]
     return None
 
 
-def rounding_room(H: FloatArray, rows: int) -> float:
+def rounding_room(H: FloatArray, roundings: int) -> float:
     """What the smallest eigenvalue of a computed H, and a Cholesky factorisation of it, may be off by."""
-    return float(2.0 * (rows + len(H) + 32) * UNIT * np.trace(H))
+    return float(2.0 * (roundings + len(H) + 32) * UNIT * np.trace(H))
 
 
 def _evened(H: FloatArray) -> tuple[FloatArray, FloatArray]:

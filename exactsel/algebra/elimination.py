@@ -28,21 +28,21 @@ def gamma(operations: float) -> float:
     return operations * UNIT / (1.0 - operations * UNIT)
 
 
-def entry_error(rows: int, constant: float, level: float) -> float:
+def entry_error(roundings: int, constant: float, level: float) -> float:
     """How far an entry of the computed Q is from the exact one, as a part of sqrt(H_ii H_jj).
 
     Parameters
     ----------
-    rows : int
-        Rows of the data: the length of the sums in H, b and ``constant``.
+    roundings : int
+        Of the sums in H, b and ``constant``, at most.
     constant : float
         c = ||y||^2/2.
     level : float
         L, below c.
     """
     share = constant / (constant - level)  # of b b'/T in H: |b_i b_j| <= share * T sqrt(H_ii H_jj)
-    of_target = gamma(rows + 2) * share + 4.0 * UNIT
-    return CAREFUL * (gamma(rows + 2) + share * (2.0 * gamma(rows + 2) + of_target + 4.0 * UNIT) + 4.0 * UNIT)
+    of_target = gamma(roundings + 2) * share + 4.0 * UNIT
+    return CAREFUL * (gamma(roundings + 2) + share * (2.0 * gamma(roundings + 2) + of_target + 4.0 * UNIT) + 4.0 * UNIT)
 
 
 def shift(columns: int, error: float) -> float:

@@ -121,7 +121,7 @@ def curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -
     key = ("curvature", problem.lam, affordable(problem.d, options.seconds))
     if key not in problem.shared:
         stop = options.stop
-        curvature = best_curvature(hessian, problem.n, options.seconds, lambda: bool(stop[0]))
+        curvature = best_curvature(hessian, problem.gram.roundings, options.seconds, lambda: bool(stop[0]))
         if stop[0]:
             return curvature  # cut short: good enough for now, not worth keeping
         problem.shared[key] = curvature
@@ -136,7 +136,7 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     gram = problem.gram
     # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
     norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
-    data = GramData(M, gram.b / root, gram.constant, gram.rows + 8, norms, gram.AT[:0])
+    data = GramData(M, gram.b / root, gram.constant, gram.roundings + 8, norms, gram.AT[:0])
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 

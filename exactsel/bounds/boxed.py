@@ -68,7 +68,7 @@ def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray
     if not (free.is_quadratic and may_gain(free)):
         return None
     if affordable(free.objective.d, options.seconds) is None:
-        return uniform_curvature(free.hessian, free.n) if free.lam == 0 else None
+        return uniform_curvature(free.hessian, free.gram.roundings) if free.lam == 0 else None
     curvature = curvature_of(free, free.hessian, options)
     return curvature if curvature is not None and gains(curvature, free.lam) else None
 

@@ -119,6 +119,7 @@ class PreparedSplit(PreparedBound):
         self.problem, self.options, self._solver, self._beside = problem, options, solver, beside
         self.curvature = beside.curvature
         self._H, self._b, self._constant = problem.hessian, problem.gram.b, problem.gram.constant
+        self._roundings = problem.gram.roundings
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -328,7 +329,7 @@ class PreparedSplit(PreparedBound):
         """Whether a factorisation of Q - E, H - E being ``matrix``, shows that the node holds nothing below a level."""
         if not level < self._constant:
             return False
-        error = entry_error(self.problem.n, self._constant, level) + 8.0 * (self.problem.k + 4) ** 2 * UNIT
+        error = entry_error(self._roundings, self._constant, level) + 8.0 * (self.problem.k + 4) ** 2 * UNIT
         Q = matrix - np.outer(node.b, node.b) / (2.0 * (self._constant - level))
         Q[np.diag_indices(len(Q))] -= shift(len(Q), error) * np.diagonal(node.H)
         return definite(Q)
@@ -345,7 +346,7 @@ class PreparedSplit(PreparedBound):
                 continue
             x = dense.cho_solve(factor, node.b, check_finite=False)
             value = self._constant - 0.5 * float(node.b @ x)
-            error = entry_error(self.problem.n, self._constant, min(value, 0.5 * self._constant))
+            error = entry_error(self._roundings, self._constant, min(value, 0.5 * self._constant))
             lost = shift(len(matrix), error) * float(np.diagonal(node.H) @ x**2) + 1e-12 * self._constant
             for level in (value - lost, value - 1e3 * lost):
                 if level > 0.0 and self._proves(node, matrix, level):

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from exactsel._jit import njit
 from exactsel.kernels.linalg import (
+    BLOCK,
     add_four,
     add_scaled,
     combine_rows,
     correlate,
-    dot,
-    four_dots,
+    four_long_dots,
+    long_dot,
     multiply_rows,
     predict,
 )
@@ -85,10 +86,19 @@ def all_whole(AT: Columns) -> bool:
 
 @njit
 def entries_dot(AT: Columns, j: int, b: FloatArray) -> float:
-    """a_j'b of a column stored by its entries, without its base; four sums, so that no addition waits for another."""
+    """a_j'b of a column stored by its entries, without its base, in blocks of these."""
     first, at, step = AT.where[j, FIRST], AT.where[j, VALUES] + 1, 1 - AT.where[j, EQUAL]
-    count = AT.where[j, END] - first
-    rows, values = AT.rows[first : first + count], AT.values[at:]
+    count, total = AT.where[j, END] - first, 0.0
+    for begin in range(0, count, BLOCK):
+        rows = AT.rows[first + begin : first + min(count, begin + BLOCK)]
+        total += _some_entries_dot(rows, AT.values[at + step * begin :], step, b)
+    return total
+
+
+@njit
+def _some_entries_dot(rows: IntArray, values: FloatArray, step: int, b: FloatArray) -> float:
+    """Of a block, in four sums, so that no addition waits for another."""
+    count = rows.size
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
     in_fours = count - count % 4
     for t in range(0, in_fours, 4):
@@ -112,7 +122,7 @@ def add_entries(AT: Columns, j: int, scale: float, out: FloatArray) -> None:
 @njit
 def column_dot(AT: Columns, j: int, b: FloatArray) -> float:
     """a_j'b, without the column's base."""
-    return float(entries_dot(AT, j, b) if AT.where[j, PLACE] < 0 else dot(AT.whole[AT.where[j, PLACE]], b))
+    return float(entries_dot(AT, j, b) if AT.where[j, PLACE] < 0 else long_dot(AT.whole[AT.where[j, PLACE]], b))
 
 
 @njit
@@ -167,12 +177,12 @@ def _multiply_columns(AT: Columns, columns: IntArray, b: FloatArray, out: FloatA
         which[waiting], into[waiting] = place, i
         waiting += 1
         if waiting == 4:
-            four_dots(AT.whole[which[0]], AT.whole[which[1]], AT.whole[which[2]], AT.whole[which[3]], b, four)
+            four_long_dots(AT.whole[which[0]], AT.whole[which[1]], AT.whole[which[2]], AT.whole[which[3]], b, four)
             for t in range(4):
                 out[into[t]] = four[t]
             waiting = 0
     for t in range(waiting):
-        out[into[t]] = dot(AT.whole[which[t]], b)
+        out[into[t]] = long_dot(AT.whole[which[t]], b)
 
 
 @predict.register(Columns)

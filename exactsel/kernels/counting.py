@@ -44,8 +44,8 @@ class WalkData(NamedTuple):
     """A'y."""
     constant: float
     """||y||^2/2."""
-    rows: int
-    """Of A: as many products are added up in an entry of H."""
+    roundings: int
+    """As in :class:`exactsel.kernels.forms.GramData`."""
     lengths: FloatArray
     """The roots of the diagonal of H, slightly enlarged."""
     curvature: FloatArray
@@ -119,12 +119,12 @@ def margin_for(data: WalkData, level: float, size: int) -> float:
     """The share of diag(H) to be taken off where sets of ``size`` columns are eliminated; inf where that is hopeless.
 
     b_i b_j / T is at most sqrt(H_ii H_jj) where pivots are positive, and with K = c / (c - level) the errors of H, b
-    and T make at most gamma_n (1 + 2 sqrt(K) + K) of it.
+    and T make at most gamma (1 + 2 sqrt(K) + K) of it.
     """
     if not data.constant - level > 0.0:
         return np.inf
     root = np.sqrt(max(1.0, data.constant / (data.constant - level)))
-    entry = (data.rows + 16) * UNIT * (1.0 + root) ** 2
+    entry = (data.roundings + 16) * UNIT * (1.0 + root) ** 2
     margin = 1.05 * size * (entry + (size + 16) * UNIT)
     return margin if margin <= USELESS else np.inf
 

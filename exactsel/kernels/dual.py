@@ -7,7 +7,8 @@ at least
 
 b is always the gradient of L at some z, where Fenchel's equality gives -L*(b) = L(z) - b'z. The functions here
 return ``base``, a lower estimate of -L*(b), and ``q``, upper estimates of the squares: both are moved outwards by the
-a-priori error of a floating-point sum (valid for every order of summation), so the bound built from them, and every
+a-priori error of a floating-point sum (valid for every order of summation within a block of rows, blocks being added
+one after another, see :mod:`exactsel.kernels.linalg`), so the bound built from them, and every
 bound a child inherits, holds for the exact numbers of the data.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.columns import Columns
-from exactsel.kernels.linalg import correlate, dot
+from exactsel.kernels.linalg import BLOCK, correlate, dot, sum_roundings
 from exactsel.kernels.loss import point_conjugate
 from exactsel.kernels.rows import dual_rows
 from exactsel.kernels.selection import top_sum
@@ -59,25 +60,28 @@ def dual_at_vector(
     b: FloatArray, q: FloatArray, v: FloatArray,
 ) -> float:  # fmt: skip
     """As :func:`dual_at_point` for a b in the domain of L*, by the conjugate itself."""
-    total = 0.0
-    magnitude = 0.0
-    for i in range(b.size):
-        value = point_conjugate(loss, b[i], y[i])
-        total -= value
-        magnitude += abs(value) + abs(b[i]) * (abs(y[i]) + abs(b[i]))
-    _squares(AT, norms, columns, b, b.size + 16, q, v)
-    return total - (b.size + 32) * UNIT * magnitude
+    total, magnitude, many = 0.0, 0.0, sum_roundings(b.size)
+    for first in range(0, b.size, BLOCK):
+        part, size = 0.0, 0.0
+        for i in range(first, min(first + BLOCK, b.size)):
+            value = point_conjugate(loss, b[i], y[i])
+            part -= value
+            size += abs(value) + abs(b[i]) * (abs(y[i]) + abs(b[i]))
+        total += part
+        magnitude += size
+    _squares(AT, norms, columns, b, many + 16, q, v)
+    return float(total - (many + 32) * UNIT * magnitude)
 
 
 @njit
 def dual_from_gram(
-    Gx: FloatArray, b: FloatArray, constant: float, rows: int,
+    Gx: FloatArray, b: FloatArray, constant: float, roundings: int,
     norms: FloatArray, x: FloatArray, q: FloatArray,
 ) -> float:  # fmt: skip
     """Quadratic loss in Gram form: base and q at the dual vector Ax - y, all arguments compact.
 
-    Gx = G x, b = A'y, ``constant`` = ||y||^2/2, ``norms`` the column norms, ``rows`` the number of rows of A (the
-    length of the sums inside G). Costs O(m); the error terms use |G_ij| <= norms_i norms_j.
+    Gx = G x, b = A'y, ``constant`` = ||y||^2/2, ``norms`` the column norms, ``roundings`` those of an
+    entry of G at most, see :class:`exactsel.kernels.forms.GramData`. Costs O(m).
     """
     size = 0.0
     quadratic = 0.0
@@ -85,7 +89,7 @@ def dual_from_gram(
         size += abs(x[i]) * norms[i]
         quadratic += x[i] * Gx[i]
     target = np.sqrt(2.0 * constant)
-    unit = (rows + 2 * x.size + 32) * UNIT
+    unit = (roundings + 2 * x.size + 32) * UNIT
     for i in range(x.size):
         upper = abs(Gx[i] - b[i]) + unit * norms[i] * (size + target)
         q[i] = upper * upper * (1.0 + 8 * UNIT)

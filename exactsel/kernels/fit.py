@@ -37,14 +37,14 @@ SHAVE = 1e-5
 
 @njit
 def _fit_value(
-    Gx: FloatArray, b: FloatArray, constant: float, rows: int, lam: float, norms: FloatArray,
+    Gx: FloatArray, b: FloatArray, constant: float, roundings: int, lam: float, norms: FloatArray,
     x: FloatArray, curvature: float,
 ) -> tuple[float, float]:  # fmt: skip
     """A number no model on these columns is below, and the H-norm within which the exact fit lies from x."""
     size, value, slope = 0.0, 0.0, 0.0
     for i in range(x.size):
         size += abs(x[i]) * norms[i]
-    unit = (rows + 2 * x.size + 32) * UNIT
+    unit = (roundings + 2 * x.size + 32) * UNIT
     target = np.sqrt(2.0 * constant)
     for i in range(x.size):
         gradient = Gx[i] + lam * x[i] - b[i]
@@ -85,7 +85,7 @@ def _fit_node(
         return
     K = inverse_from_cholesky(H)
     size = np.sqrt(dot(K.ravel(), K.ravel()))
-    if not size * trace * (data.rows + 4 * m * m + 32) * UNIT <= TRUSTED_CONDITION:
+    if not size * trace * (data.roundings + 4 * m * m + 32) * UNIT <= TRUSTED_CONDITION:
         return
     x, Gx = np.empty(m), np.empty(m)
     symmetric_times_sparse(K, b, x)
@@ -97,7 +97,7 @@ def _fit_node(
             x[i] += dot(K[i], Gx)
     symmetric_times_sparse(G, x, Gx)
     curvature = (1.0 - 2.0 * TRUSTED_CONDITION) / size if size > 0.0 else 1.0
-    bound, distance = _fit_value(Gx, b, data.constant, data.rows, lam, norms, x, curvature)
+    bound, distance = _fit_value(Gx, b, data.constant, data.roundings, lam, norms, x, curvature)
     if convex:
         write_solved(answers, row, columns, x, bound)
         return
@@ -107,7 +107,7 @@ def _fit_node(
         cost[i] = 0.5 * (1.0 - SHAVE) * max(0.0, abs(weight[i]) - distance) ** 2
     base, scale, q = bound, 1.0, np.zeros(m)
     if lam > 0.0:
-        base, scale = dual_from_gram(Gx, b, data.constant, data.rows, norms, x, q), lam
+        base, scale = dual_from_gram(Gx, b, data.constant, data.roundings, norms, x, q), lam
     write_relaxed(answers, row, columns, fixed, k, scale, base, q, x, weight, cutoff)
     for i in range(fixed, m):
         if bound + cost[i] > answers.bound_out[row, columns[i]]:

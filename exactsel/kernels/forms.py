@@ -31,12 +31,14 @@ GATHERED = 4
 
 
 class GramData(NamedTuple):
-    """What the quadratic loss needs of the data: G = A'A, b = A'y, ||y||^2/2, rows, column norms."""
+    """What the quadratic loss needs of the data: G = A'A, b = A'y, ||y||^2/2, column norms, and how exact these are."""
 
     G: FloatArray
     b: FloatArray
     constant: float
-    rows: int
+    roundings: int
+    """An entry of G is off by this many times UNIT times the norms of its two columns at most; so are those of b, and
+    twice ``constant``, as if y were one more column."""
     norms: FloatArray
     AT: FloatArray
     """(d, n) A transposed where it is smaller than G and G is A'A as it stands; else (0, n)."""
@@ -79,7 +81,7 @@ class GramForm(NamedTuple):
     """(d,) for an image on all columns, or for predictions."""
     b: FloatArray
     constant: float
-    rows: int
+    roundings: int
     norms: FloatArray
 
 
@@ -104,7 +106,7 @@ def _gram_form(data: Any, columns: IntArray) -> Any:
         norms[i] = data.norms[columns[i]]
     part, spent, room = np.empty((m, m)), np.zeros(1, dtype=np.int64), np.empty(data.b.size)
     return GramForm(
-        columns, m, 1.0, True, data.G, data.AT, part, spent, room, b, data.constant, data.rows, norms
+        columns, m, 1.0, True, data.G, data.AT, part, spent, room, b, data.constant, data.roundings, norms
     )  # fmt: skip
 
 
@@ -188,7 +190,7 @@ def _gram_dual_value(
 ) -> float:  # fmt: skip
     for i in range(v.size):
         v[i] = image_ahead[i] - form.b[i]
-    return float(dual_from_gram(image, form.b, form.constant, form.rows, form.norms, x, q))
+    return float(dual_from_gram(image, form.b, form.constant, form.roundings, form.norms, x, q))
 
 
 @choose_by_type("form")

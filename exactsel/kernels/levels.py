@@ -14,6 +14,7 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
+from exactsel.kernels.linalg import BLOCK, sum_roundings
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.huber import AdjustedHuber, Huber
 from exactsel.losses.logistic import AdjustedLogistic, Logistic
@@ -245,34 +246,38 @@ def adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tup
     negative ones) of larger sum multiplied by t = the smaller sum / the larger, an exact real number. t is in [0, 1],
     l* is convex and -l*(0) = inf l >= 0 for the losses that may have an intercept, hence
     -l*(t g) >= t (-l*(g)): only t times that side's part counts. The floats written to b, and t itself, are off by what
-    2n + 8 roundings can do, which the estimate gives up; which side is the larger may be misjudged only where both
-    agree to that many.
+    the roundings of two sums and 8 more can do, which the estimate gives up; which side is the larger may be misjudged
+    only where both agree to that many.
     """
-    n = z.size
+    n, many = z.size, sum_roundings(z.size)
     values = np.empty(n)
     if loss.levelled:
         find_level(loss, z, y, values, b)
     else:
         plain_rows(loss, z, y, values, b)
     plus, minus, plus_size, minus_size, plus_sum, minus_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(n):
-        weight, slope = loss.weights[i], b[i]
-        term = weight * (values[i] - slope * z[i])
-        size = weight * (abs(values[i]) + abs(slope) * off_scale(loss, z[i], y[i], slope))
-        b[i] = weight * slope
-        if slope > 0.0:
-            plus, plus_size, plus_sum = plus + term, plus_size + size, plus_sum + b[i]
-        else:
-            minus, minus_size, minus_sum = minus + term, minus_size + size, minus_sum - b[i]
+    for first in range(0, n, BLOCK):
+        up, down, up_size, down_size, up_sum, down_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(first, min(first + BLOCK, n)):
+            weight, slope = loss.weights[i], b[i]
+            term = weight * (values[i] - slope * z[i])
+            size = weight * (abs(values[i]) + abs(slope) * off_scale(loss, z[i], y[i], slope))
+            b[i] = weight * slope
+            if slope > 0.0:
+                up, up_size, up_sum = up + term, up_size + size, up_sum + b[i]
+            else:
+                down, down_size, down_sum = down + term, down_size + size, down_sum - b[i]
+        plus, plus_size, plus_sum = plus + up, plus_size + up_size, plus_sum + up_sum
+        minus, minus_size, minus_sum = minus + down, minus_size + down_size, minus_sum + down_sum
     if not loss.levelled:
-        return plus + minus - (n + 36) * UNIT * (plus_size + minus_size), n + 20
+        return plus + minus - (many + 36) * UNIT * (plus_size + minus_size), many + 20
     smaller = min(plus_sum, minus_sum)
     if smaller <= TOO_SMALL:
         b[:] = 0.0
-        return 0.0, n
+        return 0.0, many
     part = smaller / max(plus_sum, minus_sum)
     plus_part, minus_part = (part, 1.0) if plus_sum > minus_sum else (1.0, part)
     for i in range(n):
         b[i] *= plus_part if b[i] > 0.0 else minus_part
     size = plus_part * plus_size + minus_part * minus_size
-    return plus_part * plus + minus_part * minus - (3 * n + 64) * UNIT * size, 3 * n + 48
+    return plus_part * plus + minus_part * minus - (3 * many + 64) * UNIT * size, 3 * many + 48

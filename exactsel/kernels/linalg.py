@@ -3,6 +3,9 @@
 ``AT`` is the transposed data: a matrix (d, n), so that a column of A is a contiguous row, or the columns as
 :mod:`exactsel.kernels.columns` stores them. Products take four rows at a time, so that the vector they share is read,
 and where it is the result written, a quarter as often.
+
+Sums over rows are formed in blocks of :data:`BLOCK`, in any order within one, and block after block: what rounding does
+to them hardly grows with the number of rows, see :func:`sum_roundings`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,15 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.types import FloatArray, IntArray
+
+BLOCK = 4096
+"""Rows added up at a time."""
+
+
+@njit
+def sum_roundings(n: int) -> int:
+    """Roundings any term meets in a sum of n of them in blocks, at most."""
+    return n if n <= BLOCK else BLOCK + n // BLOCK + 1
 
 
 @njit(sums=True)
@@ -95,14 +107,36 @@ def _whole_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: F
 
 
 @njit
+def long_dot(a: FloatArray, b: FloatArray) -> float:
+    """a'b over rows, in blocks."""
+    total = 0.0
+    for first in range(0, b.size, BLOCK):
+        total += dot(a[first : first + BLOCK], b[first : first + BLOCK])
+    return total
+
+
+@njit
+def four_long_dots(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: FloatArray, out: FloatArray) -> None:
+    """Write a'v, b'v, c'v and d'v over rows, in blocks."""
+    four_dots(a[:BLOCK], b[:BLOCK], c[:BLOCK], d[:BLOCK], v[:BLOCK], out)
+    if v.size > BLOCK:
+        more = np.empty(4)
+        for first in range(BLOCK, v.size, BLOCK):
+            last = first + BLOCK
+            four_dots(a[first:last], b[first:last], c[first:last], d[first:last], v[first:last], more)
+            for t in range(4):
+                out[t] += more[t]
+
+
+@njit
 def multiply_rows(AT: FloatArray, columns: IntArray, b: FloatArray, out: FloatArray) -> None:
     """out = AT[columns] @ b for a matrix AT."""
     in_fours = columns.size - columns.size % 4
     for i in range(0, in_fours, 4):
         j = columns[i : i + 4]
-        four_dots(AT[j[0]], AT[j[1]], AT[j[2]], AT[j[3]], b, out[i : i + 4])
+        four_long_dots(AT[j[0]], AT[j[1]], AT[j[2]], AT[j[3]], b, out[i : i + 4])
     for i in range(in_fours, columns.size):
-        out[i] = dot(AT[columns[i]], b)
+        out[i] = long_dot(AT[columns[i]], b)
 
 
 @choose_by_type("AT")

@@ -14,7 +14,7 @@ import numpy as np
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns, all_whole, mixed_gram
 from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, off_scale, plain_rows
-from exactsel.kernels.linalg import dot
+from exactsel.kernels.linalg import BLOCK, dot, sum_roundings
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
 from exactsel.losses.adjusted import is_adjusted
 from exactsel.losses.poisson import Poisson
@@ -113,14 +113,27 @@ def loss_majorizer(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> 
 
 
 @njit(sums=True)
-def lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> float:
-    """The sum of values - b z, less what rounding in it and in its terms can come to."""
+def _part_of_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, float]:
+    """The sum of values - b z, and of sizes by which terms are judged."""
     total = 0.0
     magnitude = 0.0
     for i in range(z.size):
         total += values[i] - b[i] * z[i]
         magnitude += abs(values[i]) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
-    return total - (z.size + 32) * UNIT * magnitude
+    return total, magnitude
+
+
+@njit
+def lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> float:
+    """The sum of values - b z, less what rounding in it and in its terms can come to."""
+    total = 0.0
+    magnitude = 0.0
+    for first in range(0, z.size, BLOCK):
+        last = first + BLOCK
+        part, size = _part_of_sum(values[first:last], z[first:last], y[first:last], b[first:last])
+        total += part
+        magnitude += size
+    return float(total - (sum_roundings(z.size) + 32) * UNIT * magnitude)
 
 
 @choose_by_type("loss")
@@ -128,18 +141,22 @@ def dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[f
     """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
     values = np.empty(z.size)
     plain_rows(loss, z, y, values, b)
-    return lower_sum(values, z, y, b), b.size + 16
+    return lower_sum(values, z, y, b), sum_roundings(b.size) + 16
 
 
 @dual_rows.register(Poisson)
 def _dual_counts(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
     values = np.empty(z.size)
     plain_rows(loss, z, y, values, b)
-    total, magnitude = 0.0, 0.0
-    for i in range(z.size):
-        total += values[i] - b[i] * z[i]
-        magnitude += abs(values[i]) + abs(b[i]) * off_scale(loss, z[i], y[i], b[i])
-    return total - (z.size + 32) * UNIT * magnitude, b.size + 16
+    total, magnitude, many = 0.0, 0.0, sum_roundings(z.size)
+    for first in range(0, z.size, BLOCK):
+        part, size = 0.0, 0.0
+        for i in range(first, min(first + BLOCK, z.size)):
+            part += values[i] - b[i] * z[i]
+            size += abs(values[i]) + abs(b[i]) * off_scale(loss, z[i], y[i], b[i])
+        total += part
+        magnitude += size
+    return total - (many + 32) * UNIT * magnitude, many + 16
 
 
 @dual_rows.register_where(is_adjusted)

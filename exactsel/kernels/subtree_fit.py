@@ -241,7 +241,7 @@ def formula(
     size, length = 0.0, np.sqrt(2.0 * data.constant)
     for i in range(m):
         size += abs(x[i]) * data.lengths[columns[i]]
-    unit = (data.rows + 2 * m + 64) * UNIT
+    unit = (data.roundings + 2 * m + 64) * UNIT
     error = unit * (size + length)
     square, counted = 0.0, 0.0
     for i in range(m):

@@ -280,7 +280,7 @@ def group_formula(
     size, length, D = 0.0, np.sqrt(2.0 * data.columns.constant), data.columns.floor
     for i in range(m):
         size += abs(x[i]) * data.columns.lengths[columns[i]]
-    unit = (data.columns.rows + 2 * m + 64) * UNIT
+    unit = (data.columns.roundings + 2 * m + 64) * UNIT
     error = unit * (size + length)
     for i in range(count):
         room.weights[units[i]] = 0.0

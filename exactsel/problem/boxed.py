@@ -275,7 +275,7 @@ def _independent(problem: Problem) -> bool:
     key = ("columns are independent",)
     if key not in problem.shared:
         few = problem.objective.d <= problem.n
-        problem.shared[key] = few and has_curvature(problem.gram.G, problem.n)
+        problem.shared[key] = few and has_curvature(problem.gram.G, problem.gram.roundings)
     return bool(problem.shared[key])
 
 

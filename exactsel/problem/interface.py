@@ -101,3 +101,7 @@ class Statement(Protocol):
     def needed(self, value: float, scope: str) -> float:
         """The bound for the numbers searched that shows a model to cost no less than ``value``; inf where none does."""
         ...
+
+    def taken(self, value: float) -> float:
+        """How much larger than ``value`` that bound is, about; 0 where there is none."""
+        ...

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, interpreted, parallel_section
+from exactsel.algebra.extended import inner_products
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
@@ -247,10 +248,14 @@ class Objective:
     @cached_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
+        if self.n >= self.d:
+            products, roundings = inner_products(self.AT, self.y)
+            gram, b = np.ascontiguousarray(products[:-1, :-1]), products[:-1, -1].copy()
+            return GramData(gram, b, 0.5 * float(products[-1, -1]), roundings, self.norms, self.AT[:0])
         with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
             gram, b = self.AT @ self.AT.T, self.AT @ self.y
-        data = self.AT if self.n < self.d else self.AT[:0]
-        return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms, data)
+        # Kernels go by way of A, too, where it is the smaller one: sums are as long as it has rows.
+        return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms, self.AT)
 
     @property
     def hessian(self) -> FloatArray:

@@ -72,7 +72,7 @@ class Spans:
 
     def __init__(self, problem: Problem) -> None:
         self._AT, self._norms = problem.AT, np.where(problem.norms > 0.0, problem.norms, 1.0)
-        self._rows = problem.n
+        self._roundings = problem.gram.roundings
         self._unit: FloatArray = problem.reduced[0] / self._norms
         self._G: FloatArray = problem.hessian / np.outer(self._norms, self._norms)
         self._H, self._constant = problem.hessian, problem.gram.constant
@@ -116,7 +116,7 @@ class Spans:
         if any(key <= known for known in self._curved):
             return True
         H = self._H[np.ix_(columns, columns)]
-        room = rounding_room(H, self._rows)
+        room = rounding_room(H, self._roundings)
         H[np.diag_indices(len(H))] -= self.curvature[columns] + room
         if not definite(H):
             return False
@@ -151,7 +151,7 @@ class Spans:
             values, vectors = np.linalg.eigh(self._G[np.ix_(Z, Z)])
             proper = values > DEPENDENT * self._norms.size
             half = (vectors[:, proper] / np.sqrt(values[proper])).T @ self._G[np.ix_(Z, rest)]
-            D = balanced_curvature(self._G[np.ix_(rest, rest)] - half.T @ half, self._rows)
+            D = balanced_curvature(self._G[np.ix_(rest, rest)] - half.T @ half, self._roundings)
         if D is None:
             return None
         base = self._base(Z)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.problem.boxed import BoxedProblem
@@ -69,6 +70,13 @@ class _Regression:
             value = self._instance.transfer.needed(value, value, scope != "")
         return math.nextafter(value + self._taken, math.inf) if self._taken else value
 
+    def taken(self, value: float) -> float:
+        for scope in ("", BOUNDED_MODELS):
+            needed = self.needed(value, scope)
+            if math.isfinite(needed):
+                return needed - value
+        return 0.0
+
 
 class _Selection:
     """Column subset selection."""
@@ -87,6 +95,9 @@ class _Selection:
 
     def needed(self, value: float, scope: str) -> float:
         return value
+
+    def taken(self, value: float) -> float:
+        return 0.0
 
 
 class _Unchecked:
@@ -111,6 +122,9 @@ class _Unchecked:
 
     def needed(self, value: float, scope: str) -> float:
         return value
+
+    def taken(self, value: float) -> float:
+        return 0.0
 
     def _enlarged(self, value: float, coef: FloatArray) -> float:
         objective = self._objective

@@ -7,7 +7,9 @@ by the objective of the empty model.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from exactsel.errors import InputError
 
@@ -28,6 +30,13 @@ SPARED, NULL_SPARED = 1.1e-10, 1.1e-13
 
 MOST_SPARED = 0.5
 """... unless that is more than this part of them."""
+
+ABOUT = 1.25
+"""Times what rounding takes off a bound when it is said: what is left for it, as objectives differ from what is said of
+them, too."""
+
+REMEMBERED = 64
+"""Objectives of which it is remembered what rounding takes off bounds near them."""
 
 
 def resolution(upper: float, null: float) -> float:
@@ -73,8 +82,9 @@ class Tolerance:
     """Objective of the empty model."""
     finest: float = 1.0
     """Part of the resolution of objectives that is aimed at."""
-    spares: bool = False
-    """Whether what a proof claims less is left of it."""
+    taken: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
+    """Where it is a search's: what rounding takes off bounds near an objective when they are said of the data as given.
+    So much is left of the tolerance, and what a proof claims less."""
 
     def __post_init__(self) -> None:
         for name in ("eps", "rel_eps"):
@@ -85,18 +95,24 @@ class Tolerance:
                     f"{name} is {value}, but a tolerance must be a number that is not negative; set {flag}."
                 )
 
-    @property
-    def for_search(self) -> Tolerance:
-        """Slightly less, so that what is said of the data as given, where rounding is taken off, is within this one."""
-        return replace(self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps, finest=KEPT * self.finest, spares=True)
+    def for_search(self, taken: Callable[[float], float]) -> Tolerance:
+        """Less by about what is ``taken`` off, so that what is said of the data as given is within this one."""
+        kept = {"eps": KEPT * self.eps, "rel_eps": KEPT * self.rel_eps, "finest": KEPT * self.finest}
+        return replace(self, **kept, taken=lru_cache(REMEMBERED)(taken))
 
     def absolute(self, upper: float) -> float:
         """The absolute tolerance at an incumbent of objective ``upper``."""
         if not math.isfinite(upper):
             return self.eps
         wanted = max(self.eps, self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper)))
-        if self.spares:
-            claimed_less = SPARED * abs(upper) + NULL_SPARED * self.null
-            # What was asked for is a little more than ``wanted``, which is enough where it is large.
-            wanted -= min(MOST_SPARED * wanted, max(0.0, claimed_less - wanted * (1.0 - KEPT)))
-        return max(wanted, self.finest * resolution(upper, self.null))
+        finest = self.finest * resolution(upper, self.null)
+        if self.taken is not None:
+            less = NULL_SPARED * self.null + ABOUT * self.taken(upper)
+            wanted, finest = _less(wanted, SPARED * abs(upper) + less), _less(finest, less)
+        return max(wanted, finest)
+
+
+def _less(kept: float, less: float) -> float:
+    """A tolerance of which ``kept`` is kept, when bounds are to lose so much and be within it."""
+    # What was asked for is a little more than what is kept, which is enough where it is large.
+    return kept - min(MOST_SPARED * kept, max(0.0, less - kept * (1.0 - KEPT)))

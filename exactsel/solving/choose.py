@@ -41,8 +41,8 @@ def _bound_for_columns(problem: Any, seconds: float | None) -> str:
         return "split"
     if problem.lam > 0:
         return "apg"
-    curved = problem.d < problem.n and affordable(problem.d, seconds) and has_curvature(problem.hessian, problem.n)
-    return "apg" if curved else "fit"
+    may = problem.d < problem.n and affordable(problem.d, seconds)
+    return "apg" if may and has_curvature(problem.hessian, problem.gram.roundings) else "fit"
 
 
 SPLIT_UP_TO = 1200

@@ -12,6 +12,7 @@ from typing import Any
 from exactsel._jit import interpreted
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
+from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
 from exactsel.search.state import SearchState
@@ -149,7 +150,8 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
 
 def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> bool:
     """Open again what is closed within a coarser tolerance than the settings ask for; False where that is lost."""
-    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search
+    statement = state.statement or statement_of(problem)
+    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search(statement.taken)
     cutoff = state.value - tolerance.absolute(state.value)
     return not state.dropped < cutoff or state.reopen(cutoff)
 

@@ -14,7 +14,8 @@ from exactsel._jit import new_flag
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.plain import writable
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import Statement, SubsetProblem
+from exactsel.proofs.statement import statement_of
 from exactsel.search.count_parts import COUNT, counted_bytes
 from exactsel.search.expand import Expander
 from exactsel.search.packed_bytes import from_bytes, to_bytes
@@ -63,10 +64,10 @@ def key_of(job: bytes) -> str:
 
 def expander_of(
     problem: SubsetProblem, settings: Settings, methods: Methods, bound: PreparedBound, options: BoundOptions,
-    brief: bool, **more: Any,
+    brief: bool, statement: Statement, **more: Any,
 ) -> Expander:  # fmt: skip
     """What expands nodes; the same for whoever is told the same."""
-    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search
+    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search(statement.taken)
     return Expander(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
         methods.walker(problem, bound, options), methods.subsearcher(problem, bound, options, brief=brief),
@@ -97,7 +98,8 @@ class Workshop:
         self.stop: BoolArray = new_flag()
         options = BoundOptions(1, settings.warm_start, settings.force_quit, settings.time_limit, stop=self.stop)
         bound = methods.bound.prepare(self.problem, options)
-        self._expander = expander_of(self.problem, settings, methods, bound, options, bool(header["brief"]))
+        brief, statement = bool(header["brief"]), statement_of(self.problem)
+        self._expander = expander_of(self.problem, settings, methods, bound, options, brief, statement)
 
     def expanded(self, shard: bytes) -> bytes:
         """The outcome of a shard, or of a part of a count, or the steps of a search below a node."""

@@ -224,6 +224,7 @@ class Search:
             cells = self._methods.cells(self.problem, options) if self._listing and not self._shown else None
             self._expander = expander_of(
                 self.problem, settings, methods, self._bound, options, self._brief,
+                self.state.statement or statement_of(self.problem),
                 lister=self._lister(options), cells=cells,
             )  # fmt: skip
         return self._expander

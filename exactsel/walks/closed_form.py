@@ -143,7 +143,7 @@ def walk_data(problem: Problem, curvature: FloatArray | None, bounded: bool = Fa
         reach = np.divide(radius, problem.norms, out=np.zeros(problem.d), where=problem.norms > 0.0)
     lengths = np.sqrt(np.diag(H)) * (1.0 + 8.0 * UNIT)
     return WalkData(
-        H, b, constant, problem.n, lengths, none if curvature is None else curvature, floor, twins(problem),
+        H, b, constant, gram.roundings, lengths, none if curvature is None else curvature, floor, twins(problem),
         low, low_b, low_constant, reach,
     )  # fmt: skip
 

@@ -138,9 +138,17 @@ def test_tolerance_is_the_larger_of_absolute_and_relative():
 
 
 def test_a_search_leaves_what_its_proof_claims_less():
-    assert Tolerance(0.0, 1e-3).for_search.absolute(1.0) == pytest.approx(1e-3 * (1 - 2.0**-10), rel=1e-12)
-    assert Tolerance(0.0, 1e-9).for_search.absolute(1.0) == pytest.approx(8.9e-10, rel=1e-9)
-    assert Tolerance(0.0, 1e-10).for_search.absolute(1.0) == pytest.approx(0.5e-10, rel=1e-2)
+    def left(rel_eps, taken=0.0):
+        return Tolerance(0.0, rel_eps).for_search(lambda value: taken * value).absolute(1.0)
+
+    assert left(1e-3) == pytest.approx(1e-3 * (1 - 2.0**-10), rel=1e-12)
+    assert left(1e-9) == pytest.approx(8.9e-10, rel=1e-9)
+    assert left(1e-10) == pytest.approx(0.5e-10, rel=1e-2)
+    # What is taken off bounds when they are said of the data as given is left, too, and a little more.
+    assert left(1e-3, 1e-4) == pytest.approx(0.875e-3, rel=1e-5)
+    assert left(1e-6, 1e-10) == pytest.approx(1e-6 * (1 - 2.0**-10), rel=1e-12), "there is enough room"
+    assert left(1e-6, 1e-9) < 1e-6 - 1e-9
+    assert left(1e-6, 1e-3) == pytest.approx(0.5e-6, rel=2e-3), "never more than half"
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
