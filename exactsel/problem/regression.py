@@ -175,10 +175,14 @@ class Problem:
         return self.of(replace(self.objective, tall=tall), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
-        """Store the three parts, with the names they have of old, and freeze."""
+        """Store the three parts, and freeze; without a ridge the objective is one to search with."""
         units.check(k)
-        if objective.lam == 0.0 and not objective.is_quadratic:
-            objective = without_ridge(objective)
+        if objective.asked_lam == 0.0 and not objective.is_quadratic:
+            objective = without_ridge(objective, units, k)
+        self._hold(objective, units, k)
+
+    def _hold(self, objective: Objective, units: Units, k: int) -> None:
+        """Store the three parts, with the names they have of old, and freeze."""
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.units = units
@@ -307,7 +311,9 @@ class Problem:
     def inner(self) -> Problem:
         """The problem of choosing among all columns, without a limit or demands."""
         units = Units(self.units.columns, self.units.column_names)
-        return Problem.of(self.objective, units, units.d)
+        problem: Problem = object.__new__(Problem)
+        problem._hold(self.objective, units, units.d)  # its ridge too, where a small one stands for none
+        return problem
 
     @property
     def root_state(self) -> StateArray:

@@ -45,6 +45,9 @@ SPREAD = 1e3
 ENOUGH = 2
 """Up to this blend curvature added tells a minimum from a model that can be improved."""
 
+REFINEMENTS, ROUNDED = 3, 4e-15
+"""Full steps at a minimum, which may raise the objective by this part of it."""
+
 NOISE = 1e-15
 """Part of a pivoted factor's first entry below which a row of it is rounding."""
 
@@ -110,6 +113,10 @@ class RowModel:
         rows_at(self.loss, self.A @ x, self.y, values, slopes, bends)
         return float((self.weights * values).sum() + 0.5 * (self.ridge * x) @ x)
 
+    def gradient(self, x: FloatArray, rows: RowValues) -> FloatArray:
+        """The gradient of the objective at a model."""
+        return np.asarray(rows.slopes @ self.A + self.ridge * x)
+
     def step(self, x: FloatArray, rows: RowValues, blend: float) -> Step:
         """A step down from x.
 
@@ -157,8 +164,22 @@ def improved(objective: Objective, columns: IntArray, start: FloatArray) -> tupl
         found = [_descended(rows, rows.model(start))]
         if not found[0][2] and np.any(start):
             found.append(_descended(rows, rows.model(np.zeros(columns.size))))
-    x, _, ended = min(found, key=lambda one: one[1])
-    return rows.coef(x), ended
+        x, _, ended = min(found, key=lambda one: one[1])
+        return rows.coef(_refined(rows, x) if ended else x), ended
+
+
+def _refined(rows: RowModel, x: FloatArray) -> FloatArray:
+    """The same minimum with a gradient as short as a few full steps make it: bounds are made of the gradient."""
+    here = rows.at(x)
+    shortest, best, most = float(np.linalg.norm(rows.gradient(x, here))), x, here.value * (1.0 + ROUNDED)
+    for _ in range(REFINEMENTS):
+        x = x + rows.step(x, here, 0.0).direction
+        here = rows.at(x)
+        length = float(np.linalg.norm(rows.gradient(x, here)))
+        if not (here.value <= most and length < shortest):
+            break
+        shortest, best = length, x
+    return best
 
 
 def _descended(rows: RowModel, x: FloatArray) -> tuple[FloatArray, float, bool]:

@@ -17,6 +17,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.losses.logistic import Logistic
 from exactsel.problem.objective import Objective
+from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray
 
 STRICT = 1e-6
@@ -96,12 +97,16 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     return Separation(kept[inside], strict) if np.any(strict) else None
 
 
-def refuse_separated(objective: Objective) -> None:
-    """:class:`InputError` where all columns together separate the classes."""
+def refuse_separated(objective: Objective, units: Units, k: int) -> None:
+    """:class:`InputError` where columns of at most k of the units are found that separate the classes.
+
+    It looks at those a model may use. That others separate does no harm, and neither do more than k of them.
+    """
     if not isinstance(objective.loss, Logistic):
         return
-    found = separation(objective, np.arange(objective.d))
-    if found is not None:
+    out = {*units.must_not}
+    found = separation(objective, units.columns_of(j for j in range(units.d) if j not in out))
+    if found is not None and len({*units.units_of(found.columns), *units.must_have}) <= k:
         raise InputError(sentence(found, objective.n))
 
 
