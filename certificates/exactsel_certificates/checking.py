@@ -319,7 +319,7 @@ class _About:
             return ""
         if self.css:
             return f"reconstructions with |x_jl| ||a_j|| <= {RECONSTRUCTION:g} ||a_l||"
-        radius = RADIUS if self.instance.loss == "quadratic" else MODEL_RADIUS  # type: ignore[union-attr]
+        radius = RADIUS if self.instance.loss == "quadratic" else MODEL_RADIUS
         return f"models with |x_j| ||a_j|| <= {radius:g} ||y||"
 
     def words(self) -> str:

@@ -9,7 +9,7 @@ maximum likelihood estimates in logistic regression models, Biometrika 1984; Kon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.losses.logistic import Logistic
 from exactsel.problem.objective import Objective
-from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray
 
 STRICT = 1e-6
@@ -97,16 +96,16 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     return Separation(kept[inside], strict) if np.any(strict) else None
 
 
-def refuse_separated(objective: Objective, units: Units, k: int) -> None:
-    """:class:`InputError` where columns of at most k of the units are found that separate the classes.
+def refuse_separated(objective: Objective, columns: IntArray, in_a_model: Callable[[IntArray], bool]) -> None:
+    """:class:`InputError` where of some columns those of one model are found to separate the classes completely.
 
-    It looks at those a model may use. That others separate does no harm, and neither do more than k of them.
+    That columns do which no model has together does no harm. Where they do so quasi-completely another model may be
+    better than all on these columns.
     """
     if not isinstance(objective.loss, Logistic):
         return
-    out = {*units.must_not}
-    found = separation(objective, units.columns_of(j for j in range(units.d) if j not in out))
-    if found is not None and len({*units.units_of(found.columns), *units.must_have}) <= k:
+    found = separation(objective, columns)
+    if found is not None and found.complete and in_a_model(found.columns):
         raise InputError(sentence(found, objective.n))
 
 

@@ -8,8 +8,8 @@ every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so
 for all models that count. The problem is searched with the ridge mu, chosen so that the last term is a small part of
 P(0), and that term is taken off what is said of it. Where nothing limits the coefficients of all columns together (they
 separate the classes, or depend on each other) though models of k of them have a best one, what is said is about models
-whose coefficients are not beyond R_j = 10^4 ||y|| / ||a_j||. A ridge goes by the units of the columns; without one they are
-free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
+whose coefficients are not beyond R_j = 10^4 ||y|| / ||a_j||. A ridge goes by the units of the columns; without one they
+are free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
         return replace(alike, lam=1.0, vanishing=known)
     found = _limits(_of_columns(alike, allowed))
     if found is None:
-        refuse_separated(objective, units, places)
+        refuse_separated(
+            objective, np.flatnonzero(allowed),
+            lambda columns: len({*units.units_of(columns), *units.must_have}) <= places,
+        )  # fmt: skip
         return _within_radius(objective, even, alike, allowed, most)
     point, limits = found
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.

@@ -149,8 +149,8 @@ class Expander:
                 outcomes.append(counted)
                 continue
             walk = walks.get(i)
-            # A better model may lower the cut-off below what is known of the region: its own bound closes it then, which
-            # is more than the walk has shown of it.
+            # A better model may lower the cut-off below what is known of the region: its own bound closes it then,
+            # which is more than the walk has shown.
             if walk is not None and i in used and not region.bound >= cutoff:
                 outcomes.append(walked(node, region, walk, cutoff))
                 continue

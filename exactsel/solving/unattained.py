@@ -10,23 +10,22 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.separation import sentence, separation
 
-AT_THE_END = ("tree_exhausted", "gap_closed")
+FINAL = ("tree_exhausted", "gap_closed")
 """How a search ends that is to have found the best model."""
 
 
-def refuse_unattained(problem: SubsetProblem, fit: Fit, termination: str = "") -> None:
-    """:class:`InputError` where the columns of an incumbent separate the classes, so that there is no best model.
+def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> None:
+    """:class:`InputError` where the columns of a model separate the classes, so that no coefficients are the best.
 
-    For logistic loss without a ridge, where the data do not limit coefficients. While the search goes on, and where it
-    was cut short, only columns count that do so completely: nothing is below their infimum, which is 0.
+    For logistic loss without a ridge, where the data do not limit coefficients. Of a model that is not ``final``, since
+    a search goes on or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
     """
     objective = problem.objective
     if objective is None or not objective.scope or not isinstance(objective.loss, Logistic):
         return
-    ended = termination in AT_THE_END
-    if not ended and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:
+    if not final and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:
         return
     columns = problem.units.columns_of(fit.support)
-    found = separation(objective.vanishing.before, columns)  # type: ignore[union-attr]
-    if found is not None and (ended or found.complete):
+    found = separation(objective.vanishing.before, columns)
+    if found is not None and (final or found.complete):
         raise InputError(sentence(found, objective.n))

@@ -79,7 +79,8 @@ class SubtreeWalker:
         """Whether subtrees of this problem can be walked at all: the columns of quadratic loss, one by one."""
         objective = problem.objective
         closed = objective is not None and objective.is_quadratic and problem.units.free_columns
-        return closed and problem.d <= LARGEST and problem.k > 0
+        # Where no column has an entry there is one model, of which a bound shows more than the cut-off.
+        return closed and problem.d <= LARGEST and problem.k > 0 and bool(np.any(problem.norms > 0.0))
 
     def explore(
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf

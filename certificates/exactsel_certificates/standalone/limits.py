@@ -44,7 +44,7 @@ def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
 
 
 def sizes_in_scope(r: Regression) -> list[F]:
-    """R (d,): how large coefficients are in models with |x_j| ||a_j|| <= MODEL_RADIUS ||y||, columns less their means."""
+    """R (d,): how large coefficients are with |x_j| ||a_j|| <= MODEL_RADIUS ||y||, where columns have no means."""
     square = sum((w * v * v for w, v in zip(r.weights, r.y, strict=True)), F(0)) if r.loss == "logistic" else 2 * r.c
     target = root(square, above=True)
     return [

@@ -37,6 +37,10 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     columns = [int(j) for j in named[1].split(",")] if named else []
     if named and named[2]:
         columns = [*range(truth.instance.d)]
+    units = [{*unit} for unit in truth.instance.units]
+    inside = [g for g, unit in enumerate(units) if unit & {*columns}]
+    if not (named and named[2]) and (len(inside) > truth.instance.k or {*inside} & {*truth.instance.must_not}):
+        return [Finding("columns that are said to separate the classes are in no model together", said)]
     if not separated(truth.data, columns):
         return [Finding("columns that are said to separate the classes do not", said)]
     if "classes completely" in said and not separated_completely(truth.data, columns):
@@ -44,9 +48,12 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     return None
 
 
-def unlimited(truth: Truth) -> list[Finding]:
-    """What should have been refused, since nothing limits the coefficients (and some model is better than none)."""
-    if not truth.ridgeless or not truth.empty:
+def unlimited(truth: Truth, scope: str) -> list[Finding]:
+    """What should have been refused, or said of some models only, since nothing limits the coefficients.
+
+    Not where some model is no better than none, or where no column may be chosen.
+    """
+    if not truth.ridgeless or not truth.empty or scope or not truth.instance.k:
         return []
     if truth.separated:
         return [Finding("solved without a ridge, but the classes are separated", "")]
