@@ -63,7 +63,7 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
             finest = 2.0**-51 * (scale + np.abs(c))
             moving &= ~(near & (np.abs(step) <= finest))
             bracketed = np.isfinite(low) & np.isfinite(high)
-            size = np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale))
+            size = np.maximum(np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale)), finest)
             step = np.where(bracketed, step, np.sign(rest) * size)
             stuck = (np.abs(rest) > 0.5 * previous) & ~halved
             # Heavy rows without a slope make a step short that says nothing of how far the level is.

@@ -198,7 +198,7 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
             break
         if low == -np.inf or high == np.inf:
             # Each at least twice the last, so that no long way is gone in small steps, and at first none too far.
-            size = max(2.0 * last, min(abs(step), 2.0 * scale))
+            size = max(2.0 * last, min(abs(step), 2.0 * scale), finest)
             step = size if rest < 0.0 else -size
         elif (
             not low < moved + step < high
