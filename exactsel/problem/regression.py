@@ -59,9 +59,8 @@ class Problem:
         ``"quadratic"``, ``"huber"``, ``"logistic"``, ``"squared_hinge"``, ``"poisson"``, the name of a plug-in, or a
         loss object.
     lam : float
-        Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss where the fit
-        on all columns exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is
-        searched with).
+        Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss
+        (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is searched with).
     delta : float, optional
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional

@@ -91,10 +91,7 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
     square = float(limits.size @ limits.size)
     lam = _small_ridge(alike, point, square)
     if lam < SMALLEST:
-        raise UnsupportedError(
-            f"lam is 0, but the columns hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most "
-            f"that can be shown); leave out columns that are nearly dependent, or give a positive lam (--lam)."
-        )
+        return _within_radius(objective, even, alike, allowed, most)
     taken = 0.5 * lam * square * (1.0 + 1e-9)
     known = Vanishing(objective, even, point, limits, taken, allowed, most)
     return replace(alike, lam=lam, shared={}, vanishing=known)
@@ -122,6 +119,11 @@ def _within_radius(
     size[~allowed] = 0.0
     square = float(np.sort(size * size)[::-1][:most].sum())
     lam = _small_ridge(alike, np.zeros(alike.d), square)
+    if lam < SMALLEST:
+        raise UnsupportedError(
+            f"lam is 0, but the data hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most that "
+            f"can be said); use other units, or give a positive lam (--lam)."
+        )
     taken = 0.5 * lam * square * (1.0 + 1e-9)
     known = Vanishing(objective, even, np.zeros(alike.d), Radii(math.inf, size), taken, allowed, most, SCOPE)
     return replace(alike, lam=lam, shared={}, vanishing=known)

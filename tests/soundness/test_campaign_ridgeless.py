@@ -132,7 +132,7 @@ def test_a_refusal_that_is_not_so_is_noticed():
 def test_a_refusal_without_need_is_counted_and_a_solve_without_a_solution_is_a_fault():
     truth, noted = table(), []
     fine = Truth(replace(truth.instance, loss="huber"))
-    said = "lam is 0, but the columns are (nearly) linearly dependent"
+    said = "lam is 0, but the data hardly limit the coefficients of models"
     assert refusal(said, fine, noted) is None
     copied = Truth(replace(fine.instance, A=fine.instance.A[:, [0, 1, 2, 0]]))
     assert refusal(said, copied, noted) is None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from exactsel.testing.campaigns.brute_force import Truth
-from exactsel.testing.campaigns.existence import separated, separated_completely
+from exactsel.testing.campaigns.existence import dependent, separated, separated_completely
 from exactsel.testing.campaigns.solving import Finding
 
-SEPARATED, DEPENDENT, HARDLY = "the two classes", "linearly dependent", "hardly limit"
+SEPARATED, HARDLY = "the two classes", "hardly limit"
 
 NOTED = "noted: no ridge, refused"
 
@@ -24,7 +24,7 @@ def refusal(said: str, truth: Truth, noted: list[str]) -> list[Finding] | None:
     if SEPARATED in said:
         noted.append(f"{NOTED}: the classes are separated")
         return _separation(said, truth)
-    if DEPENDENT in said or HARDLY in said:
+    if HARDLY in said:
         known = "columns are dependent" if truth.dependent else "the classes are separated, which it does not see"
         noted.append(f"{NOTED}: {known if truth.dependent or truth.separated else 'nearly dependent'}")
         return None
@@ -55,6 +55,8 @@ def unlimited(truth: Truth, scope: str) -> list[Finding]:
     """
     if not truth.ridgeless or not truth.empty or scope or not truth.instance.k:
         return []
-    if truth.separated:
+    instance = truth.instance
+    allowed = instance.columns_of(frozenset(range(len(instance.units))) - {*instance.must_not})
+    if instance.loss == "logistic" and separated(truth.data, allowed):
         return [Finding("solved without a ridge, but the classes are separated", "")]
-    return [Finding("solved without a ridge, but columns are dependent", "")] if truth.dependent else []
+    return [Finding("solved without a ridge, but columns are dependent", "")] if dependent(truth.data, allowed) else []
