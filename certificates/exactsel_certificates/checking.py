@@ -24,6 +24,7 @@ from exactsel_certificates.formula import LIMITS, FloatArray, Instance, Limits, 
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import inadmissible, rule_of
 from exactsel_certificates.points import shown_radii
+from exactsel_certificates.radii import MODEL_RADIUS
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.regions import eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
@@ -318,7 +319,8 @@ class _About:
             return ""
         if self.css:
             return f"reconstructions with |x_jl| ||a_j|| <= {RECONSTRUCTION:g} ||a_l||"
-        return f"models with |x_j| ||a_j|| <= {RADIUS:g} ||y||"
+        radius = RADIUS if self.instance.loss == "quadratic" else MODEL_RADIUS
+        return f"models with |x_j| ||a_j|| <= {radius:g} ||y||"
 
     def words(self) -> str:
         """The problem in words."""

@@ -77,8 +77,12 @@ class GivenInstance(Instance):
 
         What is known is about models of a prepared objective up to the level. It is used for those that cost less than
         the empty model. On the way from that one to such a model costs stay below the empty model's, while a prepared
-        objective above the level would have to pass it, where the sizes hold and tell the true cost to be more.
+        objective above the level would have to pass it, where the sizes hold and tell the true cost to be more. Sizes
+        with an infinite level are those of the models a claim about bounded models speaks of.
         """
+        if math.isinf(found.level):
+            self.__dict__["transfer"] = Transfer(self.prepared, self.plain, found.size, scoped=True)
+            return
         transfer = Transfer(self.prepared, self.plain, found.size)
         empty = objective_above(self, np.zeros(len(found.size)))
         if transfer.exact or transfer.lower(found.level, math.inf, False) >= empty:
@@ -156,6 +160,8 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
     """No smaller than the objective of a model (d,) for the data as given, and as close as is affordable."""
     x = np.asarray(coef, dtype=np.float64)
     used = np.flatnonzero(x)
+    if not used.size and fitted_by_none(instance):
+        return 0.0
     with np.errstate(all="ignore"):
         plain, inner = _prepared(instance, x)
         z, level = predicted(plain, inner)
@@ -174,6 +180,17 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
     return min(value, exactly_above(alone, x[used]))
 
 
+def fitted_by_none(instance: Instance) -> bool:
+    """Whether the empty model costs nothing: Poisson loss, and all counts that count are exp(c).
+
+    Its best intercept, log y, is no double, so that sums of doubles, and of rational numbers, say a little more.
+    """
+    if instance.loss != "poisson":
+        return False
+    counts = instance.y if instance.weights is None else instance.y[instance.weights > 0]
+    return bool(np.all(counts == counts[0]) and (counts[0] > 0 if instance.intercept else counts[0] == 1))
+
+
 def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
     """The prepared problem and the coefficients of its columns."""
     if isinstance(instance, GivenInstance):
@@ -183,6 +200,8 @@ def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
 
 def exactly_above(instance: Instance, coef: FloatArray) -> float:
     """The same in exact arithmetic, whatever that takes."""
+    if not np.any(coef) and fitted_by_none(instance):
+        return 0.0
     if isinstance(instance, GivenInstance):
         return float_above(instance.exact_objective(coef.tolist()))
     return float_above(ExactBounds(instance).objective(coef))

@@ -63,9 +63,11 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
             finest = 2.0**-51 * (scale + np.abs(c))
             moving &= ~(near & (np.abs(step) <= finest))
             bracketed = np.isfinite(low) & np.isfinite(high)
-            size = np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale))
+            size = np.maximum(np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale)), finest)
             step = np.where(bracketed, step, np.sign(rest) * size)
             stuck = (np.abs(rest) > 0.5 * previous) & ~halved
+            # Heavy rows without a slope make a step short that says nothing of how far the level is.
+            stuck |= ~near & (np.abs(step) <= finest)
             halved = bracketed & (stuck | ~((low < c - step) & (c - step < high)))
             target = np.where(halved, 0.5 * low + 0.5 * high, c - step)
         previous, last = np.abs(rest), np.abs(target - c)

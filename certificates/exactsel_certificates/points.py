@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import LEAVE_OUT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.radii import Radii, radii
+from exactsel_certificates.radii import Radii, radii, within_scope
 from exactsel_certificates.semidefinite import Split
 
 
@@ -58,9 +58,14 @@ def left_first(proof: Proof) -> NDArray[np.int64]:
 
 
 def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
-    """Limits on coefficients around the point a proof names for them; None where it names none, or there is a ridge."""
+    """Limits on coefficients: the scope's, or those around the point a proof names for them.
+
+    None where it names none, or there is a ridge. Where a model has no columns there is nothing to limit.
+    """
     points, named = Points(proof), proof.limit_point.astype(np.int64)
     free = instance.lam == 0 and instance.loss != "quadratic"
     if not (free and named.size == 1 and 0 <= named[0] < len(points)):
         return None
-    return radii(instance, points.models(named)[0])
+    if instance.k == 0:
+        return Radii(np.inf, np.zeros(instance.A.shape[1]))
+    return within_scope(instance) if proof.scope else radii(instance, points.models(named)[0])

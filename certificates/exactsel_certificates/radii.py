@@ -24,10 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.mapped import column_blocks
+from exactsel_certificates.prepared import lengths
 from exactsel_certificates.rigorous import RigorousBounds, gamma, model_objective
 
 ABOVE = 1.001
 """Times P(0): L."""
+
+MODEL_RADIUS = 1e4
+"""R: claims about bounded models speak of those with |x_j| ||a_j|| <= R ||y||; Huber and logistic loss, lam = 0."""
 
 SHRUNK = (0.0, 0.5)
 """By which part slopes are shrunk: at the fit many may have hardly any room (Huber's outliers have none)."""
@@ -45,22 +50,40 @@ AT_ONCE = 4_000_000
 
 
 class Radii(NamedTuple):
-    """Every model with P(x) <= level has |x_j| <= size_j; columns of zeros, whose coefficients do not count, have 0."""
+    """Every model with P(x) <= level has |x_j| <= size_j; columns of zeros, whose coefficients do not count, have 0.
+
+    With an infinite level it is every model that is spoken of.
+    """
 
     level: float
     size: FloatArray
     """(d,)"""
 
 
+def within_scope(instance: Instance) -> Radii:
+    """How large coefficients are in models that claims about bounded models speak of, rounded upwards.
+
+    For prepared data: lengths are weighted, and a length of y that holds a shift more than the exact one is larger.
+    """
+    AT, weights = np.asarray(instance.A, dtype=np.float64).T, instance.weights
+    with np.errstate(all="ignore"):
+        columns = np.concatenate([lengths(AT[block], weights) for block in column_blocks(AT)])
+        target = float(lengths(np.asarray(instance.y, dtype=np.float64)[None], weights)[0])
+        size = np.where(columns > 0, 1.001 * MODEL_RADIUS * target / columns, 0.0)
+    return Radii(np.inf, size)
+
+
 def radii(instance: Instance, x: FloatArray) -> Radii | None:
     """What limits models of the instance, by dual vectors around the slopes at a model x (d,); None where nothing does.
 
-    x should be near the fit on all columns. For Huber and logistic loss.
+    x should be near the fit on all columns models may use. For Huber and logistic loss.
     """
     with np.errstate(all="ignore"):
         plain = RigorousBounds(instance)
         level = ABOVE * model_objective(instance, np.zeros(plain.d))
-        used = np.flatnonzero(plain.norms > 0)
+        allowed = np.ones(plain.d, dtype=np.bool_)
+        allowed[instance.columns_of(instance.must_not)] = False
+        used = np.flatnonzero((plain.norms > 0) & allowed)
         size = np.zeros(plain.d)
         if not used.size:
             return Radii(level, size)

@@ -19,7 +19,8 @@ limits x':
   and their errors are divided by powers of two near their lengths here, and coefficients multiplied: the error of a
   long column then meets coefficients that are small;
 * with lam = 0 and Huber or logistic loss, what dual vectors say of coefficients (radii.py);
-* where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||.
+* where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||, with another R for Huber and logistic loss
+  (radii.py).
 
 Slopes of Poisson loss have no such b for all models. In a model of an objective of at most U a row of weight w has a
 mean exp(z) of at most M = max(4 y, 2.5 U / w): for p >= 4 y the row costs .4 p or more. Where no prediction is off by
@@ -68,7 +69,9 @@ class Transfer:
     instance: Instance
     """The prepared problem."""
     limits: FloatArray | None = None
-    """(d,) how large coefficients x' can be (radii.py), for all models that cost less than the empty one."""
+    """(d,) how large coefficients x' can be (radii.py), for all models that cost less than the empty one ..."""
+    scoped: bool = False
+    """... or for those alone that claims about bounded models speak of."""
 
     @cached_property
     def _most(self) -> int:
@@ -163,7 +166,11 @@ class Transfer:
         """eta1 and eta2 by each way of limiting the models."""
         made = self.prepared
         error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
-        if self.limits is not None:
+        if not (error or rest):
+            # Nothing is off of any column a model may use: then only the target's errors count, whatever the models.
+            yield made.target_error, made.target_rest
+            return
+        if self.limits is not None and (bounded or not self.scoped):
             largest = np.sort(self.limits * made.column_error)[::-1][: self._most]
             yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
         if not (error or rest):

@@ -199,9 +199,14 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
             break
         if low == -np.inf or high == np.inf:
             # Each at least twice the last, so that no long way is gone in small steps, and at first none too far.
-            size = max(2.0 * last, min(abs(step), 2.0 * scale))
+            size = max(2.0 * last, min(abs(step), 2.0 * scale), finest)
             step = size if rest < 0.0 else -size
-        elif not low < moved + step < high or (abs(rest) > 0.5 * previous and not halved):
+        elif (
+            not low < moved + step < high
+            or (abs(rest) > 0.5 * previous and not halved)
+            # Heavy rows without a slope make a step short that says nothing of how far the level is.
+            or (not near and abs(step) <= finest)
+        ):
             halved, step = True, 0.5 * low + 0.5 * high - moved
         else:
             halved = False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactsel.kernels.refit import newton_refit
-from exactsel.kernels.rows import loss_curvature, loss_gradient
+from exactsel.problem.row_newton import improved, misjudged
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 GRADIENT_TOLERANCE = 1e-10
 """Times the problem's gradient scale: the gradient norm at which a support counts as solved."""
+
+ROUNDED = 1e-15
+"""Part of an objective that is no difference."""
 
 
 NEARLY_DEPENDENT = 1e-8
@@ -37,6 +40,8 @@ class Fit:
     coef: FloatArray
     value: float
     gradient_norm: float
+    converged: bool = field(default=True, kw_only=True)
+    """Whether no better model on the columns is known to be possible."""
 
     @property
     def support(self) -> tuple[int, ...]:
@@ -58,8 +63,8 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 ||grad P(0)||.
 
     Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm
-    solution for lam = 0). Where rounding makes the tolerance unreachable the best point found is returned and
-    ``gradient_norm`` says so.
+    solution for lam = 0). Where the gradient is no measure, or comes to no end, Newton's method in rows goes on
+    (:mod:`exactsel.problem.row_newton`); ``converged`` says whether it came to one.
     """
     tolerance = min(0.1 * GRADIENT_TOLERANCE * objective.gradient_scale, objective.close_enough)
     compact, z = np.zeros(columns.size), np.zeros(objective.n)
@@ -77,17 +82,23 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
         0.0,
     )
     best = _as_fit(objective, columns, compact)
-    if not best.gradient_norm <= 10.0 * tolerance or _nearly_dependent(objective, columns):
-        for candidate in (_orthogonal_fit(objective, columns), _robust_newton(objective, columns, compact)):
-            if candidate is not None and _is_better(candidate, best):
-                best = candidate
+    unsolved = not best.gradient_norm <= 10.0 * tolerance
+    if objective.is_quadratic:
+        if unsolved or _nearly_dependent(objective, columns):
+            orthogonal = _orthogonal_fit(objective, columns)
+            best = orthogonal if _is_better(orthogonal, best) else best
+        return best
+    if unsolved or misjudged(objective, best.value):
+        start = compact if np.all(np.isfinite(compact)) else np.zeros(columns.size)
+        compact, converged = improved(objective, columns, start)
+        other = replace(_as_fit(objective, columns, compact), converged=converged)
+        nearer = other.gradient_norm < best.gradient_norm and other.value <= best.value * (1.0 + ROUNDED)
+        best = other if other.value < best.value or nearer else replace(best, converged=converged)
     return best
 
 
 def _nearly_dependent(objective: Objective, columns: IntArray) -> bool:
-    """Whether the objective may still fall where the gradient is small (quadratic loss)."""
-    if not objective.is_quadratic:
-        return False
+    """Whether the objective may still fall where the gradient is small; quadratic loss."""
     A, _ = objective.reduced
     squares = objective.norms[columns] ** 2 + objective.lam
     lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0))
@@ -112,10 +123,8 @@ def _as_fit(objective: Objective, columns: IntArray, compact: FloatArray) -> Fit
     return Fit(columns, coef, objective(coef), float(np.linalg.norm(stretched)))
 
 
-def _orthogonal_fit(objective: Objective, columns: IntArray) -> Fit | None:
+def _orthogonal_fit(objective: Objective, columns: IntArray) -> Fit:
     """Quadratic loss by a singular value decomposition of the (ridge-augmented) columns, refined once."""
-    if not objective.is_quadratic:
-        return None
     A, y = objective.reduced
     matrix, target = A[:, columns], y
     if objective.lam > 0:
@@ -129,27 +138,3 @@ def _orthogonal_fit(objective: Objective, columns: IntArray) -> Fit | None:
         residual = target - matrix @ compact
         compact = compact + np.linalg.lstsq(matrix / scale, residual, rcond=1e-13)[0] / scale
     return _as_fit(objective, columns, compact)
-
-
-def _robust_newton(objective: Objective, columns: IntArray, start: FloatArray) -> Fit | None:
-    """Newton steps from least-squares solutions of the scaled system, for Hessians Cholesky rejects."""
-    if objective.is_quadratic or not np.all(np.isfinite(start)):
-        return None
-    A = objective.A[:, columns]
-    best = _as_fit(objective, columns, start)
-    b, weights = np.empty(objective.n), np.empty(objective.n)
-    for _ in range(50):
-        z = A @ best.coef[columns]
-        loss_gradient(objective.row_loss, z, objective.y, b)
-        loss_curvature(objective.row_loss, z, objective.y, weights)
-        gradient = A.T @ b + objective.lam * best.coef[columns]
-        middle = np.average(A, axis=0, weights=weights) if objective.intercept and np.any(weights) else 0.0
-        hessian = ((A - middle).T * weights) @ (A - middle) + objective.lam * np.eye(columns.size)
-        scale = np.sqrt(np.diag(hessian))
-        step = np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=None)[0] / scale
-        trials = (_as_fit(objective, columns, best.coef[columns] - 0.5**halvings * step) for halvings in range(30))
-        better = next((t for t in trials if t.value < best.value or t.gradient_norm < 0.5 * best.gradient_norm), None)
-        if better is None:
-            return best
-        best = better
-    return best

@@ -37,7 +37,7 @@ from exactsel.problem.preparing import Preparation, check_two_classes
 from exactsel.problem.storing import raw_data
 from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel_certificates.radii import Radii
 
 ALMOST_FLAT = 1e-6
@@ -68,6 +68,16 @@ class Vanishing(NamedTuple):
     """How large coefficients of models are that cost no more than the empty one."""
     taken: float
     """What the ridge adds to the objective of such a model, at most."""
+    allowed: BoolArray
+    """(d,) columns these models may use."""
+    most: int
+    """The most columns of a model."""
+    scope: str = ""
+    """The models in words that all of this is about, where the data do not limit coefficients."""
+
+    def serves(self, allowed: BoolArray, most: int) -> bool:
+        """Whether what is known holds for models of at most ``most`` of the columns ``allowed``, too."""
+        return bool(np.all(self.allowed | ~allowed)) and most <= self.most
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,6 +174,11 @@ class Objective:
     def asked_lam(self) -> float:
         """The ridge weight of the problem as it was given."""
         return self.lam if self.vanishing is None else 0.0
+
+    @property
+    def scope(self) -> str:
+        """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
+        return "" if self.vanishing is None else self.vanishing.scope
 
     @property
     def close_enough(self) -> float:

@@ -60,9 +60,8 @@ class Problem:
         ``"quadratic"``, ``"huber"``, ``"logistic"``, ``"squared_hinge"``, ``"poisson"``, the name of a plug-in, or a
         loss object.
     lam : float
-        Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss where the fit
-        on all columns exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is
-        searched with).
+        Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss
+        (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is searched with).
     delta : float, optional
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
@@ -176,10 +175,15 @@ class Problem:
         return self.of(replace(self.objective, tall=tall), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
-        """Store the three parts, with the names they have of old, and freeze."""
+        """Store the three parts, and freeze; without a ridge the objective is one to search with."""
         units.check(k)
-        if objective.lam == 0.0:
-            objective = with_even_columns(objective) if objective.is_quadratic else without_ridge(objective)
+        if objective.asked_lam == 0.0:
+            quadratic = objective.is_quadratic
+            objective = with_even_columns(objective) if quadratic else without_ridge(objective, units, k)
+        self._hold(objective, units, k)
+
+    def _hold(self, objective: Objective, units: Units, k: int) -> None:
+        """Store the three parts, with the names they have of old, and freeze."""
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.units = units
@@ -308,7 +312,9 @@ class Problem:
     def inner(self) -> Problem:
         """The problem of choosing among all columns, without a limit or demands."""
         units = Units(self.units.columns, self.units.column_names)
-        return Problem.of(self.objective, units, units.d)
+        problem: Problem = object.__new__(Problem)
+        problem._hold(self.objective, units, units.d)  # its ridge too, where a small one stands for none
+        return problem
 
     @property
     def root_state(self) -> StateArray:

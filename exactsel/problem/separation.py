@@ -9,7 +9,7 @@ maximum likelihood estimates in logistic regression models, Biometrika 1984; Kon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -96,12 +96,16 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     return Separation(kept[inside], strict) if np.any(strict) else None
 
 
-def refuse_separated(objective: Objective) -> None:
-    """:class:`InputError` where all columns together separate the classes."""
+def refuse_separated(objective: Objective, columns: IntArray, in_a_model: Callable[[IntArray], bool]) -> None:
+    """:class:`InputError` where of some columns those of one model are found to separate the classes completely.
+
+    That columns do which no model has together does no harm. Where they do so quasi-completely another model may be
+    better than all on these columns.
+    """
     if not isinstance(objective.loss, Logistic):
         return
-    found = separation(objective, np.arange(objective.d))
-    if found is not None:
+    found = separation(objective, columns)
+    if found is not None and found.complete and in_a_model(found.columns):
         raise InputError(sentence(found, objective.n))
 
 

@@ -6,8 +6,10 @@ every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so
     P(x)  >=  P(x) + (mu/2) ||x||^2  -  (mu/2) sum_j R_j^2
 
 for all models that count. The problem is searched with the ridge mu, chosen so that the last term is a small part of
-P(0), and that term is taken off what is said of it. A ridge goes by the units of the columns; without one they are
-free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
+P(0), and that term is taken off what is said of it. Where nothing limits the coefficients of all columns together (they
+separate the classes, or depend on each other) though models of k of them have a best one, what is said is about models
+whose coefficients are not beyond R_j = 10^4 ||y|| / ||a_j||. A ridge goes by the units of the columns; without one they
+are free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
 """
 
 from __future__ import annotations
@@ -26,10 +28,14 @@ from exactsel.problem.even import divided, powers_near, with_even_columns
 from exactsel.problem.objective import MOST_ROWS, Objective, Vanishing
 from exactsel.problem.rows import Rows, Unusable, fit_all
 from exactsel.problem.separation import refuse_separated
+from exactsel.problem.units import Units
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray
+from exactsel.types import BoolArray, FloatArray
 from exactsel_certificates.formula import Instance
-from exactsel_certificates.radii import Radii, radii
+from exactsel_certificates.radii import MODEL_RADIUS, Radii, radii, within_scope
+
+SCOPE = f"models with |x_j| ||a_j|| <= {MODEL_RADIUS:g} ||y|| (lam = 0, and the data do not limit coefficients)"
+"""The models a search speaks of where the data do not limit coefficients."""
 
 SHARE = 2e-11
 """Part of P(0) that the small ridge may take off a bound."""
@@ -41,46 +47,98 @@ SMALLEST, LARGEST = 1e-50, 900
 """A ridge below the first is none to compute with; none is above 2 to the power of the second."""
 
 
-def without_ridge(objective: Objective) -> Objective:
+def without_ridge(objective: Objective, units: Units | None = None, k: int | None = None) -> Objective:
     """The objective to search with in place of one of Huber or logistic loss with lam = 0.
+
+    It serves models of at most k of the units; of all columns where none are given. Where nothing limits the
+    coefficients of all columns that these may use, it serves models whose coefficients are not beyond
+    :data:`MODEL_RADIUS` (:attr:`Vanishing.scope`).
 
     Raises
     ------
     InputError
-        Where the columns separate the classes, so that there is no best model on all of them.
+        Where k of the units separate the classes, so that there is no best model.
     UnsupportedError
-        Where they are (nearly) dependent, so that nothing limits the coefficients.
+        Where limits of coefficients are too large to compute with.
     """
+    units = Units(objective.d) if units is None else units
+    places = units.d if k is None else k
+    allowed, most = usable_columns(units), most_columns(units, places)
+    if objective.vanishing is not None:
+        if objective.vanishing.serves(allowed, most):
+            return objective
+        objective = objective.before or objective
     alike = with_even_columns(objective)
-    if alike.at_zero == 0.0:
-        # No model is better than the empty one.
-        nothing = Radii(0.0, np.zeros(alike.d))
-        return replace(alike, lam=1.0, vanishing=Vanishing(np.zeros(alike.d), nothing, 0.0))
-    found = _limits(alike)
+    nothing = np.zeros(alike.d)
+    if alike.at_zero == 0.0 or most == 0:
+        # No model is better than the empty one, or there is no other.
+        known = Vanishing(nothing, Radii(0.0, nothing), 0.0, allowed, most)
+        return replace(alike, lam=1.0, vanishing=known)
+    found = _limits(_of_columns(alike, allowed))
     if found is None:
-        refuse_separated(objective)
-        raise UnsupportedError(
-            f"lam is 0, but the columns are (nearly) linearly dependent, which leaves coefficients of any size with "
-            f"{objective.loss.name} loss; leave out columns that others make up for, or give a positive lam (--lam)."
-        )
+        refuse_separated(
+            objective, np.flatnonzero(allowed),
+            lambda columns: len({*units.units_of(columns), *units.must_have}) <= places,
+        )  # fmt: skip
+        return _within_radius(alike, allowed, most)
     point, limits = found
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
     further = 1.0 / powers_near(limits.size)
     point, limits = point * further, Radii(limits.level, limits.size * further)
     alike = divided(alike, further)
     square = float(limits.size @ limits.size)
-    lam = 1.0  # of columns of zeros alone
-    if square > 0.0:
-        off = _rounded(alike, point)
-        exponent = math.floor(math.log2(max(2.0 * SHARE * alike.at_zero / square, off / math.sqrt(square))))
-        lam = math.ldexp(1.0, min(exponent, LARGEST))
+    lam = _small_ridge(alike, point, square)
+    if lam < SMALLEST:
+        return _within_radius(alike, allowed, most)
+    taken = 0.5 * lam * square * (1.0 + 1e-9)
+    known = Vanishing(point, limits, taken, allowed, most)
+    return replace(alike, lam=lam, shared={}, vanishing=known)
+
+
+def usable_columns(units: Units) -> BoolArray:
+    """The columns (d,) that some model may use: all but those of units that are forced out."""
+    allowed = np.ones(units.columns, dtype=np.bool_)
+    allowed[units.columns_of(units.must_not)] = False
+    return allowed
+
+
+def most_columns(units: Units, k: int) -> int:
+    """The most columns of a model of at most k units, at most."""
+    if not units.grouped:
+        return min(k, units.columns)
+    return int(np.sort([len(units.columns_of([g])) for g in range(units.d)])[::-1][:k].sum())
+
+
+def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective:
+    """What to search with for models within :data:`MODEL_RADIUS`."""
+    size = within_scope(_instance(alike)).size
+    size[~allowed] = 0.0
+    square = float(np.sort(size * size)[::-1][:most].sum())
+    lam = _small_ridge(alike, np.zeros(alike.d), square)
     if lam < SMALLEST:
         raise UnsupportedError(
-            f"lam is 0, but the columns hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most "
-            f"that can be shown); leave out columns that are nearly dependent, or give a positive lam (--lam)."
+            f"lam is 0, but the data hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most that "
+            f"can be said); use other units, or give a positive lam (--lam)."
         )
     taken = 0.5 * lam * square * (1.0 + 1e-9)
-    return replace(alike, lam=lam, shared={}, vanishing=Vanishing(point, limits, taken))
+    known = Vanishing(np.zeros(alike.d), Radii(math.inf, size), taken, allowed, most, SCOPE)
+    return replace(alike, lam=lam, shared={}, vanishing=known)
+
+
+def _small_ridge(objective: Objective, point: FloatArray, square: float) -> float:
+    """A ridge, a power of two, that adds a small part of P(0) to models of so large a sum of squares at most."""
+    if square == 0.0:
+        return 1.0  # of columns of zeros alone
+    off = _rounded(objective, point)
+    exponent = math.floor(math.log2(max(2.0 * SHARE * objective.at_zero / square, off / math.sqrt(square))))
+    return math.ldexp(1.0, min(exponent, LARGEST))
+
+
+def _of_columns(objective: Objective, allowed: BoolArray) -> Objective:
+    """The objective with columns of zeros in place of those that are not allowed."""
+    if np.all(allowed):
+        return objective
+    return divided(objective, np.where(allowed, 1.0, np.inf))
 
 
 def _rounded(objective: Objective, point: FloatArray) -> float:

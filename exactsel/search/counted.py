@@ -16,7 +16,7 @@ from exactsel.bounds.witness import FitPoint
 from exactsel.kernels.node import IN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.node import ROOT_ID, Node
-from exactsel.search.regions import NodeWalked, Region, RoundWork, as_region, inherit
+from exactsel.search.regions import NodeKept, NodeWalked, Region, RoundWork, as_region, inherit
 from exactsel.search.tolerance import Tolerance
 from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
@@ -39,9 +39,9 @@ class Counting:
         """Whether a count goes on at this node."""
         return self.counter is not None and node.tight and node.id != ROOT_ID
 
-    def at_once(self, nodes: Sequence[Node], work: RoundWork) -> dict[int, NodeWalked]:
+    def at_once(self, nodes: Sequence[Node], work: RoundWork) -> dict[int, NodeKept | NodeWalked]:
         """Count the nodes that have been begun, and a root that is soon counted; by id."""
-        outcomes = {}
+        outcomes: dict[int, NodeKept | NodeWalked] = {}
         for node in nodes if self.counter is not None else ():
             begun = self.begun(node)
             if begun or node.id == ROOT_ID:
@@ -50,7 +50,7 @@ class Counting:
                     outcomes[node.id] = outcome
         return outcomes
 
-    def after_visit(self, node: Node, region: Region, work: RoundWork) -> NodeWalked | None:
+    def after_visit(self, node: Node, region: Region, work: RoundWork) -> NodeKept | NodeWalked | None:
         """Count a root that has been bounded, and is open still."""
         is_open = region.closed is None and region.bound < self.cutoff(work.upper)
         if self.counter is None or node.id != ROOT_ID or not is_open:
@@ -65,7 +65,7 @@ class Counting:
         begun = len(walk.open_states) > 0 and is_rest(state, walk, 0)
         return self.counter.fraction(walk.open_states[0]) if begun else 1.0
 
-    def _counted(self, node: Node, region: Region, work: RoundWork, at_once: bool) -> NodeWalked | None:
+    def _counted(self, node: Node, region: Region, work: RoundWork, at_once: bool) -> NodeKept | NodeWalked | None:
         """What a count makes of a region; None where it is not for the counter, or rounding is too large."""
         if self.counter is None or not self.counter.takes(region.state, at_once):
             return None
@@ -80,6 +80,8 @@ class Counting:
             return None
         work.offer(None if walk.support is None else self.problem.fit(walk.support))
         cutoff = self.cutoff(work.upper)
+        if region.bound >= cutoff:  # as it may be once a better model has been found: more than the count has shown
+            return NodeKept(node, replace(region, closed="incumbent"))
         children = tuple(
             replace(inherit(region, state, 0.0, FitPoint(), cutoff), tight=is_rest(region.state, walk, i))
             for i, state in enumerate(walk.open_states)

@@ -149,7 +149,9 @@ class Expander:
                 outcomes.append(counted)
                 continue
             walk = walks.get(i)
-            if walk is not None and i in used:
+            # A better model may lower the cut-off below what is known of the region: its own bound closes it then,
+            # which is more than the walk has shown.
+            if walk is not None and i in used and not region.bound >= cutoff:
                 outcomes.append(walked(node, region, walk, cutoff))
                 continue
             unused = None if i not in walks else 0 if walk is None else walk.nodes

@@ -179,7 +179,9 @@ class Methods:
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
-        return Lister(problem, coef, options, shown) if self._unlimited and listable(problem) else None
+        # Where nothing limits coefficients no quadratic function from below is definite.
+        served = self._unlimited and listable(problem) and not problem.objective.scope
+        return Lister(problem, coef, options, shown) if served else None
 
     def cells(self, problem: Any, options: BoundOptions) -> CellCounter | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""

@@ -46,6 +46,7 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, claim_of, termination_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import is_small
+from exactsel.solving.unattained import FINAL, refuse_unattained
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
 from exactsel.start.portfolio import AUTO, portfolio_for
@@ -161,6 +162,7 @@ class Search:
         state = SearchState(
             frontier, empty, "empty model", self.problem.hash, statement=statement_of(self.problem),
             unit=2.0 ** math.frexp(self.problem.null_objective)[1],
+            scope="" if self.problem.objective is None else self.problem.objective.scope,
         )  # fmt: skip
         state.push(root)
         return state
@@ -194,6 +196,9 @@ class Search:
                     for event in search(self.state, expander, limits, watch, self._improver(watch), pool):
                         if isinstance(event, Finished):
                             self._termination = event.termination
+                            refuse_unattained(self.problem, self.state.incumbent, final=event.termination in FINAL)
+                        elif isinstance(event, IncumbentFound):
+                            refuse_unattained(self.problem, self.state.incumbent, final=False)
                         if not watch.result_at_hand and (self.state.nodes > 0 or isinstance(event, Finished)):
                             watch.keep_result()
                         yield event
@@ -296,6 +301,7 @@ class Search:
 
     def _take(self, fit: Fit, source: str) -> Iterator[Event]:
         if fit.value < self.state.value:
+            refuse_unattained(self.problem, fit, final=False)
             self.state.take_over(fit, source)
             yield IncumbentFound(self.state.upper, fit.support, fit.coef, source)
 

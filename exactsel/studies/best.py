@@ -27,6 +27,7 @@ from exactsel.solving.entry import solve
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, Termination
 from exactsel.solving.small import is_small
+from exactsel.solving.unattained import refuse_unattained
 from exactsel.studies.best_list import BestList
 from exactsel.studies.best_models import BestModels, SizeReport, claim_over_sizes, first_stop
 from exactsel.studies.best_search import AcrossSizes
@@ -190,6 +191,8 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
         across.known.firm(listing.top, below=listing.threshold)
     criterion, ranked = across.criterion, across.known.ranked()
     best, asked_list = ranked[0], listing.top > 1 or listing.within is not None
+    if across.scope:
+        refuse_unattained(across.problem, across.problem.fit(best.support))
     result = _result(across, best.support)
     threshold = listing.threshold if asked_list else best.criterion
     kept = [model for model in ranked if model.criterion <= threshold]

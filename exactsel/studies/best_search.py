@@ -110,12 +110,12 @@ class AcrossSizes:
     def __post_init__(self) -> None:
         self.time_limit = self.options.pop("time_limit", None)
         self.tolerance = {"eps": self.options.pop("eps", 0.0), "rel_eps": self.options.pop("rel_eps", 1e-6)}
-        problem = self.problem
+        # What limits models of the largest size, where a condition does, serves all of them.
+        problem = self.problem.replace(k=max(self.sizes))
         for size in self.sizes:
-            problem = problem.replace(k=size)
-            self.places[size] = Place(problem)
-        d = problem.units.d
-        if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or self.problem.lam > 0):
+            self.places[size] = Place(problem.replace(k=size))
+        d, fitted = problem.units.d, self.problem.lam > 0 and not self.scope
+        if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or fitted):
             self.places[d] = Place(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
         largest = self.problem.replace(k=max(self.places))
@@ -314,7 +314,8 @@ class AcrossSizes:
     @property
     def scope(self) -> str:
         """A restriction, in words, of what the searches have proven."""
-        return next((place.result.scope for place in self.places.values() if place.result and place.result.scope), "")
+        searched = (place.result.scope for place in self.places.values() if place.result and place.result.scope)
+        return next(searched, "" if self.problem.objective is None else self.problem.objective.scope)
 
 
 def meets(units: Units, support: tuple[int, ...]) -> bool:

@@ -27,6 +27,7 @@ from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Claim, Result, claim_of
 from exactsel.solving.small import begun_without_compiler
+from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
 from exactsel.types import FloatArray
 
@@ -50,6 +51,8 @@ class Certified(Readable, Gap):
     result: Result
     model: Model | None = field(default=None, repr=False)
     """The candidate for the data as they were given."""
+    converged: bool = True
+    """Whether the refit came to an end: else rounding may leave better coefficients on the support."""
 
     @property
     def lower(self) -> float:
@@ -87,7 +90,8 @@ class Certified(Readable, Gap):
         return {"candidate": candidate, **self.result.as_dict()}
 
     def __str__(self) -> str:
-        how = "best coefficients on its support" if self.refitted else "coefficients as given"
+        refit = "best coefficients" if self.converged else "the best coefficients that were found"
+        how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
         limit = f"k = {self.result.problem['k']} {self.result.noun}s"
         allowed = " that meet the demands" if demands_text(self.result.problem) else ""
@@ -136,6 +140,7 @@ def certify(
     """
     if sum(given is not None for given in (candidate, support, coef)) != 1:
         raise InputError("give exactly one candidate: a support or a coefficient vector.")
+    converged = True
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
     if coef is not None:
@@ -148,6 +153,8 @@ def certify(
     else:
         columns = given_support(column_numbers(problem, () if support is None else support), problem)
         fit = problem.fit(columns)
+        refuse_unattained(problem, fit)
+        converged = fit.converged
         vector, value = fit.coef, statement_of(problem).upper(fit)
     target = options.pop("proof", None)
     with _proofs(target) as (first, second):
@@ -159,7 +166,7 @@ def certify(
         result = _delivered(result, target)
     claim = claim_of(value, result.lower, tolerance)
     model = Model.of(problem, vector)
-    return Certified(columns, prepared_coef(problem, vector), value, coef is None, claim, result, model)
+    return Certified(columns, prepared_coef(problem, vector), value, coef is None, claim, result, model, converged)
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

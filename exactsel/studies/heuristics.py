@@ -34,6 +34,7 @@ from exactsel.solving.result import Result, Termination, claim_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
+from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support, given_support
 
@@ -208,6 +209,7 @@ def run(
     seconds = time.perf_counter() - began
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
     fit = problem.fit(support)
+    refuse_unattained(problem, fit)
     return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
 
 

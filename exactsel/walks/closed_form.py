@@ -78,8 +78,10 @@ class SubtreeWalker:
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether subtrees of this problem can be walked at all: the columns of quadratic loss, one by one."""
         objective = problem.objective
-        closed = objective is not None and objective.is_quadratic and problem.units.free_columns
-        return closed and problem.d <= LARGEST and problem.k > 0
+        if objective is None or not (objective.is_quadratic and problem.units.free_columns):
+            return False
+        # Where no column has an entry there is one model, of which a bound shows more than the cut-off.
+        return problem.d <= LARGEST and problem.k > 0 and bool(np.any(objective.norms > 0.0))
 
     def explore(
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf

@@ -132,17 +132,17 @@ def test_a_refusal_that_is_not_so_is_noticed():
 def test_a_refusal_without_need_is_counted_and_a_solve_without_a_solution_is_a_fault():
     truth, noted = table(), []
     fine = Truth(replace(truth.instance, loss="huber"))
-    said = "lam is 0, but the columns are (nearly) linearly dependent"
+    said = "lam is 0, but the data hardly limit the coefficients of models"
     assert refusal(said, fine, noted) is None
     copied = Truth(replace(fine.instance, A=fine.instance.A[:, [0, 1, 2, 0]]))
     assert refusal(said, copied, noted) is None
     assert refusal(said, truth, noted) is None
     kinds = ["nearly dependent", "columns are dependent", "the classes are separated, which it does not see"]
     assert noted == [f"noted: no ridge, refused: {kind}" for kind in kinds]
-    assert unlimited(fine) == []
-    assert unlimited(truth)[0].what == "solved without a ridge, but the classes are separated"
-    assert unlimited(copied)[0].what == "solved without a ridge, but columns are dependent"
-    assert unlimited(Truth(replace(copied.instance, y=np.zeros(12)))) == []
+    assert unlimited(fine, "") == unlimited(truth, "bounded models") == unlimited(copied, "bounded models") == []
+    assert unlimited(truth, "")[0].what == "solved without a ridge, but the classes are separated"
+    assert unlimited(copied, "")[0].what == "solved without a ridge, but columns are dependent"
+    assert unlimited(Truth(replace(copied.instance, y=np.zeros(12))), "") == []
 
 
 # Samples, and planted bugs
@@ -160,8 +160,8 @@ def test_a_sample(kind):
 def test_a_ridge_that_is_not_taken_off_is_found(monkeypatch):
     made = vanishing.without_ridge
 
-    def careless(objective):
-        found = made(objective)
+    def careless(objective, *rest):
+        found = made(objective, *rest)
         return replace(found, vanishing=found.vanishing._replace(taken=0.0))
 
     monkeypatch.setattr("exactsel.problem.regression.without_ridge", careless)

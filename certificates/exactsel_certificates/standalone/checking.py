@@ -18,7 +18,7 @@ from .counting import Semidefinite, TooMany, least_squares
 from .domain import Outside, Problem, problem_of
 from .file import BOUNDS, BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Limits
-from .limits import sizes
+from .limits import sizes, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
 from .polishing import improved
@@ -152,7 +152,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     curvatures = [D] if D and problem.loss == "quadratic" and semidefinite(r.left(D)) else []
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
     claim, upper = F(p["lower"]), r.objective(model)
-    limited = limits(p, r)
+    limited = limits(p, r, r.columns_of(problem.must_not))
     low = upper
     known: dict[int, list[Bound]] = {}
     polished, level = 0, None
@@ -186,12 +186,15 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     return min(low, r.objective({})), upper
 
 
-def limits(p: dict[str, Any], r: Regression) -> bool:
-    """Whether this is about Huber or logistic loss without a ridge; what limits coefficients is then taken down."""
+def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
+    """Whether this is about Huber or logistic loss without a ridge; what limits coefficients is then taken down.
+
+    Columns in ``out`` are in no model.
+    """
     free = bool(r.loss != "quadratic" and r.lam == 0)
     named = [*p["limit_point"]]
     if free and named and 0 <= named[0] < len(p["points"]) - 1:
-        r.sizes = sizes(r, r.given(point(p, named[0])))
+        r.sizes = sizes_in_scope(r) if p["scope"] else sizes(r, r.given(point(p, named[0])), out)
     return free
 
 

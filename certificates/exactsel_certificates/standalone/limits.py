@@ -7,11 +7,15 @@ objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little el
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction as F
 
-from .algebra import as_float, near
+from .algebra import as_float, near, root
 from .regression import Regression
 from .rows import slopes
+
+MODEL_RADIUS = 10**4
+"""Claims about bounded models speak of those with |x_j| ||a_j|| <= this * ||y||."""
 
 CAREFUL = 0.9
 """Part of the room of the slopes that is used."""
@@ -19,17 +23,34 @@ CAREFUL = 0.9
 STEPS = 6
 
 
-def sizes(r: Regression, x: dict[int, F]) -> list[F]:
-    """R (d,): a model that costs no more than the empty one has |x_j| <= R_j (0: a column of zeros); [] if unknown."""
+def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
+    """R (d,): a model that costs no more than the empty one has |x_j| <= R_j (0: a column of zeros); [] if unknown.
+
+    Columns in ``out`` are in no model.
+    """
     level = r.objective({})
     g = slopes(r.loss, r.delta, r.predict(x), r.y)
-    used = [j for j, column in enumerate(r.columns) if any(column)]
+    banned = {*out}
+    # Of columns that are constant beside an intercept nothing is left.
+    used = [j for j in range(len(r.columns)) if r.G[j][j] and j not in banned]
+    if r.k == 0 or not used:
+        return [F(0)] * len(r.columns)
     for part in (F(0), F(1, 2)):
         found = around(r, [v * (1 - part) for v in g], used, level)
         if found is not None:
             known = dict(zip(used, found, strict=True))
             return [known.get(j, F(0)) for j in range(len(r.columns))]
     return []
+
+
+def sizes_in_scope(r: Regression) -> list[F]:
+    """R (d,): how large coefficients are with |x_j| ||a_j|| <= MODEL_RADIUS ||y||, where columns have no means."""
+    square = sum((w * v * v for w, v in zip(r.weights, r.y, strict=True)), F(0)) if r.loss == "logistic" else 2 * r.c
+    target = root(square, above=True)
+    return [
+        MODEL_RADIUS * target / root(r.G[j][j], above=False) if r.G[j][j] and r.k else F(0)
+        for j in range(len(r.columns))
+    ]
 
 
 def around(r: Regression, g: list[F], used: list[int], level: F) -> list[F] | None:

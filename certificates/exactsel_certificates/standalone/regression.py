@@ -199,6 +199,10 @@ class Regression:
     def objective(self, x: dict[int, F]) -> F:
         """The objective of a model, rounded upwards."""
         ridge = sum((self.ridge[j] * v * v for j, v in x.items()), F(0)) / 2
+        alike = self.loss == "poisson" and not x and all(v == self.y[0] for v in self.y)
+        if alike and (self.y[0] == 1 or (self.level and self.y[0] > 0)):
+            # exp(c), with c the logarithm of the count, is the count: no number here is that logarithm.
+            return F(0)
         if self.loss == "quadratic":
             Gx = self.times(x)
             return ridge + self.c + sum((v * (Gx[j] / 2 - self.b[j]) for j, v in x.items()), F(0))

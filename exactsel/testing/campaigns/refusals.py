@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from exactsel.testing.campaigns.brute_force import Truth
-from exactsel.testing.campaigns.existence import separated, separated_completely
+from exactsel.testing.campaigns.existence import dependent, separated, separated_completely
 from exactsel.testing.campaigns.solving import Finding
 
-SEPARATED, DEPENDENT, HARDLY = "the two classes", "linearly dependent", "hardly limit"
+SEPARATED, HARDLY = "the two classes", "hardly limit"
 
 NOTED = "noted: no ridge, refused"
 
@@ -24,7 +24,7 @@ def refusal(said: str, truth: Truth, noted: list[str]) -> list[Finding] | None:
     if SEPARATED in said:
         noted.append(f"{NOTED}: the classes are separated")
         return _separation(said, truth)
-    if DEPENDENT in said or HARDLY in said:
+    if HARDLY in said:
         known = "columns are dependent" if truth.dependent else "the classes are separated, which it does not see"
         noted.append(f"{NOTED}: {known if truth.dependent or truth.separated else 'nearly dependent'}")
         return None
@@ -37,6 +37,10 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     columns = [int(j) for j in named[1].split(",")] if named else []
     if named and named[2]:
         columns = [*range(truth.instance.d)]
+    units = [{*unit} for unit in truth.instance.units]
+    inside = [g for g, unit in enumerate(units) if unit & {*columns}]
+    if not (named and named[2]) and (len(inside) > truth.instance.k or {*inside} & {*truth.instance.must_not}):
+        return [Finding("columns that are said to separate the classes are in no model together", said)]
     if not separated(truth.data, columns):
         return [Finding("columns that are said to separate the classes do not", said)]
     if "classes completely" in said and not separated_completely(truth.data, columns):
@@ -44,10 +48,15 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     return None
 
 
-def unlimited(truth: Truth) -> list[Finding]:
-    """What should have been refused, since nothing limits the coefficients (and some model is better than none)."""
-    if not truth.ridgeless or not truth.empty:
+def unlimited(truth: Truth, scope: str) -> list[Finding]:
+    """What should have been refused, or said of some models only, since nothing limits the coefficients.
+
+    Not where some model is no better than none, or where no column may be chosen.
+    """
+    if not truth.ridgeless or not truth.empty or scope or not truth.instance.k:
         return []
-    if truth.separated:
+    instance = truth.instance
+    allowed = instance.columns_of(frozenset(range(len(instance.units))) - {*instance.must_not})
+    if instance.loss == "logistic" and separated(truth.data, allowed):
         return [Finding("solved without a ridge, but the classes are separated", "")]
-    return [Finding("solved without a ridge, but columns are dependent", "")] if truth.dependent else []
+    return [Finding("solved without a ridge, but columns are dependent", "")] if dependent(truth.data, allowed) else []

@@ -141,7 +141,7 @@ def _against_brute_force(instance: TinyInstance, seed: int, noted: list[str]) ->
         "noted: no ridge": truth.ridgeless,
     }
     noted += [note for note, holds in notes.items() if holds]
-    return [*rejected, *unlimited(truth), *judged(result, truth)]
+    return [*rejected, *unlimited(truth, result.scope), *judged(result, truth)]
 
 
 def still_fails(reproducer: Reproducer, instance: TinyInstance) -> str | None:

@@ -1,0 +1,31 @@
+"""Models no best coefficients belong to, where a search meets one: their columns separate the classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.losses.logistic import Logistic
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.separation import sentence, separation
+
+FINAL = ("tree_exhausted", "gap_closed")
+"""How a search ends that is to have found the best model."""
+
+
+def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> None:
+    """:class:`InputError` where the columns of a model separate the classes, so that no coefficients are the best.
+
+    For logistic loss without a ridge, where the data do not limit coefficients. Of a model that is not ``final``, since
+    a search goes on or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
+    """
+    objective = problem.objective
+    if objective is None or not objective.scope or not isinstance(objective.loss, Logistic):
+        return
+    if not final and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:
+        return
+    columns = problem.units.columns_of(fit.support)
+    found = separation(objective.before or objective, columns)
+    if found is not None and (final or found.complete):
+        raise InputError(sentence(found, objective.n))
