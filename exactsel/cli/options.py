@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from exactsel.problem.interface import SubsetProblem
     from exactsel.report.log import ProgressLog
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = interrupts.ending_signals()
+"""What ends a search with its result."""
 
 Decorated = Callable[..., Any]
 
