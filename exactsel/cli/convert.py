@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import problem_options, read_file, read_weights, warnings_as_lines
 from exactsel.cli.talk import say
 
 
 @click.command("convert", cls=Command)
 @problem_options
-@click.argument("out", type=click.Path())
+@click.argument("out", type=OutputFile())
 def command(out: str, **arguments: Any) -> None:
     """Write the data of INSTANCE, with k, lam, loss, weights and so on where they are given, to the .npz file OUT.
 

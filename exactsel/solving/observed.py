@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from exactsel.errors import InputError, InvariantError
+from exactsel.files import named_files, refuse_shared
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Event
@@ -49,6 +50,9 @@ class Files:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.every) and self.every >= 0):
             raise InputError(f"checkpoint_every is {self.every}, but it must be a number of seconds from 0 on.")
+        # A search goes on in the checkpoint it is resumed from.
+        saved = {"checkpoint": self.checkpoint} if self.resume is None else {"resume": self.resume}
+        refuse_shared(named_files(proof=self.proof, trace=self.trace, **saved))
 
     @property
     def saved(self) -> bool:
