@@ -105,6 +105,14 @@ class Door:
         self.close(candidate["gap"], candidate["value"] - told["lower"])
         self.close(candidate["excess"], candidate["value"] - self.stated.best())
 
+    def check_certify_coef(self) -> None:
+        chosen = self.stated.columns(self.worse())
+        coef, _ = self.stated.model(chosen)
+        np.savetxt(self.folder / "coef.txt", coef, fmt="%.17g")
+        told = said("certify", self.file, "--quiet", "--coef", self.folder / "coef.txt", *words("certify", self.case))
+        self.close(told["candidate"]["value"], self.stated.objective(coef, 0.0))
+        self.close(told["candidate"]["excess"], max(0.0, self.stated.value(chosen) - self.stated.best()))
+
     def check_heuristic(self) -> None:
         told = said("heuristic", self.case.method, self.file, "--quiet", *words("heuristic", self.case))
         self.about_its_support(told)
@@ -324,6 +332,7 @@ KEEP_NO_DEMANDS = ("scale", "offset", "must_have", "must_not", "hierarchy", "per
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
+    **{("certify coef", name): "about the data as they are" for name in ("intercept", "scale", "weights")},
     **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds")},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
@@ -334,6 +343,7 @@ REFUSED_CASES: dict[tuple[str, str], str] = {
     **{(door, name): "groups" for door in ("path cv", "best") for name in ("one-hot", "groups")},
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
+    ("certify coef", "css"): "has no coefficients",
     ("path cv", "logistic, no ridge, must-not"): "with the training rows of fold 1 alone, lam is 0, but columns",
     **{("gram", f"missing {way}"): "is not 'drop-rows'" for way in IN_GRAM},
 }
