@@ -74,32 +74,37 @@ def _limits() -> list[Any]:
     ]
 
 
+def _reading() -> list[Any]:
+    """How the file is read."""
+    return [
+        click.option(
+            "--target",
+            type=FileOrText(),
+            help="Column to predict (name, or number from 0), or a file that holds it.",
+        ),
+        click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
+        click.option(
+            "--one-hot",
+            multiple=True,
+            metavar="COLUMNS",
+            help="Columns to replace by a group of 0/1 columns, one for each value.",
+        ),
+        click.option(
+            "--missing",
+            type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
+            help="What to do about missing values; with an indicator a 0/1 column says where.",
+        ),
+        click.option("--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."),
+        click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
+    ]
+
+
 def problem_options(function: Decorated) -> Decorated:
     """INSTANCE and what overrides the file."""
     for option in reversed(
         [
             click.argument("instance", type=InputFile()),
-            click.option(
-                "--target",
-                type=FileOrText(),
-                help="Column to predict (name, or number from 0), or a file that holds it.",
-            ),
-            click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
-            click.option(
-                "--one-hot",
-                multiple=True,
-                metavar="COLUMNS",
-                help="Columns to replace by a group of 0/1 columns, one for each value.",
-            ),
-            click.option(
-                "--missing",
-                type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
-                help="What to do about missing values; with an indicator a 0/1 column says where.",
-            ),
-            click.option(
-                "--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."
-            ),
-            click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
+            *_reading(),
             click.option(
                 "--groups",
                 type=FileOrText(),

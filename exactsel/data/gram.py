@@ -94,8 +94,7 @@ def gram(
         For unknown columns, none that count, and numbers that cannot be used, named by block and column.
     """
     _check(missing, threads, loss, out, delta)
-    read = {"data": data, "target": target, "weights": weights}
-    refuse_shared(named_files(out=out), named_files(**read))
+    refuse_shared(named_files(out=out), named_files(data=data, target=target, weights=weights))
     parts = _parts_of(data, y, target, drop, weights, decimal, encoding)
     stored: dict[str, Any] = {"k": k, "lam": lam, "loss": loss}
     if out is not None:
