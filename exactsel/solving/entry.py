@@ -76,6 +76,7 @@ def solve(
     """
     asked, settings = problem_asked(problem, y, k, options)
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
+    files.spare(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     auditor, by = _auditor(asked) if audit else None, executor_for(executor, workers, scheduler)
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}

@@ -184,6 +184,17 @@ class TestPython:
             solve(problem, **{one: tmp_path / "out", other: f"{tmp_path}/./out"})
         assert [*tmp_path.iterdir()] == []
 
+    def test_data_that_stay_in_their_file(self, tmp_path):
+        rng = np.random.default_rng(1)
+        file = tmp_path / "rows.npz"
+        kept = gram(rng.standard_normal((30, 3)), rng.standard_normal(30), loss="huber", k=1, lam=1.0, out=file)
+        content = file.read_bytes()
+        for problem in (kept.problem(), kept.problem(intercept=True)):
+            for output in ("proof", "trace"):
+                with pytest.raises(InputError, match=f"{output} is .*, but the file of the data is that file"):
+                    solve(problem, **{output: tmp_path / "." / "rows.npz"})
+        assert file.read_bytes() == content
+
     def test_a_report_does_not_replace_the_proof(self, problem, tmp_path):
         result = solve(problem, proof=tmp_path / "p.exsel")
         proof = (tmp_path / "p.exsel").read_bytes()
