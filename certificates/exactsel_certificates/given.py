@@ -18,7 +18,7 @@ from exactsel_certificates.exact_poisson import poisson_loss
 from exactsel_certificates.formula import Box, FloatArray, Instance, objective_at, predicted
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
-from exactsel_certificates.radii import Radii
+from exactsel_certificates.radii import Radii, of_allowed_columns
 from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.transfer import Transfer
@@ -62,10 +62,11 @@ class GivenInstance(Instance):
         """The prepared problem; with scales that are not powers of two limits on coefficients are 0 or infinite."""
         made, box = self.prepared, self.box
         box = None if box is None else Box(box.lower * made.scale, box.upper * made.scale)
-        return Instance(
+        plain = Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
             made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=box,
         )  # fmt: skip
+        return of_allowed_columns(plain)
 
     @cached_property
     def transfer(self) -> Transfer:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cap", type=int, default=1000, show_default=True, help="With --near: models after which a list is cut short."
 )
-@click.option("--plot", type=click.Path(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
+@click.option("--plot", type=OutputFile(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(
     k_max: int | None, ks: str | None, lams: str | None, folds: int | None, near: float | None, cap: int,
@@ -135,19 +136,17 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
     preparation = problem.preparation
     A, y = (problem.A, problem.y) if preparation is None else (preparation.AT.T, preparation.y)
-    prepared: dict[str, Any] = {}
+    data: dict[str, Any] = {"A": A, "y": y}
     filled = arguments["missing"] in KEPT
-    if filled:
-        A, y = given_data(arguments, missing=KEPT[arguments["missing"]])
-        prepared = {"missing": arguments["missing"].partition("-")[0]}
-    elif preparation is not None:
-        A, y = given_data(arguments)
+    if filled or preparation is not None or arguments["offset"] is not None:
+        data = given_data(arguments, **({"missing": KEPT[arguments["missing"]]} if filled else {}))._asdict()
+    data |= {"missing": arguments["missing"].partition("-")[0]} if filled else {}
     if preparation is not None:
-        prepared |= {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
-    splits = random_folds(len(y), folds, arguments["seed"])
+        data |= {"intercept": preparation.centred, "scale": preparation.scaled}
+    splits = random_folds(len(data["y"]), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     demands |= limit_options(problem.units) | limits
-    return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}
+    return {**data, "folds": splits, "loss": problem.loss, **demands}
 
 
 def _style(plot: str) -> str:

@@ -19,7 +19,7 @@ from exactsel.data.instance import Instance, npz_name, read_instance, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
 from exactsel.data.tall import Reducer
 from exactsel.errors import InputError
-from exactsel.files import is_file
+from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
 from exactsel.problem.frames import frame_columns, is_frame, numeric_matrix
 from exactsel.problem.preparing import SMALLEST_WEIGHT
@@ -94,6 +94,7 @@ def gram(
         For unknown columns, none that count, and numbers that cannot be used, named by block and column.
     """
     _check(missing, threads, loss, out, delta)
+    refuse_shared(named_files(out=out), named_files(data=data, target=target, weights=weights))
     parts = _parts_of(data, y, target, drop, weights, decimal, encoding)
     stored: dict[str, Any] = {"k": k, "lam": lam, "loss": loss}
     if out is not None:

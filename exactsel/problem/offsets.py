@@ -23,7 +23,22 @@ LARGEST = 60.0
 """Size of the offsets that Poisson loss takes: exposures are weights, which have limits."""
 
 
-def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike) -> tuple[Any, Any, Any]:
+def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
+    """An offset (rows,) as floats; :class:`InputError` where it cannot be used."""
+    try:
+        o = np.array(offset, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise InputError("the offset is not numeric; give one number per row.") from None
+    if o.size != rows:
+        raise InputError(f"the offset holds {o.size} numbers, but there are {rows} rows; give one number per row.")
+    if not np.all(np.isfinite(o)):
+        raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
+    return o
+
+
+def with_offset(
+    loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike, scale: bool = False
+) -> tuple[Any, Any, Any]:
     """The target, the weights and the exposures (None but for Poisson loss) that stand for an offset.
 
     Parameters
@@ -34,28 +49,28 @@ def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: Ar
         As given; weights may be None.
     offset : array (n,)
         Finite, in units of predictions.
+    scale : bool
+        Whether columns are to be scaled.
 
     Raises
     ------
     InputError
         For an offset that does not fit the rows.
     UnsupportedError
-        For another loss.
+        For another loss, and for scaled columns with Poisson loss: exposures, as weights, would count in their sizes.
     """
-    try:
-        o = np.array(offset, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise InputError("the offset is not numeric; give one number per row.") from None
-    if o.size != y.size:
-        raise InputError(f"the offset holds {o.size} numbers, but there are {y.size} rows; give one number per row.")
-    if not np.all(np.isfinite(o)):
-        raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
+    o = checked_offset(offset, y.size)
     if loss in ("quadratic", "huber"):
         return y - o, weights, None
     if loss != "poisson":
         raise UnsupportedError(
             f"{loss} loss takes no offset: it cannot be put into the target or the weights, and each row would need a "
             f"loss of its own; leave it out, or give it as a column, which gets a coefficient."
+        )
+    if scale:
+        raise UnsupportedError(
+            "scale (--scale) does not go with an offset of poisson loss, whose exposures would count as weights in the "
+            "sizes of the columns; leave it out, or scale the columns in the table."
         )
     if np.max(np.abs(o)) > LARGEST:
         raise InputError(

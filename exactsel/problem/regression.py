@@ -142,14 +142,15 @@ class Problem:
         InputError
             As for the class, for weights that cannot be used, and for an intercept where all labels are equal.
         UnsupportedError
-            For an intercept or weights with a loss that is not declared to take them.
+            For an intercept or weights with a loss that is not declared to take them; for scaling with an offset of
+            Poisson loss.
         """
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
         name = loss if isinstance(loss, str) else loss.name
         centre = wants_intercept(intercept, loss)
         known, exposure = None if weights is None else checked_weights(weights, target.size, loss), None
         if offset is not None:
-            target, known, exposure = with_offset(name, target, known, offset)
+            target, known, exposure = with_offset(name, target, known, offset, scale)
         if not (centre or scale or known is not None):
             return cls(AT.T, target, k, loss=loss, **options)
         if loss == "huber" and known is not None and options.get("delta") is None:

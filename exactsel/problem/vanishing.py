@@ -6,7 +6,8 @@ every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so
     P(x)  >=  P(x) + (mu/2) ||x||^2  -  (mu/2) sum_j R_j^2
 
 for all models that count. The problem is searched with the ridge mu, chosen so that the last term is a small part of
-P(0), and that term is taken off what is said of it. Where nothing limits the coefficients of all columns together (they
+P(0), and that term is taken off what is said of it. Columns that no model may use are taken as zeros, whose
+coefficients change nothing. Where nothing limits the coefficients of all columns together (they
 separate the classes, or depend on each other) though models of k of them have a best one, what is said is about models
 whose coefficients are not beyond R_j = 10^4 ||y|| / ||a_j||. A ridge goes by the units of the columns; without one they
 are free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
@@ -68,13 +69,13 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
         if objective.vanishing.serves(allowed, most):
             return objective
         objective = objective.before or objective
-    alike = with_even_columns(objective)
+    alike = _of_columns(with_even_columns(objective), allowed)
     nothing = np.zeros(alike.d)
     if alike.at_zero == 0.0 or most == 0:
         # No model is better than the empty one, or there is no other.
         known = Vanishing(nothing, Radii(0.0, nothing), 0.0, allowed, most)
         return replace(alike, lam=1.0, vanishing=known)
-    found = _limits(_of_columns(alike, allowed))
+    found = _limits(alike)
     if found is None:
         refuse_separated(
             objective, np.flatnonzero(allowed),
@@ -135,10 +136,13 @@ def _small_ridge(objective: Objective, point: FloatArray, square: float) -> floa
 
 
 def _of_columns(objective: Objective, allowed: BoolArray) -> Objective:
-    """The objective with columns of zeros in place of those that are not allowed."""
-    if np.all(allowed):
+    """The objective with columns of zeros in place of those that no model may use."""
+    made = objective.preparation
+    if np.all(allowed) or made is None:
         return objective
-    return divided(objective, np.where(allowed, 1.0, np.inf))
+    AT = np.where(allowed[:, None], objective.AT, 0.0)
+    AT.flags.writeable = False
+    return replace(objective, AT=AT, preparation=replace(made, made=replace(made.made, AT=AT)), shared={})
 
 
 def _rounded(objective: Objective, point: FloatArray) -> float:

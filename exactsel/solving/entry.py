@@ -76,7 +76,7 @@ def solve(
         For what cannot be served; :class:`exactsel.errors.InvariantError` where the search contradicts itself.
     """
     asked, settings = problem_asked(problem, y, k, options)
-    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
+    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     auditor, by = _auditor(asked) if audit else None, executor_for(executor, workers, scheduler)
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}

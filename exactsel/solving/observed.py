@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from exactsel.errors import InputError, InvariantError
+from exactsel.files import NamedFile, named_files, refuse_shared
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Event
@@ -19,8 +20,10 @@ from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, Store, 
 from exactsel.solving.claim import with_proof
 from exactsel.solving.failing import kept
 from exactsel.solving.result import Result
+from exactsel_certificates.mapped import file_of
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.solving.solver import Search
 
 Callback = Callable[[Event, SearchState], None]
@@ -49,6 +52,20 @@ class Files:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.every) and self.every >= 0):
             raise InputError(f"checkpoint_every is {self.every}, but it must be a number of seconds from 0 on.")
+        refuse_shared(self._written)
+
+    def sparing(self, problem: SubsetProblem) -> Files:
+        """The same; :class:`InputError` where one of them is the file that the data of a problem stay in."""
+        made = getattr(problem, "preparation", None)
+        file = file_of(problem.A if made is None else made.AT)
+        refuse_shared(self._written, [] if file is None else [NamedFile("the file of the data", file)])
+        return self
+
+    @property
+    def _written(self) -> list[NamedFile]:
+        # A search goes on in the checkpoint it is resumed from.
+        saved = {"checkpoint": self.checkpoint} if self.resume is None else {"resume": self.resume}
+        return named_files(proof=self.proof, trace=self.trace, **saved)
 
     @property
     def saved(self) -> bool:

@@ -36,7 +36,7 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     named = re.search(r"columns? ([\d, ]+)( and \d+ more)? separate", said)
     columns = [int(j) for j in named[1].split(",")] if named else []
     if named and named[2]:
-        columns = [*range(truth.instance.d)]
+        columns = truth.allowed
     units = [{*unit} for unit in truth.instance.units]
     inside = [g for g, unit in enumerate(units) if unit & {*columns}]
     if not (named and named[2]) and (len(inside) > truth.instance.k or {*inside} & {*truth.instance.must_not}):
