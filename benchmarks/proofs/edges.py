@@ -112,7 +112,7 @@ def witnesses(loss: str, lam: float, n: int) -> str:
 
             def bound(lower: float, limit: float, proof: Any = proof, leaves: Any = leaves) -> tuple[Any, Any]:
                 at = regions.RegressionRegions(instance, replace(proof, lower=lower), limit)
-                return at.bounds(leaves), (at.exact_regions, at._work_left)
+                return at.bounds(leaves), (at.exact_regions, at.work.left)
 
             plain, _ = bound(-1.0, 1e6)
             parts.append(numbers_of(plain))

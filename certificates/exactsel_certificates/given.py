@@ -22,6 +22,7 @@ from exactsel_certificates.radii import Radii
 from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.transfer import Transfer
+from exactsel_certificates.work import EXACT, spend
 
 CLOSE_ENOUGH = 1e-12
 """Part of an objective that rounding may take before it is computed exactly ..."""
@@ -182,6 +183,7 @@ def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
 
 def exactly_above(instance: Instance, coef: FloatArray) -> float:
     """The same in exact arithmetic, whatever that takes."""
+    spend(4.0 * EXACT * instance.y.size * (1 + np.count_nonzero(coef)))
     if isinstance(instance, GivenInstance):
         return float_above(instance.exact_objective(coef.tolist()))
     return float_above(ExactBounds(instance).objective(coef))

@@ -12,6 +12,7 @@ from fractions import Fraction as F
 from .algebra import as_float, near
 from .regression import Regression
 from .rows import slopes
+from .work import tally
 
 CAREFUL = 0.9
 """Part of the room of the slopes that is used."""
@@ -85,6 +86,7 @@ def directions(r: Regression, used: list[int], weights: list[float]) -> list[tup
     scale = [max(map(abs, side)) for side in sides]
     sides = [[v / s for v in side] for side, s in zip(sides, scale, strict=True)]
     m = len(sides)
+    tally(m * m * (len(weights) + m) / 4)
     rows = [[sum(w * a * b for w, a, b in zip(weights, left, right, strict=True)) for right in sides] for left in sides]
     rows = [row + [float(i == j) for j in range(m)] for i, row in enumerate(rows)]
     for j in range(m):
