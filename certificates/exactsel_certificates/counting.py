@@ -151,6 +151,7 @@ def unproven(M: FloatArray, diagonal: FloatArray, r: int) -> Iterator[tuple[int,
             with np.errstate(all="ignore"):
                 yield from ((i, int(j)) for j in np.flatnonzero(~(row * row < diagonal[i] * diagonal[:i])))
         elif r > 2:
+            look()
             with np.errstate(all="ignore"):
                 factor = row / diagonal[i]
                 rest, left = M[:i, :i] - np.multiply.outer(factor, row), diagonal[:i] - factor * row

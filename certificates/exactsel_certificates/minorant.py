@@ -29,7 +29,7 @@ from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.rigorous import TINY, U, gamma
 from exactsel_certificates.row_curvature import ROUNDED, curvatures, values_and_slopes
-from exactsel_certificates.work import spend
+from exactsel_certificates.work import look, spend
 
 BLOCK = 8192
 """Rows looked at together."""
@@ -137,6 +137,7 @@ def _function(instance: Instance, at: _Touching, box: _Box) -> Minorant | None:
     K, h, terms = np.diag(ridge / size / size), np.zeros(len(size)), np.empty(n)
     sizes, reached, squares = 0.0, 0.0, 0.0
     for rows in _blocks(n):
+        look()
         z, value, slope, bend = at.z[rows], values[rows], slopes[rows], p[rows]
         part = _scaled(instance, rows, size)
         h += (bend * z - slope) @ part
@@ -220,6 +221,7 @@ def _beyond(
     rough, long = gamma(len(center) + 8) * np.abs(center), gamma(len(center) + 8) * np.linalg.norm(G, axis=1)
     result = np.zeros((2, len(box.low)), dtype=np.bool_)
     for rows in _blocks(len(box.low)):
+        look()
         part = _scaled(instance, rows, size)
         middle = part @ center
         turned = part @ G

@@ -159,6 +159,7 @@ class Semidefinite:
             rows = np.flatnonzero(sizes == m)
             spend(of_fits(len(rows), m))
             for part in np.array_split(rows, math.ceil(len(rows) * (m * m + 1) / MOST_ENTRIES)):
+                look()
                 columns = np.nonzero(used[part])[1].reshape(len(part), m)
                 M = self.Q[columns[:, :, None], columns[:, None, :]]
                 M[:, range(m), range(m)] -= self.room(m)
