@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,4 +106,32 @@ def test_a_cluster_made_for_the_search():
     options = {"heuristics": (), "subtrees": False, "shard": 8, "batch": 32, "signals": ()}
     serial = solve(problem(), **options, executor="serial")
     found = solve(problem(), **options, executor="dask", workers=1)
-    assert (found.tree_hash, found.termination.value) == (serial.tree_hash, "finished")
+    assert (found.tree_hash, found.termination) == (serial.tree_hash, serial.termination)
+
+
+class Leaving:
+    """Leaves a file when it is unpickled."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return open, (str(self.file), "w")
+
+
+def test_types_and_exceptions_of_tasks_are_not_opened(tmp_path):
+    """A worker names the type of what it has as a pickle as well."""
+    said = []
+    state = SimpleNamespace(
+        type=None, finish=lambda *told: said.append(told), set_error=lambda *told: said.append(told)
+    )
+    client = dask_client.UnopenedClient.__new__(dask_client.UnopenedClient)
+    client.futures = {"a": state}
+    payload = pickle.dumps(Leaving(tmp_path / "left"))
+    client._handle_key_in_memory("a", type=payload)
+    client._handle_task_erred("a", exception=payload, traceback=payload)
+    assert said[0][0] is None
+    assert isinstance(said[1][0], RuntimeError)
+    assert not (tmp_path / "left").exists()
+    distributed.Client._handle_key_in_memory(client, "a", type=payload)
+    assert (tmp_path / "left").exists(), "Dask's own client opens it"
