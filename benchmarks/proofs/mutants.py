@@ -29,7 +29,7 @@ from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
     "container", "walk", "hierarchy", "hierarchy_text", "rigorous", "fits", "counting", "semidefinite", "exact",
-    "points", "regions", "selections", "checking",
+    "points", "regions", "selections", "identity", "verdict", "checking",
 )  # fmt: skip
 
 NAMED = PROBES | EDGES | RELATIONS

@@ -6,13 +6,11 @@ here, whatever the file says of itself.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,9 +20,10 @@ from exactsel_certificates.container import VERSION, MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import LIMITS, FloatArray, Instance, Limits, row_blocks
+from exactsel_certificates.formula import FloatArray, Instance, Limits
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import inadmissible, rule_of
+from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
@@ -84,12 +83,9 @@ def verify(
     -----
     A problem outside the domain of FORMAT.md is rejected before a region is read.
     """
-    try:
-        instance = admitted(instance)
-        if isinstance(instance, GivenInstance):
-            admitted(instance.plain)
-    except OutsideError as outside:
-        return _outside(proof, str(outside))
+    outside, instance = _admitted(instance)
+    if outside:
+        return _outside(proof, outside)
     about = _About(instance)
     mismatch = about.mismatch(proof)
     if mismatch:
@@ -98,13 +94,12 @@ def verify(
     reason = _refused(proof, instance, coef)
     if reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef)
-    limits = default_limits(proof, instance) if work_limit is None else WorkLimits(work_limit, work_limit)
     if exact_limit is None:
         exact_limit = EXACT_LIMIT if work_limit is None else math.inf
     limits = default_limits(proof, instance) if work_limit is None else WorkLimits(work_limit, work_limit)
-    found = _Found()
     with within(Budget(limits.total, time_limit, now)) as budget:
-        reason = _shortfall(found, proof, instance, exact_limit, limits.known, begin)
+        found = _checked(proof, instance, exact_limit, limits.known, begin)
+    reason = found.shortfall
     unfinished = bool(reason) and (found.ended or budget.refused)
     if unfinished:
         reason = f"too much work: {reason.removesuffix('.')}. A higher limit lets the check go on."
@@ -123,13 +118,16 @@ class _Found:
     estimate: Estimate | None = None
     ended: bool = False
     """Whether a limit was reached."""
-
-
-def _shortfall(
-    found: _Found, proof: Proof, instance: AnyInstance, exact_limit: float, most: float,
-    begin: Callable[[Estimate, float], None] | None,
-) -> str:  # fmt: skip
+    shortfall: str = ""
     """What of the claim is not established, or why that is not known; empty when all of it is."""
+
+
+def _checked(
+    proof: Proof, instance: AnyInstance, exact_limit: float, most: float,
+    begin: Callable[[Estimate, float], None] | None,
+) -> _Found:  # fmt: skip
+    """What a check comes to that begins where the tree asks for no more than ``most``."""
+    found = _Found()
     try:
         known = found.estimate = estimate(proof, instance)
         if begin is not None:
@@ -142,13 +140,13 @@ def _shortfall(
         found.upper = _objective(instance, _model(proof, proof.d), proof.upper)
         _bound_all(found, proof, instance, exact_limit)
     except TooMuchWorkError as error:
-        found.lower, found.ended = 0.0, True
-        return str(error)
+        found.lower, found.ended, found.shortfall = 0.0, True, str(error)
+        return found
     if not found.lower >= proof.lower:
-        return f"a lower bound of {proof.lower!r} is claimed, but only {found.lower!r} is proven."
-    if not found.upper <= proof.upper:
-        return f"the model is said to cost at most {proof.upper!r}, but {found.upper!r} is what it costs."
-    return ""
+        found.shortfall = f"a lower bound of {proof.lower!r} is claimed, but only {found.lower!r} is proven."
+    elif not found.upper <= proof.upper:
+        found.shortfall = f"the model is said to cost at most {proof.upper!r}, but {found.upper!r} is what it costs."
+    return found
 
 
 def _model(proof: Proof, d: int) -> FloatArray:
@@ -166,6 +164,17 @@ def _refused(proof: Proof, instance: AnyInstance, coef: FloatArray) -> str:
     if not reason and isinstance(instance, Instance) and instance.box is not None:
         reason = str(outlier(instance.box, coef) or "")
     return reason
+
+
+def _admitted(instance: AnyInstance) -> tuple[str, AnyInstance]:
+    """Why a problem lies outside the domain, empty when it does not, and the problem in plain numbers."""
+    try:
+        instance = admitted(instance)
+        if isinstance(instance, GivenInstance):
+            admitted(instance.plain)
+    except OutsideError as outside:
+        return str(outside), instance
+    return "", instance
 
 
 def _outside(proof: Proof, reason: str) -> Verdict:
@@ -360,36 +369,6 @@ class _About:
         if self.css:
             return (ASSUMED, ASSUMED_SINGULAR_VALUES)
         return (ASSUMED, ASSUMED_LOGARITHMS) if self.instance.loss in ("logistic", "poisson") else (ASSUMED,)
-
-
-def problem_hash(instance: AnyInstance) -> str:
-    """sha256 over everything that defines the problem (FORMAT.md)."""
-    n, d = instance.A.shape
-    header: dict[str, Any] = {"n": n, "d": d, "k": instance.k}
-    if isinstance(instance, ColumnInstance):
-        header |= {"problem": "css"}
-    else:
-        parameters = {"delta": float(instance.delta).hex()} if instance.loss == "huber" else {}
-        header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
-        if instance.must_have or instance.must_not:
-            header |= {"must_have": instance.must_have, "must_not": instance.must_not}
-        header |= {"intercept": True} if instance.intercept else {}
-        header |= {"weights": True} if instance.weights is not None else {}
-        header |= {"scale": True} if getattr(instance, "scale", False) else {}
-        header |= {"groups": instance.groups} if instance.groups else {}
-        if instance.hierarchy is not None:
-            name = LIMITS if isinstance(instance.hierarchy, Limits) else "hierarchy"
-            header |= {name: instance.hierarchy._asdict()}
-        if instance.box is not None:
-            header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
-    digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
-    for part in row_blocks(instance.A):
-        digest.update(np.ascontiguousarray(part, dtype="<f8").data)
-    if isinstance(instance, Instance):
-        digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
-        if instance.weights is not None:
-            digest.update(np.asarray(instance.weights, dtype="<f8").tobytes())
-    return digest.hexdigest()
 
 
 __all__ = ["AnyInstance", "MalformedError", "Verdict", "problem_hash", "verify"]

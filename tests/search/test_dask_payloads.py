@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -127,7 +126,7 @@ def test_types_and_exceptions_of_tasks_are_not_opened(tmp_path):
     )
     client = dask_client.UnopenedClient.__new__(dask_client.UnopenedClient)
     client.futures = {"a": state}
-    payload = pickle.dumps(Leaving(tmp_path / "left"))
+    payload = distributed.protocol.pickle.dumps(Leaving(tmp_path / "left"))
     client._handle_key_in_memory("a", type=payload)
     client._handle_task_erred("a", exception=payload, traceback=payload)
     assert said[0][0] is None
