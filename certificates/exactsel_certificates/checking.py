@@ -94,11 +94,10 @@ def verify(
     reason = _refused(proof, instance, coef)
     if reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef)
-    if exact_limit is None:
-        exact_limit = EXACT_LIMIT if work_limit is None else math.inf
+    exact = (EXACT_LIMIT if work_limit is None else math.inf) if exact_limit is None else exact_limit
     limits = default_limits(proof, instance) if work_limit is None else WorkLimits(work_limit, work_limit)
     with within(Budget(limits.total, time_limit, now)) as budget:
-        found = _checked(proof, instance, exact_limit, limits.known, begin)
+        found = _checked(proof, instance, exact, limits.known, begin)
     reason = found.shortfall
     unfinished = bool(reason) and (found.ended or budget.refused)
     if unfinished:
