@@ -23,8 +23,8 @@ SPARE, SPARE_COUNTS = 100, 900
 FEW, USUAL = 3, 150
 """Columns in sets that each word may have counted, and columns of eliminations that each word may ask for."""
 
-MOST_IMPROVING = 3e8
-"""What improving points may take of it (some minutes)."""
+MOST_SLOW = 3e8
+"""What counting may take of it, and improving points (some minutes each)."""
 
 
 class Asked(NamedTuple):
@@ -64,7 +64,7 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
         if witness == BY_COUNTING:
             ways = combinations_of(len(C), min(places, len(C)))
             sets += ways
-            operations += m * m * (1 + width * len(S)) + ways / 8
+            operations += m * m * (1 + width * len(S)) + ways * of_set(width, places)
         elif witness < 0 or witness in (1, 2):
             many = len(C) if places == 1 and witness > 0 else 1
             fits += many
@@ -90,5 +90,12 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
     region = 2.0 * n * d + d * d * (1 + min(d, USUAL) / 3)
     if not problem.loss:
         region += 4.0 * d * d * (n + STEPS * d)
-    known = SMALL + MARGIN * (words * region + n * d * d + sets / 8)
-    return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_IMPROVING))
+    known = SMALL + MARGIN * (words * region + n * d * d)
+    known += min(MARGIN * sets * of_set(d / units, min(problem.k, FEW)), MOST_SLOW)
+    return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
+
+
+def of_set(width: float, places: int) -> float:
+    """What counting a set of groups of that many columns takes; columns are told pair by pair, groups set by set."""
+    together = width * places
+    return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
