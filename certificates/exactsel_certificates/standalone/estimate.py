@@ -10,20 +10,20 @@ from .file import BY_COUNTING, regions
 from .selections import STEPS
 from .work import combinations_of
 
-SMALL = 3e7
-"""Operations that are always allowed (about a minute). No check of the test suite takes more than 5e5."""
+SMALL = 1e7
+"""Operations that are always allowed (less than a minute). No check of the test suite takes more than 5e5."""
 
 MARGIN = 10.0
 """How many times what regions take by the formulas is allowed. Honest proofs that the tests make take, where points are
 improved, 11 times a region's share of a word, and otherwise less than one."""
 
-SPARE, SPARE_COUNTS = 100, 900
+SPARE, SPARE_COUNTS = 20, 900
 """Words, and words that count, a proof is taken to have besides."""
 
 FEW, USUAL = 3, 150
 """Columns in sets that each word may have counted, and columns of eliminations that each word may ask for."""
 
-MOST_SLOW = 3e8
+MOST_SLOW = 1e8
 """What counting may take of it, and improving points (some minutes each)."""
 
 
