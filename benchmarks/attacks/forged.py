@@ -164,7 +164,7 @@ def attempt(forgery: Forgery, folder: Path, check: Checker) -> str:
         code = int(leaving.code or 0)
     except Exception as error:
         return f"raised {type(error).__name__}"
-    return {0: "accepted", 2: "malformed", 3: "rejected"}.get(code, f"exit {code}")
+    return {0: "accepted", 2: "malformed", 3: "rejected", 4: "too much"}.get(code, f"exit {code}")
 
 
 def campaign(first: int, count: int, folder: Path, check: Checker) -> Counter[tuple[str, str]]:

@@ -5,6 +5,7 @@ Each is a small case made for one or two places of the source that whole proofs 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -112,7 +113,7 @@ def witnesses(loss: str, lam: float, n: int) -> str:
 
             def bound(lower: float, limit: float, proof: Any = proof, leaves: Any = leaves) -> tuple[Any, Any]:
                 at = regions.RegressionRegions(instance, replace(proof, lower=lower), limit)
-                return at.bounds(leaves), (at.exact_regions, at._work_left)
+                return at.bounds(leaves), (at.exact_regions, at.work.left)
 
             plain, _ = bound(-1.0, 1e6)
             parts.append(numbers_of(plain))
@@ -193,7 +194,8 @@ def selection_edges() -> str:
         near = np.column_stack([A, unit + share * other / np.linalg.norm(other)])
         for bounded in (False, True):
             at = module.SelectionBounds(kind(near, 3), bounded)
-            parts += [at._independent([0, 5]), *(at.bound([0, 5], C) for C in ([], [1], [1, 2, 3]))]
+            times = Counter(at.names[j] for j in (0, 5))
+            parts += [at._independent([0, 5], times), *(at.bound([0, 5], C) for C in ([], [1], [1, 2, 3]))]
             parts += [at.bound([0], [5]), at.bound([0], [5, 2]), at.bound([0, 5, 1], [2, 3])]
     at = module.SelectionBounds(kind(rng.standard_normal((3, 6)), 2), False)
     parts += [at.bound([], [0, 1]), at.bound([], [0, 1, 2]), at.bound([], range(6)), at.bound([0, 1], [2])]

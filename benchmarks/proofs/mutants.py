@@ -29,7 +29,7 @@ from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
     "container", "walk", "hierarchy", "hierarchy_text", "rigorous", "fits", "counting", "semidefinite", "exact",
-    "points", "regions", "selections", "checking",
+    "points", "regions", "selections", "identity", "verdict", "checking",
 )  # fmt: skip
 
 NAMED = PROBES | EDGES | RELATIONS
@@ -38,6 +38,10 @@ NAMED = PROBES | EDGES | RELATIONS
 WORK = frozenset({"BATCH_BYTES", "BLOCK", "CHUNK", "COMPILED_FROM", "EXACT_LIMIT", "MOST_ENTRIES", "batch", "step"})
 """Names whose values say how much is done at a time or at most: these cannot change what is proven, so assignments to
 them are not mutated. The loops that use them are."""
+
+SPENDING = frozenset({"spend", "of_counting", "of_fits", "of_points", "of_selections"})
+"""Functions that count work: what they are given says how much, and changes nothing but when a check ends. That work is
+counted is tested in tests/proofs/test_work.py."""
 
 ASSERTIONS = frozenset({"frozen", "strict"})
 """Keywords that only turn a programmer's mistake into an exception: not mutated either."""
@@ -99,7 +103,10 @@ def _annotation_parts(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _harmless_parts(node: ast.AST) -> Iterator[ast.AST]:
-    """What a statement or keyword holds that cannot change a verdict: see WORK and ASSERTIONS."""
+    """What a statement, call or keyword holds that cannot change a verdict: see WORK, SPENDING and ASSERTIONS."""
+    spent = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SPENDING
+    for argument in node.args if spent else ():  # type: ignore[attr-defined]
+        yield from ast.walk(argument)
     work = isinstance(node, ast.Assign) and {getattr(target, "id", "") for target in node.targets} <= WORK
     if work or (isinstance(node, ast.keyword) and node.arg in ASSERTIONS):
         yield from ast.walk(node.value)  # type: ignore[attr-defined]

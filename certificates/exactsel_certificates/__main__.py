@@ -11,14 +11,17 @@ the instance's feature_names; with groups these are groups, named by number, lab
 With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
 Limits of coefficients are a text with lines ``column,lower,upper``, a side left empty where there is none, and columns
 named by number or by feature_names.
-Neither file is believed about its sizes: more than --most-bytes are not read of either.
-Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage.
+Neither file is believed about its sizes: more than --most-bytes are not read of either. How much work a proof asks for
+is stated on stderr before the check begins; --work-limit (a number of elementary operations, or none; by default one in
+proportion to the sizes of the proof and of the problem) and --time-limit (seconds) end it.
+Exit code 0: verified, 3: rejected, 2: malformed, unreadable or wrong usage, 4: neither, as a limit ended the check.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import operator
 import sys
 from collections.abc import Sequence
@@ -28,27 +31,39 @@ import numpy as np
 
 from exactsel_certificates.archive import MOST_BYTES, read_archive
 from exactsel_certificates.bounds_text import read_box
-from exactsel_certificates.checking import EXACT_LIMIT, AnyInstance, verify
+from exactsel_certificates.checking import AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, read_proof
+from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, Hierarchy, Instance, Limits
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.hierarchy_text import meant, read_hierarchy
 
-VERIFIED, MALFORMED, REJECTED = 0, 2, 3
+VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Check one proof; the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        verdict = verify(read_proof(options.proof, options.most_bytes), _instance(options), options.exact_limit)
+        verdict = verify(
+            read_proof(options.proof, options.most_bytes), _instance(options), options.exact_limit,
+            work_limit=options.work_limit, time_limit=options.time_limit, begin=_state,
+        )  # fmt: skip
     except (MalformedError, OSError, ValueError, TypeError, OverflowError) as error:
         sys.stderr.write(f"Error: {_printable(str(error))}\n")
         return MALFORMED
     said = json.dumps(verdict.as_dict(), allow_nan=False) if options.json else _printable(str(verdict))
     sys.stdout.write(f"{said}\n")
+    if verdict.unfinished:
+        return UNFINISHED
     return VERIFIED if verdict.verified else REJECTED
+
+
+def _state(work: Estimate, limit: float) -> None:
+    """Say what a proof asks for."""
+    sys.stderr.write(f"Work: {work} (limit {limit:.3g}).\n")
+    sys.stderr.flush()
 
 
 def _printable(text: str) -> str:
@@ -75,10 +90,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
     parser.add_argument("--weights", help="row weights: .npy, or a text file with one number a line")
-    parser.add_argument("--exact-limit", type=float, default=EXACT_LIMIT, help="multiplications in exact arithmetic")
+    parser.add_argument("--exact-limit", type=float, help="multiplications in exact arithmetic")
+    parser.add_argument("--work-limit", type=_positive, help="elementary operations, or none")
+    parser.add_argument("--time-limit", type=_positive, default=math.inf, help="seconds, or none")
     parser.add_argument("--most-bytes", type=int, default=MOST_BYTES, help="bytes read of either file at most")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser
+
+
+def _positive(text: str) -> float:
+    """A limit: a positive number, or none."""
+    value = math.inf if text == "none" else float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number; give one, or none")
+    return value
 
 
 def _columns(text: str) -> tuple[int, ...]:

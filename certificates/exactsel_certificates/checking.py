@@ -6,12 +6,11 @@ here, whatever the file says of itself.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,16 +18,19 @@ from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import VERSION, MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
+from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import LIMITS, FloatArray, Instance, Limits, row_blocks
+from exactsel_certificates.formula import FloatArray, Instance, Limits
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import inadmissible, rule_of
+from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
 from exactsel_certificates.reduced_regions import AllRegions
-from exactsel_certificates.regions import eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
-from exactsel_certificates.walk import Leaves, closed_regions, first_region
+from exactsel_certificates.verdict import Verdict
+from exactsel_certificates.walk import Leaves, closed_regions, eigenvalue_rows, first_region
+from exactsel_certificates.work import Budget, TooMuchWorkError, refuse, within
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -43,67 +45,11 @@ ASSUMED_LOGARITHMS = "logarithms and exponentials of doubles are right to 16 uni
 ASSUMED_SINGULAR_VALUES = "singular values are right to 16 (n + d) 2^-53 ||A||"
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a check has established."""
-
-    verified: bool
-    """Whether both claimed numbers hold."""
-    reason: str
-    """One sentence; empty when verified."""
-    lower: float
-    """Established: no model with at most k columns, within ``scope``, has a smaller objective."""
-    upper: float
-    """Established: the model has no larger objective (inf where the file was rejected before this was looked at)."""
-    claimed_lower: float
-    claimed_upper: float
-    support: tuple[int, ...]
-    coef: FloatArray
-    """(d,) the model shown; 1 at each chosen column for column subset selection."""
-    scope: str
-    """A restriction of ``lower``, in words; empty when there is none."""
-    regions: int
-    """Closed regions that were checked."""
-    exact_regions: int
-    """How many of these needed exact arithmetic."""
-    problem_hash: str
-    problem: str
-    """The problem, in words: the caller's."""
-    assumed: tuple[str, ...]
-
-    @property
-    def gap(self) -> float:
-        """upper - lower, of the established numbers."""
-        return self.upper - self.lower
-
-    @property
-    def tier(self) -> str:
-        """How the bounds were established."""
-        return "doubles with all rounding errors taken off" + (
-            ", exact where margins are thin" if self.exact_regions else ""
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data; infinities become null."""
-        entries = asdict(self) | {"coef": self.coef.tolist(), "gap": self.gap, "tier": self.tier}
-        return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in entries.items()}
-
-    def __str__(self) -> str:
-        lines = [f"problem      {self.problem}", f"data         sha256 {self.problem_hash}"]
-        if not math.isfinite(self.upper):
-            return "\n".join([*lines, f"REJECTED     {self.reason}"])
-        lines += [
-            f"model        columns {', '.join(map(str, self.support)) or 'none'}: objective at most {self.upper!r}",
-            f"lower bound  {self.lower!r}: no model is below{', among ' + self.scope if self.scope else ''}",
-            f"gap          at most {self.gap:.6g}",
-            f"checked      {self.regions} regions, {self.exact_regions} of them in exact arithmetic ({self.tier})",
-            f"assuming     {'; '.join(self.assumed)}",
-            "VERIFIED" if self.verified else f"REJECTED     {self.reason}",
-        ]
-        return "\n".join(lines)
-
-
-def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT) -> Verdict:
+def verify(
+    proof: Proof, instance: AnyInstance, exact_limit: float | None = None, *, work_limit: float | None = None,
+    time_limit: float = math.inf, now: Callable[[], float] = time.monotonic,
+    begin: Callable[[Estimate, float], None] | None = None,
+) -> Verdict:  # fmt: skip
     """Check a proof against the caller's own problem.
 
     Parameters
@@ -112,14 +58,22 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
         See :func:`exactsel_certificates.container.read_proof`.
     instance : Instance or ColumnInstance
         The problem as the caller knows it.
-    exact_limit : float
-        Multiplications exact arithmetic may take, and 200 times as many sets of columns may be counted; where that is
-        not enough less is established.
+    exact_limit : float, optional
+        Multiplications exact arithmetic may take, and 200 times as many sets of columns may be counted; by default
+        5e9, and without such a limit where there is a ``work_limit``.
+    work_limit : float, optional
+        Elementary operations the check may take, infinity for any number; by default what
+        :func:`exactsel_certificates.estimate.default_limits` makes of the sizes of the proof and of the problem.
+    time_limit : float
+        Seconds by the clock ``now``.
+    begin : callable, optional
+        Called with what the proof is known to ask for, and the limit, before the first region is looked at.
 
     Returns
     -------
     Verdict
-        Its ``lower`` and ``upper`` hold also when the claim does not.
+        Its ``lower`` and ``upper`` hold also when the claim does not. A check that ends at a limit is ``unfinished``:
+        neither verified nor rejected.
 
     Raises
     ------
@@ -130,34 +84,97 @@ def verify(proof: Proof, instance: AnyInstance, exact_limit: float = EXACT_LIMIT
     -----
     A problem outside the domain of FORMAT.md is rejected before a region is read.
     """
-    try:
-        instance = admitted(instance)
-        if isinstance(instance, GivenInstance):
-            admitted(instance.plain)
-    except OutsideError as outside:
-        return _outside(proof, str(outside))
+    outside, instance = _admitted(instance)
+    if outside:
+        return _outside(proof, outside)
     about = _About(instance)
     mismatch = about.mismatch(proof)
     if mismatch:
-        return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d), 0, 0)
-    coef = np.zeros(about.d)
+        return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d))
+    coef = _model(proof, about.d)
+    reason = _refused(proof, instance, coef)
+    if reason:
+        return about.verdict(proof, reason, 0.0, math.inf, coef)
+    exact = (EXACT_LIMIT if work_limit is None else math.inf) if exact_limit is None else exact_limit
+    limits = default_limits(proof, instance) if work_limit is None else WorkLimits(work_limit, work_limit)
+    with within(Budget(limits.total, time_limit, now)) as budget:
+        found = _checked(proof, instance, exact, limits.known, begin)
+    reason = found.shortfall
+    unfinished = bool(reason) and (found.ended or budget.refused)
+    if unfinished:
+        reason = f"too much work: {reason.removesuffix('.')}. A higher limit lets the check go on."
+    verdict = about.verdict(proof, reason, found.lower, found.upper, coef, found.regions, found.exact_regions)
+    return replace(verdict, unfinished=unfinished, operations=budget.spent, estimate=found.estimate)
+
+
+@dataclass
+class _Found:
+    """What a check has come to so far."""
+
+    lower: float = 0.0
+    upper: float = math.inf
+    regions: int = 0
+    exact_regions: int = 0
+    estimate: Estimate | None = None
+    ended: bool = False
+    """Whether a limit was reached."""
+    shortfall: str = ""
+    """What of the claim is not established, or why that is not known; empty when all of it is."""
+
+
+def _checked(
+    proof: Proof, instance: AnyInstance, exact_limit: float, most: float,
+    begin: Callable[[Estimate, float], None] | None,
+) -> _Found:  # fmt: skip
+    """What a check comes to that begins where the tree asks for no more than ``most``."""
+    found = _Found()
+    try:
+        known = found.estimate = estimate(proof, instance)
+        if begin is not None:
+            begin(known, most)
+        if known.operations > most:
+            raise TooMuchWorkError(
+                f"the proof asks for {known.operations:.3g} elementary operations or more, but no more than {most:.3g} "
+                f"are done"
+            )
+        found.upper = _objective(instance, _model(proof, proof.d), proof.upper)
+        _bound_all(found, proof, instance, exact_limit)
+    except TooMuchWorkError as error:
+        found.lower, found.ended, found.shortfall = 0.0, True, str(error)
+        return found
+    if not found.lower >= proof.lower:
+        found.shortfall = f"a lower bound of {proof.lower!r} is claimed, but only {found.lower!r} is proven."
+    elif not found.upper <= proof.upper:
+        found.shortfall = f"the model is said to cost at most {proof.upper!r}, but {found.upper!r} is what it costs."
+    return found
+
+
+def _model(proof: Proof, d: int) -> FloatArray:
+    """The coefficients of the model shown."""
+    coef = np.zeros(d)
     coef[proof.model_index] = proof.model_value
+    return coef
+
+
+def _refused(proof: Proof, instance: AnyInstance, coef: FloatArray) -> str:
+    """Why the model shown is none of this problem; empty when it is one."""
     related = isinstance(instance, Instance) and instance.hierarchy is not None
     # With a hierarchy the file lists what was chosen, columns with coefficient zero too.
     reason = _inadmissible(instance, (proof.model_index if related else np.flatnonzero(coef)).tolist())
     if not reason and isinstance(instance, Instance) and instance.box is not None:
         reason = str(outlier(instance.box, coef) or "")
-    if reason:
-        return about.verdict(proof, reason, 0.0, math.inf, coef, 0, 0)
-    upper = _objective(instance, coef, proof.upper)
-    smallest, regions, exact = _least_bound(proof, instance, upper, exact_limit)
-    # The model's own objective bounds nothing from below but what is claimed may not exceed it.
-    lower = min(smallest, upper)
-    if not lower >= proof.lower:
-        reason = f"a lower bound of {proof.lower!r} is claimed, but only {lower!r} is proven."
-    elif not upper <= proof.upper:
-        reason = f"the model is said to cost at most {proof.upper!r}, but {upper!r} is what it costs."
-    return about.verdict(proof, reason, lower, upper, coef, regions, exact)
+    return reason
+
+
+def _admitted(instance: AnyInstance) -> tuple[str, AnyInstance]:
+    """Why a problem lies outside the domain, empty when it does not, and the problem in plain numbers."""
+    try:
+        instance = admitted(instance)
+        if isinstance(instance, GivenInstance):
+            admitted(instance.plain)
+    except OutsideError as outside:
+        return str(outside), instance
+    return "", instance
 
 
 def _outside(proof: Proof, reason: str) -> Verdict:
@@ -184,17 +201,20 @@ def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
     return inadmissible(instance, support) if isinstance(instance, Instance) else ""
 
 
-def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit: float) -> tuple[float, int, int]:
+def _bound_all(found: _Found, proof: Proof, instance: AnyInstance, exact_limit: float) -> None:
     """What the closed regions prove together, how many they are, and how many needed exact arithmetic."""
-    smallest, regions, exact = math.inf, 0, 0
+    smallest = math.inf
     try:
-        for bounds, so_far in _bounds(*_as_searched(proof, instance, upper), exact_limit):
-            smallest, regions, exact = min(smallest, float(np.min(bounds))), regions + len(bounds), so_far
+        for bounds, so_far in _bounds(*_as_searched(proof, instance, found.upper), exact_limit):
+            smallest, found.exact_regions = min(smallest, float(np.min(bounds))), so_far
+            found.regions += len(bounds)
     except MemoryError:
         smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
+        refuse()
     if isinstance(instance, GivenInstance):
-        smallest = instance.transfer.lower(smallest, upper, proof.scope != "")
-    return smallest, regions, exact
+        smallest = instance.transfer.lower(smallest, found.upper, proof.scope != "")
+    # The model's own objective bounds nothing from below but what is claimed may not exceed it.
+    found.lower = min(smallest, found.upper)
 
 
 def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Proof, AnyInstance]:
@@ -302,7 +322,7 @@ class _About:
         return ""
 
     def verdict(
-        self, proof: Proof, reason: str, lower: float, upper: float, coef: FloatArray, regions: int, exact: int
+        self, proof: Proof, reason: str, lower: float, upper: float, coef: FloatArray, regions: int = 0, exact: int = 0
     ) -> Verdict:
         """Everything in one place."""
         return Verdict(
@@ -350,36 +370,6 @@ class _About:
         if self.css:
             return (ASSUMED, ASSUMED_SINGULAR_VALUES)
         return (ASSUMED, ASSUMED_LOGARITHMS) if self.instance.loss in ("logistic", "poisson") else (ASSUMED,)
-
-
-def problem_hash(instance: AnyInstance) -> str:
-    """sha256 over everything that defines the problem (FORMAT.md)."""
-    n, d = instance.A.shape
-    header: dict[str, Any] = {"n": n, "d": d, "k": instance.k}
-    if isinstance(instance, ColumnInstance):
-        header |= {"problem": "css"}
-    else:
-        parameters = {"delta": float(instance.delta).hex()} if instance.loss == "huber" else {}
-        header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
-        if instance.must_have or instance.must_not:
-            header |= {"must_have": instance.must_have, "must_not": instance.must_not}
-        header |= {"intercept": True} if instance.intercept else {}
-        header |= {"weights": True} if instance.weights is not None else {}
-        header |= {"scale": True} if getattr(instance, "scale", False) else {}
-        header |= {"groups": instance.groups} if instance.groups else {}
-        if instance.hierarchy is not None:
-            name = LIMITS if isinstance(instance.hierarchy, Limits) else "hierarchy"
-            header |= {name: instance.hierarchy._asdict()}
-        if instance.box is not None:
-            header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
-    digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
-    for part in row_blocks(instance.A):
-        digest.update(np.ascontiguousarray(part, dtype="<f8").data)
-    if isinstance(instance, Instance):
-        digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
-        if instance.weights is not None:
-            digest.update(np.asarray(instance.weights, dtype="<f8").tobytes())
-    return digest.hexdigest()
 
 
 __all__ = ["AnyInstance", "MalformedError", "Verdict", "problem_hash", "verify"]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import each_runs
+from exactsel_certificates.work import look
 
 BLOCK = 1 << 16
 """Numbers in a table of pairs."""
@@ -66,6 +67,7 @@ def all_hold(
             M[:, range(M.shape[1]), range(M.shape[1])] = diagonal
             return np.asarray(ok & each_runs(M))
         for i in range(1, M.shape[1]):
+            look()
             row = M[:, i, :i]
             factor = row / diagonal[:, i, None]
             left = diagonal[:, :i] - factor * row
@@ -149,6 +151,7 @@ def unproven(M: FloatArray, diagonal: FloatArray, r: int) -> Iterator[tuple[int,
             with np.errstate(all="ignore"):
                 yield from ((i, int(j)) for j in np.flatnonzero(~(row * row < diagonal[i] * diagonal[:i])))
         elif r > 2:
+            look()
             with np.errstate(all="ignore"):
                 factor = row / diagonal[i]
                 rest, left = M[:i, :i] - np.multiply.outer(factor, row), diagonal[:i] - factor * row

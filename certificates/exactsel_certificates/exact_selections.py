@@ -23,6 +23,7 @@ from exactsel_certificates.exact import float_below, root_above, root_below
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import U, gamma, lengths
 from exactsel_certificates.scaled import Scaled, scaled
+from exactsel_certificates.work import look
 
 NEGLIGIBLE = Fraction(1, 10**9)
 """A column of which less than this is left, once those before it are projected out, may be spoken of under a scope."""
@@ -37,6 +38,7 @@ class ExactSelections:
         self.d = len(columns)
         self.gram = np.empty((self.d, self.d), dtype=object)
         for i, first in enumerate(columns):
+            look()
             for j, second in enumerate(columns[: i + 1]):
                 self.gram[i, j] = self.gram[j, i] = int(first.values @ second.values)
         self.exponents = [column.exponent for column in columns]
@@ -113,5 +115,6 @@ class ExactSelections:
 
 def _eliminated(N: Any, j: int, last: int) -> tuple[Any, int]:
     """Inner products once column j is projected out, and what they are multiples of; all divisions leave nothing."""
+    look()
     pivot = int(N[j, j])
     return (pivot * N - np.multiply.outer(N[:, j], N[j])) // last, pivot

@@ -22,6 +22,7 @@ from exactsel_certificates.radii import Radii, of_allowed_columns
 from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.transfer import Transfer
+from exactsel_certificates.work import EXACT, spend
 
 CLOSE_ENOUGH = 1e-12
 """Part of an objective that rounding may take before it is computed exactly ..."""
@@ -203,6 +204,7 @@ def exactly_above(instance: Instance, coef: FloatArray) -> float:
     """The same in exact arithmetic, whatever that takes."""
     if not np.any(coef) and fitted_by_none(instance):
         return 0.0
+    spend(4.0 * EXACT * instance.y.size * (1 + np.count_nonzero(coef)))
     if isinstance(instance, GivenInstance):
         return float_above(instance.exact_objective(coef.tolist()))
     return float_above(ExactBounds(instance).objective(coef))

@@ -26,6 +26,7 @@ from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import States, each_runs, gamma
 from exactsel_certificates.semidefinite import MOST_ENTRIES, Masks, Semidefinite
 from exactsel_certificates.walk import FREE, IN
+from exactsel_certificates.work import STEP, of_counting, of_fits, refuse, spend
 
 SHORT = 1e-9
 """Part by which norms must fall short of what is enough, far above rounding in numbers of size 1."""
@@ -53,9 +54,12 @@ class GroupCounting:
         for row, state in enumerate(states if self.usable else ()):
             free, places = int(np.sum(state == FREE)), max(0, k - int(np.sum(state == IN)))
             sets = how_many(free, places)
-            if self._all.counted_sets + sets <= self._all.most:
-                self._all.counted_sets += sets
-                result[row] = next(self._unproven(state, k), None) is None
+            if self._all.counted_sets + sets > self._all.most:
+                refuse()
+                continue
+            spend(of_counting(int(np.sum(state == IN)), free, places))
+            self._all.counted_sets += sets
+            result[row] = next(self._unproven(state, k), None) is None
         return result
 
     def may_count(self, state: NDArray[np.uint8], k: int) -> bool:
@@ -98,6 +102,7 @@ class GroupCounting:
         s = len(inside)
         widest = sum(sorted(map(len, groups), reverse=True)[:r])
         used = np.concatenate([np.array(inside, dtype=np.intp), *groups]).astype(np.intp)
+        spend((s + 8.0) * len(used) ** 2 + 4.0 * float(len(used)) ** 3)
         M = self._all.Q[np.ix_(used, used)]
         M[range(len(used)), range(len(used))] -= self._all.room(s + widest)
         with np.errstate(all="ignore"):
@@ -165,6 +170,7 @@ def _not_run(M: FloatArray, ends: NDArray[np.intp], sets: Iterable[tuple[int, ..
 
     def run() -> Iterator[tuple[int, ...]]:
         width = max(sum(int(widths[g]) for g in chosen) for chosen in waiting)
+        spend(of_fits(len(waiting), width) + 4.0 * STEP * len(waiting))
         table = np.full((len(waiting), width), len(M), dtype=np.intp)
         for row, chosen in zip(table, waiting, strict=True):
             used = [j for g in chosen for j in range(ends[g], ends[g + 1])]

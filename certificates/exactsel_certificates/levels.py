@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.work import spend
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 STEPS = 200
@@ -47,6 +49,7 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
     for _ in range(STEPS):
+        spend(16.0 * Z.size)
         plus, minus, bends_plus, bends_minus, bends, above = _sums(loss, delta, y, weights, Z, c)
         rest = plus - minus
         moving = np.abs(rest) > BALANCED * (plus + minus)

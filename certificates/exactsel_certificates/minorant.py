@@ -29,6 +29,7 @@ from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.rigorous import TINY, U, gamma
 from exactsel_certificates.row_curvature import ROUNDED, curvatures, values_and_slopes
+from exactsel_certificates.work import look, spend
 
 BLOCK = 8192
 """Rows looked at together."""
@@ -96,6 +97,7 @@ def minorant(
         held = max(level, _objective(instance, points[0]))
         first, faces = None, np.zeros((2, len(points[0].z)), dtype=np.bool_)
         for at in points:
+            spend(4.0 * len(at.z) * len(at.x) ** 2 + 4.0 * float(len(at.x)) ** 3)
             # What touches beyond the box holds nowhere.
             q = _function(instance, at, box) if np.all((box.low <= at.z) & (at.z <= box.high)) else None
             first = q if at is points[0] else first
@@ -135,6 +137,7 @@ def _function(instance: Instance, at: _Touching, box: _Box) -> Minorant | None:
     K, h, terms = np.diag(ridge / size / size), np.zeros(len(size)), np.empty(n)
     sizes, reached, squares = 0.0, 0.0, 0.0
     for rows in _blocks(n):
+        look()
         z, value, slope, bend = at.z[rows], values[rows], slopes[rows], p[rows]
         part = _scaled(instance, rows, size)
         h += (bend * z - slope) @ part
@@ -218,6 +221,7 @@ def _beyond(
     rough, long = gamma(len(center) + 8) * np.abs(center), gamma(len(center) + 8) * np.linalg.norm(G, axis=1)
     result = np.zeros((2, len(box.low)), dtype=np.bool_)
     for rows in _blocks(len(box.low)):
+        look()
         part = _scaled(instance, rows, size)
         middle = part @ center
         turned = part @ G

@@ -16,6 +16,7 @@ from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import RigorousBounds, States, gamma, leaves_convex
 from exactsel_certificates.transfer import RADIUS
 from exactsel_certificates.walk import FREE, IN, OUT
+from exactsel_certificates.work import STEP, spend
 
 FARTHEST = 1e-14
 """Distances of columns, in their lengths, that are neglected; ..."""
@@ -61,7 +62,9 @@ class NearColumns:
         if self.curvature.size != len(state) or len(used) > self.bounds.n:
             return False
         key = frozenset(used.tolist())
+        spend(STEP * (1 + len(self._convex)))
         if not any(key <= known for known in self._convex):
+            spend(float(self.bounds.n + len(used)) * len(used) ** 2)
             about = Instance(self.bounds.A[:, used], self.bounds.y, len(used), "quadratic", self.instance.lam)
             if not leaves_convex(about, self.curvature[used]):
                 return False
@@ -88,8 +91,10 @@ class NearColumns:
         """Which of some columns are near enough to the span of S, as columns of zeros are to any."""
         A, norms = self.bounds.A, self.bounds.norms
         zero = ~np.any(A[:, columns], axis=0)
+        spend(STEP + self.bounds.n * len(columns))
         if not S:
             return np.asarray(zero)
+        spend(8.0 * SOLVED * self.bounds.n * len(S) * (len(S) + len(columns)))
         with np.errstate(all="ignore"):
             try:
                 t, unit = np.zeros((len(S), len(columns))), A[:, S] / norms[S]

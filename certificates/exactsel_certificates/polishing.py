@@ -21,6 +21,7 @@ from exactsel_certificates.exact_poisson import means_of, steepness
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.scaled import BITS, Scaled, fraction_of, scaled
+from exactsel_certificates.work import look
 
 STEPS = 30
 """Newton steps at most."""
@@ -223,6 +224,7 @@ class Polisher:
         N, unit = as_integers(gram)
         last = 1
         for i in range(len(columns)):
+            look()
             if N[i, i]:
                 N, last = (int(N[i, i]) * N - np.multiply.outer(N[:, i], N[i])) // last, int(N[i, i])
         return Fraction(int(N[-1, -1]), last * unit * 2)
@@ -265,6 +267,7 @@ def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction
     N, _ = as_integers([[*row, value] for row, value in zip(matrix, right, strict=True)])
     last, pivots = 1, []
     for i in range(m):
+        look()
         if not N[i, i]:
             continue
         N[i + 1 :] = (int(N[i, i]) * N[i + 1 :] - np.multiply.outer(N[i + 1 :, i], N[i])) // last

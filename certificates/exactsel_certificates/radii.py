@@ -29,6 +29,7 @@ from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.mapped import column_blocks
 from exactsel_certificates.prepared import lengths
 from exactsel_certificates.rigorous import RigorousBounds, gamma, model_objective
+from exactsel_certificates.work import spend
 
 ABOVE = 1.001
 """Times P(0): L."""
@@ -135,11 +136,13 @@ def _around(plain: RigorousBounds, g: FloatArray, used: NDArray[np.intp], level:
         return None
     inverse = inverse.T @ inverse / np.outer(roots, roots)
     m = used.size
+    spend(2.0 * plain.n * m * m + float(m) ** 3)
     gap = max(level - float(plain.correlations(g[None])[0][0]), 1e-6 * level)
     a, E = np.zeros(m), np.zeros((m, m))
     step = max(1, AT_ONCE // plain.n)
     for first in range(0, m, step):
         rows = slice(first, min(m, first + step))
+        spend(8.0 * plain.n * m * (rows.stop - rows.start))
         directions = h[:, None] * (B @ inverse[:, rows])
         moved = np.max(np.where(directions != 0, np.abs(directions) / left[:, None], 0.0), axis=0)
         length = np.minimum(CAREFUL / moved, np.sqrt(2.0 * gap / np.diagonal(inverse)[rows]))

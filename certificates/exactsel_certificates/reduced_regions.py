@@ -14,6 +14,7 @@ from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.points import Points
 from exactsel_certificates.regions import COUNTED_FOR_ONE, RegressionRegions
 from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
+from exactsel_certificates.work import refuse
 
 MOST_SUSPECTS = 20_000
 """Sets of a region looked at for columns that others of the set make up for."""
@@ -124,5 +125,6 @@ class ReducedRegions:
                     return False
             shown += 1
             if shown > MOST_SUSPECTS:
+                refuse()
                 return False
         return shown > 0 and (not sets or bool(np.all(counts.on_all(np.array(sets)))))

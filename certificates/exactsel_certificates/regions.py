@@ -7,14 +7,14 @@ tried: exact arithmetic, then points better than the file's (polishing.py). The 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, Proof
+from exactsel_certificates.container import FIRST_POINT, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
@@ -33,7 +33,8 @@ from exactsel_certificates.rigorous import (
 )  # fmt: skip
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.semidefinite import Semidefinite
-from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves, each_addition
+from exactsel_certificates.work import STEP, ExactWork, of_fits, of_points, spend
 
 CUTS = (1e-12, 1e-15)
 """Parts of the largest eigenvalue below which a direction counts as dependent, when a fit is refined."""
@@ -68,7 +69,7 @@ class RegressionRegions:
         self.exact_regions = 0
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None
-        self._work_left = exact_limit
+        self.work = ExactWork(exact_limit)
         self._counted_most, self._left_first = COUNTED_FOR_ONE * exact_limit, left_first(proof)
         self._values: dict[tuple[int, ...], float] = {}
 
@@ -116,6 +117,7 @@ class RegressionRegions:
                 continue
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
+                spend(STEP)
                 result[row] = min(result[row], self.value(columns))
                 if result[row] <= 0.0:
                     break  # below which no objective is
@@ -147,6 +149,7 @@ class RegressionRegions:
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
+        spend(of_points(len(distinct), len(states), self.plain.n, self.plain.d))
         W = self.points.models(distinct)
 
         def start(row: int) -> list[Fraction]:
@@ -161,6 +164,7 @@ class RegressionRegions:
 
     def _at_dual_vectors(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
+        spend(of_points(len(distinct), len(states), self.plain.n, self.plain.d))
         B = self.plain.projected(self.points.dual_vectors(distinct))
         result = self._at_duals(B, which, states, lambda exact, row: scaled(B[which[row]]))
 
@@ -218,13 +222,14 @@ class RegressionRegions:
         if rows.size and not self.instance.groups and self.fits.affordable(self.plain.d):
             result[rows] = np.where(self.semidefinite.counted(states[rows], self.k), self.target, -np.inf)
         for row in rows[~(result[rows] >= self.target)].tolist():
-            parts = _each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
+            parts = each_addition(states[row], max(1, MOST_ENTRIES // states.shape[1]))
             result[row] = max(result[row], min(float(np.min(self._at_region_fits(part))) for part in parts))
         return result
 
     def _at_region_fits(self, states: States) -> FloatArray:
         used = self._as_columns(states)
         result = np.full(len(states), -np.inf)
+        spend(self._of_fits(used))
         points = self.fits.on_regions(used, self.k)
         for curvature in self._curvatures():
             evaluated = self.plain.at_models(points, curvature)
@@ -238,6 +243,11 @@ class RegressionRegions:
         if short.size:
             result[short] = np.maximum(result[short], self._at_refined_fits(states[short], used[short], points[short]))
         return result
+
+    def _of_fits(self, used: States) -> float:
+        """What fits on columns of regions take, and bounds at them."""
+        n, d = self.plain.n, self.plain.d
+        return of_fits(len(used), int(np.max(np.sum(used != OUT, axis=1)))) + of_points(len(used), len(used), n, d)
 
     def _at_refined_fits(self, states: States, used: States, W: FloatArray) -> FloatArray:
         if self._curvatures():
@@ -350,11 +360,7 @@ class RegressionRegions:
 
     def _affords(self, columns: int) -> bool:
         """Whether the work left allows for one exact system of so many columns; if so, it is taken off."""
-        work = 8.0 * self.plain.n * (columns + 1) ** 2 + (columns + 4.0) ** 4
-        if work > self._work_left:
-            return False
-        self._work_left -= work
-        return True
+        return self.work.allows(8.0 * self.plain.n * (columns + 1) ** 2 + (columns + 4.0) ** 4)
 
     def _polisher(self) -> Polisher:
         if self._polishing is None:
@@ -375,26 +381,9 @@ class RegressionRegions:
         """Improve what is below the target by exact arithmetic, as long as the limit on its work allows."""
         for row in np.flatnonzero(~(result >= self.target)).tolist():
             work = 4.0 * self.plain.n * (1 + np.count_nonzero(states[row]))
-            if work > self._work_left:
+            if not self.work.allows(work):
                 break
-            self._work_left -= work
             self.exact_regions += 1
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
             result[row] = max(result[row], float_below(method(self._exact_bounds(), S, C, row)))
         return result
-
-
-def _each_addition(state: NDArray[np.uint8], most: int) -> Iterator[States]:
-    """The regions that put in one candidate and leave out the others, at most so many at a time."""
-    candidates = np.flatnonzero(state == FREE)
-    alone = np.where(state == FREE, np.uint8(OUT), state)
-    for first in range(0, len(candidates), most):
-        part = candidates[first : first + most]
-        states = np.tile(alone, (len(part), 1))
-        states[np.arange(len(part)), part] = IN
-        yield states
-
-
-def eigenvalue_rows(leaves: Leaves) -> list[int]:
-    """Rows closed by eigenvalues."""
-    return np.flatnonzero(leaves.witness == EIGENVALUES).tolist()

@@ -25,6 +25,7 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.exact_selections import ExactSelections
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import ROUNDED, TINY, U, gamma, lengths, runs_to_its_end
+from exactsel_certificates.work import STEP, ExactWork, of_selections, spend
 
 NEGLIGIBLE = 1e-9
 """A column of which less than this is left, once those before it are projected out, may be spoken of under a scope."""
@@ -61,7 +62,7 @@ class SelectionBounds:
         self.target = target
         self.exact_regions = 0
         self._exact: ExactSelections | None = None
-        self._work_left = exact_limit
+        self.work = ExactWork(exact_limit)
         self.A = np.ascontiguousarray(instance.A, dtype=np.float64)
         self.n, self.d = self.A.shape
         self.bounded = bounded
@@ -73,6 +74,7 @@ class SelectionBounds:
 
     def bound(self, inside: Sequence[int], candidates: Sequence[int]) -> float:
         """A number no selection of the region is below; 0 where nothing better is certain."""
+        spend(of_selections(1, self.n, self.d))
         try:
             with np.errstate(all="ignore"):
                 value = self._bound(list(inside), list(candidates))
@@ -85,9 +87,8 @@ class SelectionBounds:
         """The same by exact projections; 0 where the work left does not allow for them."""
         work = 2.0 * self.d * self.d * (len(inside) + len(candidates) + 1)
         work += 0.0 if self._exact is not None else 1.0 * self.n * self.d * self.d
-        if work > self._work_left:
+        if not self.work.allows(work):
             return 0.0
-        self._work_left -= work
         self.exact_regions += 1
         if self._exact is None:
             self._exact = ExactSelections(self.instance, RECONSTRUCTION)
@@ -162,6 +163,7 @@ class SelectionBounds:
         error = span.angle + self.rounding
         values = []
         for j in candidates:
+            spend(STEP + 4.0 * self.n * self.d)
             length = float(np.linalg.norm(rest[:, j]))
             turned = 1.01 * error * float(self.norms[j]) / length if length > 0 else math.inf
             if not turned < DISTINCT:

@@ -31,6 +31,7 @@ from exactsel_certificates.rigorous import RigorousBounds, States, U, each_runs,
 from exactsel_certificates.selections import direction
 from exactsel_certificates.sums import careful_products
 from exactsel_certificates.walk import FREE, IN, OUT
+from exactsel_certificates.work import look, of_counting, of_fits, refuse, spend
 
 TABLE_UP_TO = 8192
 """Columns up to which all of Q is kept; beyond that only where it takes no more memory than the data."""
@@ -45,7 +46,8 @@ NEARLY_ALIKE = 0.999
 """Columns of length one whose product with all others is smaller than this are no copies, nor zero."""
 
 AT_ONCE = 1e10
-"""Sets of more than three columns that are counted without listening to interrupts (about a second)."""
+"""Sets that are counted without listening to interrupts or looking at the clock (about a second), where they can be
+divided."""
 
 Columns = NDArray[np.intp]
 
@@ -99,6 +101,7 @@ class Semidefinite:
             self.usable = bounds.instance.loss == "quadratic" and w <= STEEPEST and (d <= max(TABLE_UP_TO, n))
             if not self.usable:
                 return
+            spend(1.0 * n * d * d)
             r = np.sqrt(bounds.norms**2 + lam)
             self.size = np.where(r > 0, r, 1.0)
             self.order = np.concatenate([first, np.setdiff1d(np.arange(d), first)])
@@ -158,7 +161,9 @@ class Semidefinite:
         sizes = np.sum(used, axis=1)
         for m in np.unique(sizes).tolist():
             rows = np.flatnonzero(sizes == m)
+            spend(of_fits(len(rows), m))
             for part in np.array_split(rows, math.ceil(len(rows) * (m * m + 1) / MOST_ENTRIES)):
+                look()
                 columns = np.nonzero(used[part])[1].reshape(len(part), m)
                 M = self.Q[columns[:, :, None], columns[:, None, :]]
                 M[:, range(m), range(m)] -= self.room(m)
@@ -171,6 +176,7 @@ class Semidefinite:
             return False
         S, C, (places,) = self._regions(state[None], k)
         used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
+        spend(of_fits(1, len(used)) + 64.0 * len(split.columns) ** 2)
         at = np.full(len(self.order), -1)
         at[self.order[used]] = np.arange(len(used))
         # Columns of S the split holds are candidates to it, that have their places.
@@ -193,6 +199,7 @@ class Semidefinite:
             return result
         sizes, places = np.sum(states == FREE, axis=1), np.maximum(k - np.sum(states == IN, axis=1), 0)
         sets = [how_many(m, r) for m, r in zip(sizes.tolist(), places.tolist(), strict=True)]
+        spend(sum(map(of_counting, np.sum(states == IN, axis=1).tolist(), sizes.tolist(), places.tolist())))
         count = compiled(sum(sets), len(sets))
         if count is None:
             with without_twin():
@@ -200,6 +207,8 @@ class Semidefinite:
         rooms = np.array([self.room(size) for size in range(k + 1)])
         most, together = self.most - self.counted_sets, np.cumsum(sets, dtype=np.float64)
         self.counted_sets += sum(number for number, so_far in zip(sets, together, strict=True) if so_far <= most)
+        if np.any(together > most):
+            refuse()
         large = (np.array(sets, dtype=np.float64) > AT_ONCE) & (places > 3)
 
         def passed(states: States) -> Masks:
@@ -208,7 +217,9 @@ class Semidefinite:
             return answers
 
         rows = np.flatnonzero((together <= most) & ~large)
-        result[rows] = passed(states[rows])
+        for part in np.split(rows, np.flatnonzero(np.diff(together[rows] // AT_ONCE)) + 1):
+            look()
+            result[part] = passed(states[part])
         for row in np.flatnonzero((together <= most) & large).tolist():
             result[row] = all(passed(part[None])[0] for part in self._by_pivots(states[row]))
         return result
@@ -217,6 +228,7 @@ class Semidefinite:
         """A region in parts: one after the other each candidate is put in, and left out from then on."""
         part = state.copy()
         for column in self.order[state[self.order] == FREE].tolist():
+            look()
             part[column] = IN
             yield part
             part[column] = OUT
@@ -234,9 +246,11 @@ class Semidefinite:
             part = part[regions.places[part] == r]
             order = order[len(part) :]
             work = len(part) * how_many(m, r)
-            if self.counted_sets + work <= self.most:
-                self.counted_sets += work
-                result[part] = all_hold(*self._eliminated(regions, part, r), r)
+            if self.counted_sets + work > self.most:
+                refuse()
+                continue
+            self.counted_sets += work
+            result[part] = all_hold(*self._eliminated(regions, part, r), r)
         return result
 
     def may_count(self, state: NDArray[np.uint8], k: int) -> bool:
@@ -245,7 +259,9 @@ class Semidefinite:
         # Where there is a place for every column they are taken one by one all the same.
         sets = how_many(free + 1, min(free, places))
         if self.counted_sets + sets > self.most:
+            refuse()
             return False
+        spend(of_counting(int(np.sum(state == IN)), free, places))
         self.counted_sets += sets
         return True
 

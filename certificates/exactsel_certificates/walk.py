@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import (
     CLOSE,
     COUNTED,
+    EIGENVALUES,
     INFIMUM,
     PUT_IN,
     SPLIT,
@@ -25,6 +26,7 @@ from exactsel_certificates.container import (
     USE,
     MalformedError,
 )
+from exactsel_certificates.work import STEP, spend
 
 OUT, FREE, IN = 0, 1, 2
 
@@ -33,7 +35,7 @@ OTHER = {IN: OUT, OUT: IN}
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by COUNTED."""
 
-CHUNK = 1 << 16
+CHUNK = 1 << 12
 """Words turned into Python numbers at a time."""
 
 
@@ -90,6 +92,14 @@ def closed_regions(
         yield _leaves(states, witnesses, d)
 
 
+def region_sizes(
+    tree: NDArray[np.int32], root: bytes, k: int, implied: Implied | None = None
+) -> Iterator[tuple[int, int, int]]:
+    """Of each region that is closed the witness, and how many units are in and free; raises as above."""
+    for state, witness in _regions(tree, root, k) if implied is None else _implied_regions(tree, root, implied):
+        yield witness, state.count(IN), state.count(FREE)
+
+
 def _joined(state: bytes, other: bytes, k: int) -> bytes | None:
     """Both regions in one, where one has three places and the other is that with one column more in S and less in C.
 
@@ -106,13 +116,32 @@ def _joined(state: bytes, other: bytes, k: int) -> bytes | None:
     return state[:at] + bytes([FREE]) + state[at + 1 :]
 
 
+def each_addition(state: NDArray[np.uint8], most: int) -> Iterator[NDArray[np.uint8]]:
+    """The regions that put in one candidate and leave out the others, at most so many at a time."""
+    candidates = np.flatnonzero(state == FREE)
+    alone = np.where(state == FREE, np.uint8(OUT), state)
+    for first in range(0, len(candidates), most):
+        part = candidates[first : first + most]
+        states = np.tile(alone, (len(part), 1))
+        states[np.arange(len(part)), part] = IN
+        yield states
+
+
+def eigenvalue_rows(leaves: Leaves) -> list[int]:
+    """Rows closed by eigenvalues."""
+    return np.flatnonzero(leaves.witness == EIGENVALUES).tolist()
+
+
 def _leaves(states: list[bytes], witnesses: list[int], d: int) -> Leaves:
+    spend(16.0 * len(states) * d)
     table = np.frombuffer(b"".join(states), dtype=np.uint8).reshape(len(states), d)
     return Leaves(table, np.array(witnesses, dtype=np.int64))
 
 
-def _words(tree: NDArray[np.int32]) -> Iterator[int]:
+def _words(tree: NDArray[np.int32], units: int = 0) -> Iterator[int]:
+    """The words one by one; each may take a look at so many ``units``."""
     for first in range(0, len(tree), CHUNK):
+        spend(min(CHUNK, len(tree) - first) * (STEP + 16.0 * units))
         yield from tree[first : first + CHUNK].tolist()
 
 
@@ -167,7 +196,7 @@ def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> 
 
     waiting = [implied(root, range(len(root)))]
     witness = INFIMUM
-    for word in _words(tree):
+    for word in _words(tree, len(root)):
         kind, unit = word & 7, word >> 3
         if not waiting or unit < 0:
             raise MalformedError("the tree holds no words." if waiting else "the tree goes on after its last region.")

@@ -3,31 +3,64 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import click
 
 from exactsel.cli.named_files import FileCommand, InputFile
 from exactsel.cli.options import problem_options, read_problem
-from exactsel.cli.talk import say
+from exactsel.cli.talk import say, say_line
 
-REJECTED = 3
+REJECTED, UNFINISHED = 3, 4
+
+
+def _operations(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """A positive number of elementary operations, infinity for ``none``."""
+    try:
+        number = None if value is None else math.inf if value == "none" else float(value)
+    except ValueError:
+        number = math.nan
+    if number is not None and not number > 0:
+        raise click.BadParameter(f"{value!r} is no positive number of operations; give one, like 1e12, or none.")
+    return number
 
 
 @click.command("verify", cls=FileCommand)
 @click.argument("proof", type=InputFile())
 @problem_options
 @click.option("--most-bytes", type=click.IntRange(1), help="A larger proof file is not read [default: 4 GiB].")
+@click.option(
+    "--work-limit", metavar="NUMBER|none", callback=_operations,
+    help="Stop at this many elementary operations; 'none' lifts the limit [default: in proportion to the sizes of the "
+    "proof and of the problem].",
+)  # fmt: skip
+@click.option(
+    "--time-limit", type=click.FloatRange(0.0, min_open=True), help="Stop after this many seconds [default: no limit]."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(proof: str, as_json: bool, most_bytes: int | None, **arguments: Any) -> int:
+def command(
+    proof: str, as_json: bool, most_bytes: int | None, work_limit: float | None, time_limit: float | None,
+    **arguments: Any,
+) -> int:  # fmt: skip
     """Check a proof file that a solve has written.
 
     What is checked is a claim about INSTANCE and the options given here, never about what the file says of itself.
-    Exit code 0 means verified, 3 rejected, 2 that the file is no proof.
+    How much work the proof asks for is stated on stderr before the check begins.
+    Exit code 0 means verified, 3 rejected, 2 that the file is no proof, 4 that a limit of work or time ended the check.
     """
     from exactsel.proofs.verify import verify
 
-    limit = {} if most_bytes is None else {"most_bytes": most_bytes}
-    verdict = verify(read_problem(arguments), proof, **limit)
+    given = {"most_bytes": most_bytes, "time_limit": time_limit}
+    limits = {name: value for name, value in given.items() if value is not None}
+    verdict = verify(read_problem(arguments), proof, work_limit=work_limit, begin=_state, **limits)  # type: ignore[arg-type]
     say(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
+    if verdict.unfinished:
+        say_line("Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check go on.")
+        return UNFINISHED
     return 0 if verdict.verified else REJECTED
+
+
+def _state(work: Any, limit: float) -> None:
+    """Say what a proof asks for."""
+    say_line(f"Work: {work} (limit {limit:.3g}).")

@@ -1,6 +1,7 @@
 """Work on shards on a Dask cluster: the user's client, a scheduler's address, or a cluster made for the search.
 
-Dask carries names of functions and bytes; what the bytes say is packed and unpacked here (search/packing.py). The
+Dask carries names of functions and bytes; what the bytes say is packed and unpacked here (search/packing.py), and no
+pickle of a worker's is opened (dask_client.py): a user's client lends its address only. The
 problem is sent once to each worker, also to one that comes later; one that Dask gives a shard before it has the problem
 says so, and is sent both. What Dask does about lost workers it does: a shard is given to another one. One that several
 workers died of comes back as an error, and is given up after some more times.
@@ -18,16 +19,22 @@ from typing import Any
 import dask
 import distributed
 from distributed import Client, LocalCluster, WorkerPlugin
+from distributed.protocol.pickle import dumps
 
 from exactsel.errors import InputError
 from exactsel.search.pool import ALLOWED, WorkerFailureError
+from exactsel.solving.dask_client import UnopenedClient, bytes_of, connected
 from exactsel.solving.job import Workshop, key_of
+from exactsel.solving.worker import DONE, FAILED
 
 PATIENCE = 600.0
 """Seconds a worker may take for a shard, compiling included."""
 
 RECEIVING = 1.0
 """Seconds that an answer which is there may take to come before somebody looks whether the search is to stop."""
+
+LACKING = b"\x02"
+"""The answer of a worker that has not got the problem."""
 
 QUIET = {
     "distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s",
@@ -58,15 +65,18 @@ def _jobs_of(worker: Any) -> dict[str, bytes]:
     return jobs
 
 
-def expanded(key: str, shard: bytes, job: bytes | None = None) -> bytes | None:
-    """The outcome of a shard, on a worker; None where the worker has no such job, and is not given one."""
-    if key not in _workshops:
-        job = _jobs_of(distributed.get_worker()).get(key, job)
-        if job is None:
-            return None
-        _workshops.clear()
-        _workshops[key] = Workshop(job)
-    return _workshops[key].expanded(shard)
+def expanded(key: str, shard: bytes, job: bytes | None = None) -> bytes:
+    """The outcome of a shard, on a worker, in bytes; LACKING where it has no such job, and is not given one."""
+    try:
+        if key not in _workshops:
+            job = _jobs_of(distributed.get_worker()).get(key, job)
+            if job is None:
+                return LACKING
+            _workshops.clear()
+            _workshops[key] = Workshop(job)
+        return DONE + _workshops[key].expanded(shard)
+    except Exception as error:  # whatever it is, the supervisor decides
+        return FAILED + f"{type(error).__name__}: {error}".encode()
 
 
 class DaskExecutor:
@@ -75,7 +85,7 @@ class DaskExecutor:
     Parameters
     ----------
     client : distributed.Client, optional
-        A client, which is left as it is.
+        A client, which is left as it is: its scheduler gets a second connection.
     workers : int, optional
         Workers of a cluster made on this machine, where there is neither a client nor an address.
     scheduler : str, optional
@@ -90,8 +100,9 @@ class DaskExecutor:
         self, client: Client | None = None, *, workers: int | None = None, scheduler: str | None = None,
         patience: float = PATIENCE,
     ) -> None:  # fmt: skip
-        self._given, self._workers, self._scheduler, self.patience = client, workers, scheduler, patience
-        self.client: Client | None = client
+        self._lent, self._workers, self._scheduler, self.patience = client, workers, scheduler, patience
+        self.client: UnopenedClient | None = None
+        self._held = False
         self._own: LocalCluster | None = None
         self.key = ""
         self.job = b""
@@ -102,13 +113,16 @@ class DaskExecutor:
         client = self._connected()
         plugin = _Job(job)
         self.key, self.job, self.plugin = key_of(job), job, plugin.name
-        with contextlib.suppress(OSError):  # a worker that ends just now; whoever lacks the problem will say so
-            client.register_plugin(plugin)
+        with contextlib.suppress(Exception):  # a worker that ends just now; whoever lacks the problem will say so
+            client.add_plugin(dumps(plugin), plugin.name)
 
-    def _connected(self) -> Client:
+    def _connected(self) -> UnopenedClient:
+        if self.client is None and self._lent is not None:
+            at: Any = self._lent.scheduler
+            self.client = connected(at.address, security=self._lent.security)
         if self.client is None and self._scheduler is not None:
             try:
-                self.client = Client(self._scheduler, timeout="10s", set_as_default=False)
+                self.client = connected(self._scheduler, timeout="10s")
             except (OSError, ValueError) as error:
                 raise InputError(
                     f"no Dask scheduler answers at {self._scheduler} ({error}); start one there."
@@ -118,17 +132,18 @@ class DaskExecutor:
                 self._own = LocalCluster(
                     n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
                 )
-            self.client = Client(self._own, set_as_default=False, direct_to_workers=True)
+            self.client = connected(self._own, direct_to_workers=True)
         return self.client
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Stay connected from one search to the next, until the block ends."""
-        given, self._given = self._given, self._connected()
+        self._connected()
+        self._held = True
         try:
             yield
         finally:
-            self._given = given
+            self._held = False
             self._leave()
 
     def submit(self, shard: bytes) -> _Ticket:
@@ -141,14 +156,15 @@ class DaskExecutor:
         if client is None:
             return
         with contextlib.suppress(Exception):  # a scheduler that is gone takes nothing back
-            client.unregister_worker_plugin(self.plugin)
-        self._leave()
+            client.drop_plugin(self.plugin)
+        if not self._held:
+            self._leave()
 
     def _leave(self) -> None:
-        client, self.client = self.client, self._given
-        if self._given is None and client is not None:
+        client, self.client = self.client, None
+        if client is not None:
             with contextlib.suppress(Exception):
-                client.close(timeout=2)
+                client.leave()
             if self._own is not None:
                 with contextlib.suppress(Exception):
                     self._own.close(timeout=2)
@@ -180,7 +196,7 @@ class _Ticket:
             # Asking Dask for a result that is not there yet costs milliseconds each time.
             if not self._ready.wait(timeout) and not self._future.done():
                 raise TimeoutError
-            answer = self._future.result(max(timeout, RECEIVING))
+            answer = bytes_of(self._future.result(max(timeout, RECEIVING)))
         except (TimeoutError, asyncio.TimeoutError):
             self._waited += timeout
             if self._waited > self._executor.patience:
@@ -191,11 +207,14 @@ class _Ticket:
         except Exception as error:
             self.refuse(f"{type(error).__name__}: {error}")
             raise TimeoutError from None
-        if answer is None and not self._with_job:
+        if answer == LACKING and not self._with_job:
             self._with_job = True
             self._future = self._submitted()
             raise TimeoutError
-        return bytes(answer) if isinstance(answer, bytes) else b""
+        if answer is not None and answer[:1] == FAILED:
+            self.refuse(answer[1:].decode(errors="replace"))
+            raise TimeoutError
+        return answer[1:] if answer is not None and answer[:1] == DONE else b""
 
     def refuse(self, why: str) -> None:
         """Give it out again, a few times."""

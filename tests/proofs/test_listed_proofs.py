@@ -27,7 +27,8 @@ from exactsel_certificates.minorant import minorant
 from exactsel_certificates.minorant_regions import BelowMinorant, MinorantRegions
 from exactsel_certificates.points import Points
 from exactsel_certificates.row_curvature import curvatures, values_and_slopes
-from exactsel_certificates.standalone import Beyond, Malformed, check, counting
+from exactsel_certificates.standalone import Beyond, Malformed, check
+from exactsel_certificates.standalone import estimate as second_estimate
 from exactsel_certificates.standalone import minorant as second
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
@@ -346,8 +347,9 @@ def test_counting_has_a_limit(tmp_path, monkeypatch):
     assert MinorantRegions(plain_of(problem), low, most=3).bounds(leaves)[0] == 0.0
     everything = Leaves(np.full((1, 6), FREE, dtype=np.uint8), np.array([BY_COUNTING]))
     assert MinorantRegions(plain_of(problem), proof, most=1e9).bounds(everything)[0] == 0.0
-    monkeypatch.setattr(counting, "MOST", 3)
-    with pytest.raises(Beyond, match="more than 3 sets"):
+    monkeypatch.setattr(second_estimate, "SMALL", 3.0)
+    monkeypatch.setattr(second_estimate, "MARGIN", 0.0)
+    with pytest.raises(Beyond, match=r"asks for \S+ operations, but 3 is the most"):
         second_says(problem, changed(low, tree=[COUNTED]))
 
 

@@ -20,7 +20,7 @@ from hand_written import CLOSE, EIGENVALUES, FIT, LEAVE_OUT, USE, prepared, rand
 from standalone_says import HUGE, above, below, established, said
 from tiny_problems import CLASSES, Case, fitted, level_of, objective, optimum, random_case, within_scope
 
-from exactsel_certificates.standalone import Beyond, checking
+from exactsel_certificates.standalone import Beyond, TooMuch, checking
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -151,12 +151,13 @@ def test_nothing_costs_less_than_zero():
 
 
 def test_only_so_many_regions_are_improved(monkeypatch):
-    case = random_case(random.Random("many"), "huber")._replace(k=1)
+    case = random_case(random.Random("many"), "huber")._replace(k=1, must_have=[], must_not=[])
     file = strong_file(case, optimum(case), by_fit=False)
     calls = []
     monkeypatch.setattr(checking, "improved", lambda *_: calls.append(1) or F(0))
     monkeypatch.setattr(checking, "POLISHED", 1)
-    assert said(case, file, lower=1e299) != ""
+    with pytest.raises(TooMuch, match="only"):
+        said(case, file, lower=1e299)
     assert len(calls) == 1
 
 

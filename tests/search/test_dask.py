@@ -40,6 +40,11 @@ def case():
     return problem, options, solve(problem, **options, executor="serial")
 
 
+def told_in_bytes(data):
+    """What comes of a worker that returns bytes."""
+    return distributed.protocol.Serialized(*distributed.protocol.serialize(data))
+
+
 def same(one, other):
     parts = ("tree_hash", "nodes", "lower", "upper", "support", "termination")
     return all(getattr(one, name) == getattr(other, name) for name in parts)
@@ -149,11 +154,12 @@ def test_a_worker_that_says_for_ever_that_it_lacks_the_problem():
         def submit(self, function, key, shard, job, pure):
             given.append(job)
             return SimpleNamespace(
-                result=lambda timeout: None, cancel=lambda: None, done=lambda: True,
+                result=lambda timeout: told_in_bytes(dask_executor.LACKING), cancel=lambda: None, done=lambda: True,
                 add_done_callback=lambda told: told(None),
             )  # fmt: skip
 
-    executor = dask_executor.DaskExecutor(client=Nothing())
+    executor = dask_executor.DaskExecutor()
+    executor.client = Nothing()
     executor.job = b"job"
     ticket = executor.submit(b"shard")
     with pytest.raises(TimeoutError):

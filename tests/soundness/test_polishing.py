@@ -66,7 +66,7 @@ def test_a_claim_far_below_the_search_s_own_is_no_optimum(tmp_path, monkeypatch)
     before = solve(problem, signals=(), threads=1)
     verdicts = []
 
-    def harsh(*arguments):
+    def harsh(*arguments, **limits):
         verdicts.append(verify(problem, tmp_path / "run.exsel"))
         return replace(verdicts[-1], verified=False, lower=0.9 * before.lower)
 

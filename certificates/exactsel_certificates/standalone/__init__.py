@@ -10,9 +10,10 @@ library: a copy of the folder, by itself, is the whole checker. (Hence imports t
 from __future__ import annotations
 
 from .algebra import semidefinite
-from .checking import Beyond, check, problem_hash
+from .checking import check, problem_hash
 from .file import Malformed
 from .regression import Regression
 from .selections import Selections
+from .work import Beyond, TooMuch
 
-__all__ = ["Beyond", "Malformed", "Regression", "Selections", "check", "problem_hash", "semidefinite"]
+__all__ = ["Beyond", "Malformed", "Regression", "Selections", "TooMuch", "check", "problem_hash", "semidefinite"]

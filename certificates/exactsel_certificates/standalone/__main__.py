@@ -11,20 +11,29 @@ parent, parent``, the first of which may be ``weak`` or ``strong``, where units 
 name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at
 most N of each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
 
-Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it.
+Before it begins it states on stderr how much work the proof asks for. With --work-limit N it does no more than N
+operations on fractions (none: any number; by default a number in proportion to the sizes of the proof and of the
+problem), with --time-limit S it takes no more than S seconds.
+
+Exit code: 0 verified, 3 rejected, 2 malformed, unreadable or beyond it, 4 neither: too much work.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from typing import Any
 
 from .arrays import Unreadable, read_bytes, read_instance, read_lines, read_weights
 from .bounds import bounds
-from .checking import Beyond, check
+from .checking import check
+from .estimate import Asked
 from .file import Malformed
 from .relations import Unclear, relations
+from .work import Beyond, TooMuch
+
+VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 
 
 def tame(text: str) -> str:
@@ -36,15 +45,33 @@ def main(arguments: list[str] | None = None) -> int:
     """The command of the module's docstring."""
     options = _parser().parse_args(arguments)
     try:
-        reason = check(read_bytes(options.proof), **_problem(options))
+        limits = {name: vars(options).pop(name) for name in ("work_limit", "time_limit")}
+        reason = check(read_bytes(options.proof), **_problem(options), **limits, begin=_state)
+    except TooMuch as error:
+        sys.stdout.write(f"NOT VERIFIED too much work: {tame(str(error))}; --work-limit and --time-limit set limits\n")
+        return UNFINISHED
     except (Malformed, Beyond, Unreadable, Unclear) as error:
         sys.stderr.write(f"Error: {tame(str(error))}\n")
-        return 2
+        return MALFORMED
     except MemoryError:
         sys.stderr.write("Error: the proof and its problem take more memory than there is; ask the other checker.\n")
-        return 2
+        return MALFORMED
     sys.stdout.write(f"REJECTED {tame(reason)}\n" if reason else "VERIFIED in exact arithmetic\n")
-    return 3 if reason else 0
+    return REJECTED if reason else VERIFIED
+
+
+def _state(work: Asked, limit: float) -> None:
+    """Say what a proof asks for."""
+    sys.stderr.write(f"Work: {work} (limit {limit:.3g})\n")
+    sys.stderr.flush()
+
+
+def _operations(text: str) -> float:
+    """A limit of work: a positive number, or none."""
+    value = math.inf if text == "none" else float(text)
+    if not value > 0:
+        raise ValueError
+    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(name, action="store_true", default=None)
     for name in ("--must-have", "--must-not"):
         parser.add_argument(name, type=_columns)
+    parser.add_argument("--work-limit", type=_operations)
+    parser.add_argument("--time-limit", type=_operations, default=math.inf)
     return parser
 
 

@@ -6,6 +6,8 @@ import math
 import sys
 from fractions import Fraction as F
 
+from .work import tally
+
 Matrix = list[list[F]]
 
 
@@ -18,6 +20,7 @@ def solve(H: Matrix, sides: list[list[F]]) -> tuple[list[list[F]], list[int]]:
         if rows[j][j] == 0:
             continue
         kept.append(j)
+        tally(m * (m + len(sides)) + 1, rows[j][j].denominator.bit_length() + rows[j][j].numerator.bit_length())
         for i in range(m):
             if i != j and rows[i][j] != 0:
                 factor = rows[i][j] / rows[j][j]
@@ -36,6 +39,7 @@ def positives(M: Matrix) -> int:
                 return -1
             continue
         count += pivot > 0
+        tally((len(rows) - j) ** 2, pivot.denominator.bit_length() + pivot.numerator.bit_length())
         for i in range(j + 1, len(rows)):
             factor = rows[i][j] / pivot
             if factor:
@@ -75,5 +79,6 @@ def dot(a: list[F], b: list[F]) -> F:
     """a'b."""
     bottoms = [x.denominator * y.denominator for x, y in zip(a, b, strict=True)]
     common = math.lcm(*bottoms)
+    tally(1 + len(a), common.bit_length())
     tops = (x.numerator * y.numerator * (common // q) for x, y, q in zip(a, b, bottoms, strict=True))
     return F(sum(tops), common)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from fractions import Fraction as F
 from typing import Any
 
 from .algebra import as_float, semidefinite
-from .counting import Semidefinite, TooMany, least_squares
+from .counting import Semidefinite, least_squares
 from .domain import Outside, Problem, problem_of
+from .estimate import Asked, Most, asked, default_limits
 from .file import BOUNDS, BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Limits
 from .limits import sizes, sizes_in_scope
@@ -24,15 +27,12 @@ from .near import DISTANCES, NearColumns
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
+from .work import Beyond, TooMuch, at_most, leave_undone, left_undone
 
 OLD = "the proof is of an older version, which knew weights and intercepts in another way; write it anew."
 
 POLISHED = 1000
 """Regions of a file whose points are improved at most: a claim that is far too high is not to take for ever."""
-
-
-Beyond = TooMany
-"""True or not, this checker cannot say."""
 
 
 def problem_hash(problem: Problem) -> str:
@@ -93,7 +93,8 @@ def check(
     must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
     hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong", per_group: int | None = None,
-    bounds: Sequence[Sequence[float]] | None = None,
+    bounds: Sequence[Sequence[float]] | None = None, work_limit: float | None = None, time_limit: float = math.inf,
+    begin: Callable[[Asked, float], None] | None = None, clock: Callable[[], float] = time.monotonic,
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 
@@ -103,9 +104,14 @@ def check(
     so many of each group. ``bounds`` are the lower and the upper limits of all coefficients, infinite where there is
     none. A problem outside the domain is a reason, too.
 
+    ``work_limit`` operations on fractions are done at most, by default what :func:`.estimate.default_limits` makes of
+    the sizes of the proof and of the problem; ``time_limit`` is in seconds of the ``clock``. ``begin`` is called with
+    what the proof is known to ask for, and the limit, before the first region is looked at.
+
     Raises
     ------
     Malformed, Beyond
+        TooMuch, a kind of Beyond, where a limit is reached.
     """
     try:
         demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind, per_group, bounds)
@@ -128,18 +134,37 @@ def check(
         shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
         if not problem.hierarchy.allows(shown, {*problem.must_not}, len(units), problem.k):
             return "columns that the hierarchy does not allow together, or limits on groups"
-    if problem.loss:
-        lower, upper = regression(p, problem, model)
-    elif p["scope"]:
+    if not problem.loss and p["scope"]:
         raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
-    else:
-        selections = Selections(problem.A, problem.k)
-        closed = regions(p["tree"], len(units), problem.k)
-        lower = min(max(F(0), selections.bound(S, C)) if w == 2 else F(0) for S, C, w in closed)
-        upper = selections.objective({*model})
+    most = default_limits(p, problem) if work_limit is None else Most(work_limit, work_limit)
+    with at_most(most.total, time_limit, clock):
+        return shortfall(p, problem, model, most.known, begin)
+
+
+def shortfall(
+    p: dict[str, Any], problem: Problem, model: dict[int, F], most: float, begin: Callable[[Asked, float], None] | None
+) -> str:
+    """What of the claim a file does not prove; empty when it proves all of it."""
+    known = asked(p, problem)
+    if begin is not None:
+        begin(known, most)
+    if known.operations > most:
+        raise TooMuch(f"the proof asks for {known.operations:.3g} operations, but {most:.3g} is the most")
+    lower, upper = regression(p, problem, model) if problem.loss else selection(p, problem, model)
     if lower >= F(p["lower"]) and upper <= F(p["upper"]):
         return ""
-    return f"only {as_float(lower)!r} is proven, the model costs {as_float(upper)!r}"
+    found = f"only {as_float(lower)!r} is proven, the model costs {as_float(upper)!r}"
+    if left_undone():
+        raise TooMuch(found)
+    return found
+
+
+def selection(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple[F, F]:
+    """The bounds a proof establishes for a problem of column subset selection."""
+    selections = Selections(problem.A, problem.k)
+    closed = regions(p["tree"], len(problem.A[0]), problem.k)
+    lower = min(max(F(0), selections.bound(S, C)) if w == 2 else F(0) for S, C, w in closed)
+    return lower, selections.objective({*model})
 
 
 def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple[F, F]:
@@ -179,7 +204,9 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
             bounds += [claim] if any(without.closes(S, C, w, p) for without in near) else []
         short = max(bounds) < claim and not dual and not limited and 0 <= number < len(p["points"]) - 1
         # What is improved is a point, not the lack of one: the empty model says nothing of where to look.
-        if short and polished < POLISHED and any(point(p, number).values()):
+        if short and polished == POLISHED:
+            leave_undone()
+        elif short and any(point(p, number).values()):
             polished += 1
             bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))

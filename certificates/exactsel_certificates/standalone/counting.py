@@ -15,19 +15,12 @@ from itertools import combinations
 from . import group_counting
 from .algebra import Matrix, root
 from .regression import Regression
+from .work import tally
 
 Whole = list[list[int]]
 
 BITS = 60
 """Binary digits behind the point that entries are cut to before they become floats."""
-
-
-MOST = 10**8
-"""Sets of columns that are counted for one file (some minutes); groups are not."""
-
-
-class TooMany(Exception):
-    """True or not, it takes too long to tell."""
 
 
 def least_squares(r: Regression, level: F) -> Matrix:
@@ -42,7 +35,7 @@ class Semidefinite:
     """Bound to one problem and one matrix Q."""
 
     def __init__(self, r: Regression, Q: Matrix) -> None:
-        self.k, self.squares, self.Q, self.left = r.k, r.squares, Q, MOST
+        self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
         # With lam = 0 they change no model's value.
         self.zeros = {j for j in range(len(r.b)) if r.G[j][j] + r.ridge[j] == 0}
@@ -74,9 +67,6 @@ class Semidefinite:
             return False
         # What is left of a column of square zero is nothing, or goes with no other.
         kept = [i for i, v in enumerate(square) if v > 0] if r > 2 else []
-        self.left -= math.comb(len(kept), min(r, len(kept)))
-        if self.left < 0:
-            raise TooMany(f"the file has more than {MOST} sets of columns counted; ask the other checker.")
         rest = [[rest[i][j] for j in kept] for i in kept]
         return all(
             eliminated([[rest[i][j] for j in chosen] for i in chosen], len(chosen)) is not None
@@ -125,6 +115,7 @@ def taken(
 def whole(M: Matrix) -> Whole:
     """The same matrix times a positive number, in whole numbers."""
     unit = math.lcm(*(v.denominator for row in M for v in row))
+    tally(len(M) ** 2, unit.bit_length())
     return [[v.numerator * (unit // v.denominator) for v in row] for row in M]
 
 
@@ -144,6 +135,7 @@ def eliminated(M: Whole, first: int) -> Whole | None:
             rows[l] = [0] * (i + 1) + [
                 (pivot * v - factor * w) // last for v, w in zip(rows[l][i + 1 :], row[i + 1 :], strict=True)
             ]
+        tally((len(rows) - i) ** 2, pivot.bit_length())
         last = pivot
     return [row[first:] for row in rows[first:]]
 
@@ -168,6 +160,7 @@ def shifted(value: int, bits: int) -> int:
 def unproven(M: list[list[float]], diagonal: list[float], r: int) -> Iterator[tuple[int, ...]]:
     """The same for a matrix given below its diagonal, and that: one column eliminated at a time, down to pairs."""
     for i, pivot in enumerate(diagonal) if r > 0 else ():
+        tally(1 + i * (i if r > 2 else 1) / 8)
         row = M[i]
         if not pivot > 0:
             yield from ((*rest, i) for size in range(r) for rest in combinations(range(i), size))

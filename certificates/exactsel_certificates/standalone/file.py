@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from .hierarchy import GROUP_LIMITS, KINDS, Demands
+from .work import tally
 
 NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
 SPLITS = ["split_size", "split_column", "split_scale", "split_value"]
@@ -157,6 +158,7 @@ def regions(
             witness = j if kind == 5 else ~j
             continue
         region = todo.pop()
+        tally(1 + d / 8)
         if kind in (4, 6):
             if region is not None:
                 yield (*region, witness if kind == 4 else BY_COUNTING)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
+from .work import tally
+
 Whole = list[list[int]]
 
 BITS = 60
@@ -22,6 +24,7 @@ def holds(
     square = [rest[i][i] for i in range(len(rest))]
     if r > 0 and any(v < 0 for v in square):
         return False
+    tally(len(rest) ** 2)
     owner = {i: g for g, group in enumerate(groups) for i in group}
     for i in range(len(rest)):
         for j in range(i):
@@ -33,6 +36,7 @@ def holds(
     half = [v.bit_length() // 2 for v in square]
     for chosen in combinations(range(len(groups)), r):
         union = [i for g in chosen for i in kept[g]]
+        tally(2 + len(union) ** 2 + len(union) ** 3 / 16)
         if (
             not surely(
                 [[scaled(rest[i][j], BITS - half[i] - half[j]) for j in union[: n + 1]] for n, i in enumerate(union)]

@@ -13,6 +13,7 @@ from fractions import Fraction as F
 from .algebra import as_float, near, root
 from .regression import Regression
 from .rows import slopes
+from .work import tally
 
 MODEL_RADIUS = 10**4
 """Claims about bounded models speak of those with |x_j| ||a_j|| <= this * ||y||."""
@@ -106,6 +107,7 @@ def directions(r: Regression, used: list[int], weights: list[float]) -> list[tup
     scale = [max(map(abs, side)) for side in sides]
     sides = [[v / s for v in side] for side, s in zip(sides, scale, strict=True)]
     m = len(sides)
+    tally(m * m * (len(weights) + m) / 4)
     rows = [[sum(w * a * b for w, a, b in zip(weights, left, right, strict=True)) for right in sides] for left in sides]
     rows = [row + [float(i == j) for j in range(m)] for i, row in enumerate(rows)]
     for j in range(m):

@@ -15,6 +15,7 @@ from .algebra import Matrix, dot, near, solve
 from .counting import Semidefinite
 from .regression import Regression
 from .rows import DIGITS, logistic
+from .work import tally
 
 BITS = 60
 """Binary digits of what is cut."""
@@ -68,6 +69,7 @@ def touching(r: Regression, z: Sequence[F], low: Sequence[F], high: Sequence[F])
     if r.loss == "logistic" and any(max(-a, b) > FAR for a, b in zip(low, high, strict=True)):
         return None
     bends, linear, value = [], [], F(0)
+    tally(80 * len(z))
     for at, a, b, t, w in zip(z, low, high, r.y, r.weights, strict=True):
         l, s, p = huber(r.delta, at, a, b, t) if r.loss == "huber" else logistic_row(at, a, b, t)
         p, s = w * cut(p), w * s

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from fractions import Fraction as F
 from itertools import combinations
@@ -12,6 +11,7 @@ from .algebra import semidefinite, solve
 from .counting import Semidefinite, eliminated, least_squares, whole
 from .file import BY_COUNTING, point, split
 from .regression import RADIUS, Regression
+from .work import combinations_of, leave_undone
 
 FARTHEST = F(1, 10**14)
 """Distances of columns, in their lengths, that are neglected; ..."""
@@ -57,7 +57,10 @@ class NearColumns:
         alone = kept == S and (rest == C or len(S) >= self.r.k)
         S, C = kept, rest
         places = min(places, len(C))
-        if not self.counts.Q or math.comb(len(C), places) > MOST_SETS:
+        if not self.counts.Q:
+            return False
+        if combinations_of(len(C), places) > MOST_SETS:
+            leave_undone()
             return False
         sets = combinations(sorted(C), places)
         return all(self._holds(self._independent([*S, *T], [*S, *T] if alone else T)) for T in sets)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .algebra import Matrix, dot, near, root, solve
 from .regression import Regression
 from .rows import intercept, mean
+from .work import tally
 
 STEPS = 16
 BITS = 200
@@ -64,6 +65,7 @@ class Region:
 
     def predict(self, x: Point) -> list[F]:
         """Ax, and the intercept where it is a column."""
+        tally(len(self.r.y) * (20 + len(x)), max((v.denominator.bit_length() for v in x.values()), default=0))
         return [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.r.y))]
 
     def at(self, x: Point, careful: bool = False) -> Local:

@@ -13,6 +13,7 @@ from fractions import Fraction as F
 
 from .algebra import Matrix, dot, inverse_root, near, root, solve
 from .rows import counted, entropy, intercept, logistic, poisson, shares, slopes
+from .work import tally
 
 RADIUS = 10**6
 
@@ -68,6 +69,7 @@ class Regression:
     def least(self, S: set[int], C: set[int], bound: Bound) -> F:
         """What a bound says of a region; the terms of a group's columns are added up."""
         value, terms = bound
+        tally(len(S) + len(C))
         counted = {g: sum((terms[j] for j in self.groups[g]), F(0)) for g in S | C}
         largest = sorted((counted[g] for g in C), reverse=True)[: max(0, self.k - len(S))]
         return value - (sum((counted[g] for g in S), F(0)) + sum(largest, F(0))) / 2
@@ -78,6 +80,7 @@ class Regression:
 
     def predict(self, x: dict[int, F]) -> list[F]:
         """Ax, and about the best intercept where there is one (for the losses whose rows are looked at)."""
+        tally(len(self.y) * (1 + len(x)), max((v.denominator.bit_length() for v in x.values()), default=0))
         z = [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
         c = intercept(self.loss, self.delta, z, self.y, self.weights) if self.level else F(0)
         return [v + c for v in z]
@@ -108,6 +111,7 @@ class Regression:
     def spoken(self, g: list[F]) -> tuple[F, list[F]]:
         """-L* at slopes of the rows, rounded downwards, and the products of the columns with the dual vector."""
         counts = self.weights
+        tally((20 if self.loss in ("logistic", "poisson") else 3) * len(g))
         if self.level and self.loss == "quadratic":
             mean = dot(self.weights, g) / self.weight
             g = [v - mean for v in g]
@@ -207,6 +211,7 @@ class Regression:
             Gx = self.times(x)
             return ridge + self.c + sum((v * (Gx[j] / 2 - self.b[j]) for j, v in x.items()), F(0))
         z = self.predict(x)
+        tally(20 * len(z))
         if self.loss == "logistic":
             return ridge + dot(self.weights, [logistic(-a * b) for a, b in zip(z, self.y, strict=True)])
         if self.loss == "poisson":

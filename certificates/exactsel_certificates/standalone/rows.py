@@ -8,6 +8,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction as F
 
 from .algebra import as_float, near
+from .work import tally
 
 DIGITS = Context(prec=50)
 
@@ -51,6 +52,7 @@ def intercept(loss: str, delta: F, z: Sequence[F], y: Sequence[F], weights: Sequ
         return (F(math.log(share)) if 0 < share < math.inf else F(0)) - middle
 
     def total(c: float) -> float:
+        tally(1 + len(rows) / 4)
         if loss == "huber":
             return math.fsum(w * min(max(g + c, -edge), edge) for g, _, w in rows)
         if loss == "squared_hinge":

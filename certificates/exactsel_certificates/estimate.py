@@ -1,0 +1,170 @@
+"""What a proof asks for, as far as its tree tells before a region is looked at, and what a check may take.
+
+How many regions there are, by what each is closed and how many sets each leaves is a walk of the words. What exact
+arithmetic will have to add shows only as regions are looked at, and is counted then (work.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, INFIMUM, Proof
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.group_counting import BY_NORMS_UP_TO
+from exactsel_certificates.hierarchy import rule_of
+from exactsel_certificates.walk import BY_COUNTING, first_region, region_sizes
+from exactsel_certificates.work import EXACT, STEP, of_counting, of_fits, of_points, of_selections, sets_of
+
+AnyInstance: TypeAlias = Instance | ColumnInstance
+
+SMALL = 1e10
+"""Operations that are always allowed: some seconds. The costliest check of a small proof that the tests make takes
+1.8e8, of a claim at the edge of what is true on 11 x 6 numbers, or 3e7 if it is honest, all in exact arithmetic."""
+
+MARGIN = 10.0
+"""How many times more is allowed than honest proofs take. Of those measured (the test suite; benchmarks/proofs honest;
+diabetes, sonar, german.numer, svmguide3) none takes more than 1.5 (n d + d^2) operations a word, which is 68 times less
+than what is allowed, and what those in exact arithmetic take comes to less than one exact fit for each word and each of
+SPARE_WORDS. Of the proofs of the test suite none takes a thousandth of the total."""
+
+SPARE_WORDS = 100
+"""Words a proof is taken to have besides, for proofs of few regions."""
+
+USUAL_COLUMNS = 150.0
+"""Regions of many columns are bounded at points, not by fits, splits or a minorant, which take cubes of columns."""
+
+FEW, SPARE_COUNTS = 3, 900
+"""Words may have that many columns counted in each set. A proof of a single region that has all sets of four columns of
+a wide table counted takes 22 times less than is allowed for 450 columns, 11 times less for 1000, and one that has all
+sets of three of 4088 columns counted 79 times less."""
+
+OF_UNION = 1000.0
+"""Sets of groups are eliminated one by one."""
+
+MOST_SETS, MOST_EXACT = 1e12, 1e12
+"""What counting may take of it (some minutes where it is compiled), and exact arithmetic (about ten minutes)."""
+
+
+class Estimate(NamedTuple):
+    """Work that is known of before a check begins."""
+
+    regions: int
+    """Closed regions to evaluate."""
+    sets: float
+    """Sets of columns (groups) to count."""
+    fits: int
+    """Regions for which a fit, a split or the minorant has to be worked out."""
+    entries: float
+    """Entries of A to read."""
+    operations: float
+    """All together, in elementary operations, without what exact arithmetic adds."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.regions} regions, {self.fits} of them by fits, {self.sets:.3g} sets to count, {self.entries:.3g} "
+            f"entries of A to read: {self.operations:.3g} elementary operations"
+        )
+
+
+class _Closed(NamedTuple):
+    """By what a region is closed, and how many of its units are in and free."""
+
+    witness: int
+    inside: int
+    free: int
+
+
+def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
+    """What the tree of a proof about this problem asks for; :class:`MalformedError` where it is none."""
+    n, d = instance.A.shape
+    k = instance.k
+    regression = isinstance(instance, Instance)
+    width = d / max(1, instance.units) if isinstance(instance, Instance) else 1.0
+    split = float(np.max(proof.split_size, initial=0))
+    regions, changes, closed = _closed(proof, instance)
+    sets, fits, entries, operations = 0.0, 0, 1.0 * n * d, 0.0
+    square = bool(proof.curvature.size)
+    for (witness, inside, free), count in closed.items():
+        places = max(0, k - inside)
+        s, used = int(width * inside), int(width * (inside + (free if places else 0)))
+        if witness == BY_COUNTING or (witness == FIT and regression and places == 1):
+            sets += count * sets_of(free, places)
+            operations += count * of_counting(s, int(width * free), places)
+            if width > 1.0 and places > BY_NORMS_UP_TO:
+                operations += count * sets_of(free, places) * (of_fits(1, int(width * (places + 1))) + 4.0 * STEP)
+        elif witness == FIT or witness < 0:
+            fits += count
+            entries += count * float(n) * d if witness == FIT else 0.0
+            operations += of_fits(count, used) + (of_points(count, count, n, d) if witness == FIT else 0.0)
+            operations += 0.0 if witness == FIT else 64.0 * count * split * split
+        elif witness == EIGENVALUES and not regression:
+            fits += count
+            entries += count * float(n) * d
+            operations += of_selections(count, n, d)
+            continue
+        elif witness >= FIRST_POINT:
+            operations += of_points(0, count, n, d)
+            continue
+        square = square or witness < FIRST_POINT
+    entries += changes * float(n) * d
+    operations += of_points(changes, 0, n, d) + 2.0 * regions * (STEP + 16.0 * d) + 8.0 * n * d
+    operations += 1.0 * n * d * d if square else 0.0
+    operations += len(proof.minorant_point) * 4.0 * (n * float(d) ** 2 + float(d) ** 3)
+    return Estimate(regions, sets, fits, entries, operations)
+
+
+def _closed(proof: Proof, instance: AnyInstance) -> tuple[int, int, Counter[_Closed]]:
+    """How many regions there are, how often the point changes, and how many regions there are of each kind."""
+    closed, changes, last = Counter[_Closed](), 0, INFIMUM
+    for witness, inside, free in _regions(proof, instance):
+        if FIRST_POINT <= witness != last:
+            changes, last = changes + 1, witness
+        kind = witness if witness == BY_COUNTING else min(max(witness, ~0), FIRST_POINT)
+        closed[_Closed(kind, inside, free)] += 1
+    return sum(closed.values()), changes, closed
+
+
+def _regions(proof: Proof, instance: AnyInstance) -> Iterator[tuple[int, int, int]]:
+    """Of every region the tree closes the witness, and how many units are in and free."""
+    if not isinstance(instance, Instance):
+        return region_sizes(proof.tree, first_region(instance.A.shape[1]), instance.k)
+    root = first_region(instance.units, instance.must_have, instance.must_not)
+    implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
+    return region_sizes(proof.tree, root, instance.k, implied)
+
+
+class WorkLimits(NamedTuple):
+    """Elementary operations a check takes at most."""
+
+    known: float
+    """What the tree may be seen to ask for before the check begins."""
+    total: float
+    """All there may be in the end, exact arithmetic included."""
+
+
+def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
+    """What a check takes at most, unless the caller says otherwise.
+
+    These are in proportion to the sizes of the proof and of the problem, whatever the proof asks for: for each word of
+    the tree a region evaluated in doubles and one in exact arithmetic, sets that a word may have counted, and what is
+    made of the whole table once.
+    """
+    n, d = (float(size) for size in instance.A.shape)
+    words, k = len(proof.tree) + SPARE_WORDS, float(instance.k)
+    if isinstance(instance, ColumnInstance):
+        dense, exact, sets = of_selections(1, int(n), int(d)) + 4.0 * n * d * d, 2.0 * d**3, 0.0
+    else:
+        dense, exact = n * d + d * d * min(d, USUAL_COLUMNS) / 3.0, 4.0 * n * d + 8.0 * n * (k + 1) ** 2 + (k + 4) ** 4
+        few = sets_of(instance.units, min(instance.k, FEW))
+        sets = min(sets_of(instance.units, instance.k), (words + SPARE_COUNTS) * few)
+        sets *= OF_UNION if instance.groups else 1.0
+    table = 2.0 * n * d * d
+    table += 32.0 * (n + d) * d * min(d, USUAL_COLUMNS) if proof.minorant_point.size else 0.0
+    table += 40.0 * n * d * d if proof.limit_point.size else 0.0
+    known = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)
+    return WorkLimits(known, known + min(MARGIN * words * EXACT * exact, MOST_EXACT))

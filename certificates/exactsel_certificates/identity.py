@@ -1,0 +1,44 @@
+"""What a proof is about: a hash over everything that defines a problem (FORMAT.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import LIMITS, Instance, Limits, row_blocks
+
+AnyInstance: TypeAlias = Instance | ColumnInstance
+
+
+def problem_hash(instance: AnyInstance) -> str:
+    """sha256 over everything that defines the problem (FORMAT.md)."""
+    n, d = instance.A.shape
+    header: dict[str, Any] = {"n": n, "d": d, "k": instance.k}
+    if isinstance(instance, ColumnInstance):
+        header |= {"problem": "css"}
+    else:
+        parameters = {"delta": float(instance.delta).hex()} if instance.loss == "huber" else {}
+        header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
+        if instance.must_have or instance.must_not:
+            header |= {"must_have": instance.must_have, "must_not": instance.must_not}
+        header |= {"intercept": True} if instance.intercept else {}
+        header |= {"weights": True} if instance.weights is not None else {}
+        header |= {"scale": True} if getattr(instance, "scale", False) else {}
+        header |= {"groups": instance.groups} if instance.groups else {}
+        if instance.hierarchy is not None:
+            name = LIMITS if isinstance(instance.hierarchy, Limits) else "hierarchy"
+            header |= {name: instance.hierarchy._asdict()}
+        if instance.box is not None:
+            header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
+    digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
+    for part in row_blocks(instance.A):
+        digest.update(np.ascontiguousarray(part, dtype="<f8").data)
+    if isinstance(instance, Instance):
+        digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
+        if instance.weights is not None:
+            digest.update(np.asarray(instance.weights, dtype="<f8").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,101 @@
+"""What a proof asks for, as far as its tree tells, and how much is done for it at most, for the second checker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from .domain import Problem
+from .file import BY_COUNTING, regions
+from .selections import STEPS
+from .work import combinations_of
+
+SMALL = 1e7
+"""Operations that are always allowed (less than a minute). No check of the test suite takes more than 5e5."""
+
+MARGIN = 10.0
+"""How many times what regions take by the formulas is allowed. Honest proofs that the tests make take, where points are
+improved, 11 times a region's share of a word, and otherwise less than one."""
+
+SPARE, SPARE_COUNTS = 20, 900
+"""Words, and words that count, a proof is taken to have besides."""
+
+FEW, USUAL = 3, 150
+"""Columns in sets that each word may have counted, and columns of eliminations that each word may ask for."""
+
+MOST_SLOW = 1e8
+"""What counting may take of it, and improving points (some minutes each)."""
+
+
+class Asked(NamedTuple):
+    """Work that is known of before a region is looked at; operations on fractions besides."""
+
+    regions: int
+    sets: float
+    """Sets of columns, or groups, to count."""
+    fits: int
+    """Regions for which a matrix is eliminated."""
+    entries: int
+    """Entries of A to read."""
+    operations: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.regions} regions, {self.fits} fits, {self.sets:.3g} sets to count, {self.entries} entries of A to "
+            f"read: {self.operations:.3g} operations on fractions"
+        )
+
+
+def asked(p: dict[str, Any], problem: Problem) -> Asked:
+    """The work of a proof about a problem, without that on points which are improved."""
+    n, d, units = len(problem.A), len(problem.A[0]), len(problem.groups) or len(problem.A[0])
+    width, quadratic = d / units, problem.loss in ("quadratic", "")
+    count, sets, fits, entries = 0, 0.0, 0, 0
+    operations, last = (n * d * (d if quadratic else 1)) / 2.0 + 2.0 * n * d, 0
+    demands: tuple[Iterable[int], Iterable[int]] = (problem.must_have, problem.must_not)
+    for S, C, witness in regions(p["tree"], units, problem.k, *demands, problem.hierarchy):  # type: ignore[arg-type]
+        places = max(0, problem.k - len(S))
+        m = width * (len(S) + (len(C) if places else 0))
+        count += 1
+        operations += d
+        if witness >= 3 and witness != last:
+            last, entries = witness, entries + n * d
+            operations += 2.0 * n * d
+        if witness == BY_COUNTING:
+            ways = combinations_of(len(C), min(places, len(C)))
+            sets += ways
+            operations += m * m * (1 + width * len(S)) + ways * of_set(width, places)
+        elif witness < 0 or witness in (1, 2):
+            many = len(C) if places == 1 and witness > 0 else 1
+            fits += many
+            operations += many * (m**3 / 3 + m * m)
+    return Asked(count, sets, fits, entries + n * d, operations)
+
+
+class Most(NamedTuple):
+    """Operations a check does at most."""
+
+    known: float
+    """What the tree may be seen to ask for before it is begun."""
+    total: float
+    """All there may be in the end."""
+
+
+def default_limits(p: dict[str, Any], problem: Problem) -> Most:
+    """What a check does at most unless the caller says otherwise: in proportion to the sizes of proof and problem."""
+    n, d, units = len(problem.A), len(problem.A[0]), len(problem.groups) or len(problem.A[0])
+    words = len(p["tree"]) + SPARE
+    ways = sum(combinations_of(units, r) for r in range(min(problem.k, FEW) + 1))
+    sets = min((len(p["tree"]) + SPARE_COUNTS) * ways, combinations_of(units, min(problem.k, units // 2)))
+    region = 2.0 * n * d + d * d * (1 + min(d, USUAL) / 3)
+    if not problem.loss:
+        region += 4.0 * d * d * (n + STEPS * d)
+    known = SMALL + MARGIN * (words * region + n * d * d)
+    known += min(MARGIN * sets * of_set(d / units, min(problem.k, FEW)), MOST_SLOW)
+    return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
+
+
+def of_set(width: float, places: int) -> float:
+    """What counting a set of groups of that many columns takes; columns are told pair by pair, groups set by set."""
+    together = width * places
+    return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16

@@ -1,0 +1,131 @@
+"""What a check may take: work is counted as it is done, and the check ends at a limit (FORMAT.md, *Work*).
+
+A file of a few bytes can ask for more than any machine does in a year: sets to count, points to evaluate, fits in exact
+arithmetic. Work is counted in elementary operations, about multiplications of doubles. Loops take what they do off the
+budget of the check they belong to before they do it, and look at the clock meanwhile; outside of a check nothing is
+limited.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+EXACT = 200.0
+"""Elementary operations in the time of one multiplication in exact arithmetic."""
+
+STEP = 200.0
+"""The same for one step of a loop of the interpreter."""
+
+
+class TooMuchWorkError(Exception):
+    """The check has come to its limit; the text says in one sentence which."""
+
+
+@dataclass
+class Budget:
+    """What one check may take, and has taken so far."""
+
+    limit: float = math.inf
+    """Elementary operations."""
+    seconds: float = math.inf
+    now: Callable[[], float] = time.monotonic
+    """The clock."""
+    spent: float = 0.0
+    refused: bool = False
+    """Whether something was left undone that might have shown more."""
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.now()
+
+    def spend(self, operations: float) -> None:
+        """Take operations off before they are done."""
+        if not self.spent + operations <= self.limit:
+            raise TooMuchWorkError(f"the proof asks for more than {self.limit:.3g} elementary operations")
+        self.spent += operations
+        if self.seconds < math.inf and self.now() - self.began > self.seconds:
+            raise TooMuchWorkError(f"the check has taken more than {self.seconds:g} seconds")
+
+
+_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def within(budget: Budget) -> Iterator[Budget]:
+    """A block whose work is taken off a budget."""
+    token = _current.set(budget)
+    try:
+        yield budget
+    finally:
+        _current.reset(token)
+
+
+def spend(operations: float) -> None:
+    """Take operations off the budget of the check this belongs to, if it belongs to one."""
+    budget = _current.get()
+    if budget is not None:
+        budget.spend(operations)
+
+
+def look() -> None:
+    """Look at the clock, in the middle of what has been taken off already."""
+    spend(0.0)
+
+
+def refuse() -> None:
+    """Note that something is left undone that might have shown more."""
+    budget = _current.get()
+    if budget is not None:
+        budget.refused = True
+
+
+class ExactWork:
+    """Multiplications that exact arithmetic may take still."""
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+
+    def allows(self, multiplications: float) -> bool:
+        """Whether so many are left; if so, they are taken off."""
+        if multiplications > self.left:
+            refuse()
+            return False
+        self.left -= multiplications
+        spend(EXACT * multiplications)
+        return True
+
+
+def sets_of(m: int, r: int) -> float:
+    """How many sets of at most r there are of m columns; one where one elimination shows all."""
+    total, sets = 1.0, 1.0
+    for q in range(min(m, r) if r < m else 0):
+        sets *= (m - q) / (q + 1)
+        total += sets
+        if total > 1e300:
+            break
+    return total
+
+
+def of_counting(s: int, m: int, r: int) -> float:
+    """What counting the sets of at most r of m columns takes, with s columns besides that are eliminated first."""
+    return sets_of(m, r) + (s + 1.0) * m * (m + s) + float(s) ** 3 + 64.0
+
+
+def of_points(points: int, regions: int, n: int, d: int) -> float:
+    """What evaluating points and bounding regions at them takes, with n rows and d columns."""
+    return 4.0 * points * n * d + 16.0 * regions * d
+
+
+def of_selections(regions: int, n: int, d: int) -> float:
+    """What singular values of what is left of A take."""
+    return 24.0 * regions * n * d * min(n, d)
+
+
+def of_fits(fits: int, m: int) -> float:
+    """What solving systems of m columns takes."""
+    return fits * (m**3 / 3.0 + 64.0 * m)
