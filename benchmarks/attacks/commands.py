@@ -113,7 +113,7 @@ def without_ridge(**options: Any) -> None:
     conduct("without-ridge", attacked, lambda seed: ridgeless_case(seed).text(), options)
 
 
-ELSEWHERE = ("files", "interrupts", "standalone_mutants")
+ELSEWHERE = ("checkpoints", "files", "interrupts", "standalone_mutants")
 """Modules beside this one with a command of their own."""
 
 for _name in ELSEWHERE:

@@ -26,8 +26,8 @@ def command(everything: bool, processes: int | None) -> int:
     folder = cache_folder()
     if folder is None:
         say_line(
-            "kernels cannot be kept: the cache folder cannot be written, or others can write to it or to a folder above "
-            "it; name another one in EXACTSEL_CACHE_DIR."
+            "kernels cannot be kept: the cache folder cannot be written, or others can write to it or to one above it; "
+            "name another one in EXACTSEL_CACHE_DIR."
         )
         return 1
     kinds, failed = USUAL + MORE if everything else USUAL, False

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from exactsel.errors import OutputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.frontier import BestFirst
-from exactsel.search.layout import require
+from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import Node
 from exactsel.search.node_block import KEYS, BlockReader, NodeBlock, in_order
 from exactsel.search.open_nodes import Source, merged
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.waiting import Key, Waiting
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 
 CHUNK = 4096
 """Nodes in a chunk."""
@@ -132,11 +132,17 @@ class Spilling(BestFirst):
         """The chunks in use."""
         return [chunk.number for chunk in self._cold]
 
-    def adopt(self, number: int) -> None:
-        """Take over a chunk that is in the room already."""
-        keys = np.frombuffer(self.room.keys(number), dtype=KEYS)
-        require(keys.size > 0, "an empty chunk of nodes")
+    def adopt(self, number: int, next_id: int) -> IntArray:
+        """Take over a chunk that is in the room already; the numbers of its nodes, which are below ``next_id``."""
+        with refusing_damage():
+            keys = np.frombuffer(self.room.keys(number), dtype=KEYS)
+            require(keys.size > 0, "an empty chunk of nodes")
+            require(not np.any(np.isnan(keys["bound"])), "a bound that is nan")
+            require(np.array_equal(in_order(keys["bound"], keys["id"]), np.arange(keys.size)), "nodes out of order")
+            require(bool(np.all((keys["id"] >= 0) & (keys["id"] < next_id))), "nodes of impossible numbers")
         self._note_written(number, keys)
+        numbers: IntArray = keys["id"]
+        return numbers
 
     def _note_written(self, number: int, keys: NDArray[Any]) -> None:
         heappush(self._cold, _Chunk((float(keys["bound"][0]), int(keys["id"][0])), number, keys["bound"].copy()))
@@ -217,6 +223,7 @@ class Spilling(BestFirst):
     def _read(self, chunk: _Chunk) -> NodeBlock:
         block = NodeBlock.unpacked(from_bytes(self.room.chunk(chunk.number)), self._problem)
         require(np.array_equal(block.rows["bound"], chunk.bounds) and block.key(0) == chunk.first, "other nodes")
+        require(np.array_equal(block.keys, np.frombuffer(self.room.keys(chunk.number), dtype=KEYS)), "other nodes")
         return block
 
     def _bring_back(self) -> None:
