@@ -13,6 +13,7 @@ import io
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,25 @@ def problem_of(kind: str) -> Any:
     from exactsel import ColumnSubsetProblem, Problem
 
     rng = np.random.default_rng(4)
-    A = rng.standard_normal((25, 10)) + 0.6 * rng.standard_normal((25, 1))
+    d = 14 if kind == "spilled" else 10
+    A = rng.standard_normal((25, d)) + 0.6 * rng.standard_normal((25, 1))
     y = A[:, :3].sum(axis=1) + 2.0 * rng.standard_normal(25)
     if kind == "columns":
         return ColumnSubsetProblem(A, 4)
     return Problem(A, y, 4, loss="huber" if kind == "huber" else "quadratic", lam=0.2)
+
+
+@contextlib.contextmanager
+def few_in_memory() -> Iterator[None]:
+    """Nodes of a small search go to the disk, too."""
+    from exactsel.search import spilling
+
+    before = spilling.FEWEST, spilling.CHUNK
+    spilling.FEWEST, spilling.CHUNK = 2, 4
+    try:
+        yield
+    finally:
+        spilling.FEWEST, spilling.CHUNK = before
 
 
 def begin(kind: str, folder: Path) -> None:
@@ -59,7 +74,8 @@ def begin(kind: str, folder: Path) -> None:
     elif kind == "near":
         near_optimal(problem, 1.0, node_limit=6, **options)
     elif kind == "spilled":
-        solve(problem, node_limit=60, **{**options, **alone, "memory_limit": 1e-3, "bound": "apg"})
+        with few_in_memory():
+            solve(problem, node_limit=14, memory_limit=1e-4, bound="apg", **options, **alone)
     else:
         solve(problem, node_limit=6, proof=folder / "honest.exsel" if kind == "proof" else None, **options, **alone)
 

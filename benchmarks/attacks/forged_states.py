@@ -207,7 +207,7 @@ def spool(file: Path, rng: Rng) -> str:
                 4, "little", signed=True
             )
         elif how == 3:
-            raw += raw
+            raw = raw + raw
         elif raw:
             raw[int(rng.integers(len(raw)))] ^= 1 << int(rng.integers(8))
         connection.execute("UPDATE spool SET name = ?, data = ? WHERE number = ?", (name, bytes(raw), number))
