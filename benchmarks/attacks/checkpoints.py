@@ -222,7 +222,7 @@ def _faults(
 ) -> list[str]:  # fmt: skip
     """What is wrong with an ending."""
     resumed = door in ("named", "resume", "python")
-    if code in (1, 74) and resumed:
+    if (code == 1 and resumed) or (code == 74 and out):
         code = 0
     fault = fault_of(code, out, err if code == 2 else "")
     if fault or code == 2 or not resumed:

@@ -18,6 +18,9 @@ Forgery = Callable[[Path, Rng], str]
 """Changes a checkpoint, and says how."""
 
 TABLES = ("about", "owner", "saved", "part", "spool", "chunk", "progress")
+MOST_LOOKS = 300
+"""Times a hundred thousand steps of SQLite that a forgery may take."""
+
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
 HUGE = (
     "zeroblob(900000000)", "randomblob(900000000)", "printf('%.*c', 900000000, 'x')", "hex(zeroblob(400000000))",
@@ -32,6 +35,8 @@ VALUES: tuple[Any, ...] = (
 def opened(file: Path) -> Iterator[sqlite3.Connection]:
     """A connection under which anything goes; what cannot be done to this file is left undone."""
     connection = sqlite3.connect(file, isolation_level=None)
+    left = iter(range(MOST_LOOKS))
+    connection.set_progress_handler(lambda: next(left, None) is None, 100_000)  # an endless view is forged once
     try:
         for pragma in ("ignore_check_constraints = ON", "writable_schema = ON", "foreign_keys = OFF"):
             connection.execute(f"PRAGMA {pragma}")

@@ -27,7 +27,7 @@ from exactsel.errors import InputError, OutputError
 from exactsel.files import check_target, is_file
 from exactsel.search.checkpoint_parts import Lasting, StoredParts
 from exactsel.search.checkpoint_reader import APPLICATION, TABLES, VERSION, CheckpointReader, hash_of, said_of
-from exactsel.search.database import Database
+from exactsel.search.database import COMPANIONS, JOURNAL, Database
 
 BLOB = 64 * 2**20
 """Bytes in one row of a spool, at most."""
@@ -71,7 +71,8 @@ class Checkpoint(CheckpointReader):
                 checkpoint._make(json.dumps(about, allow_nan=False))
             except BaseException:
                 checkpoint._connection.close()
-                file.unlink(missing_ok=True)
+                for ending in ("", *COMPANIONS, JOURNAL):
+                    Path(f"{file}{ending}").unlink(missing_ok=True)
                 raise
         return checkpoint
 

@@ -206,7 +206,7 @@ def said_of(file: Path, what: str, reading: bool = False) -> Iterator[None]:
                 f"{what} ({why}): {file}; see whether the file is yours, take an intact copy of it, or begin anew."
             ) from None
         raise OutputError(
-            f"{what} ({why}): {file}; see whether the disk is full, and whether the folder is yours."
+            f"{what} ({why}): {file}; see whether the disk is full, and whether the folder is yours.", "readonly" in why
         ) from None
     except (sqlite3.DatabaseError, MemoryError, UnicodeError) as error:
         why = escaped(str(error)) or "more memory than there is"

@@ -60,33 +60,37 @@ class TemporaryRoom:
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = OFF")
-        self._connection.execute("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")
+        # Kept in memory, where what is undone is small: without one a full disk would damage the chunks that are there.
+        self._run("PRAGMA journal_mode = MEMORY")
+        self._run("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")
+
+    def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise OutputError(
+                f"open nodes cannot be written to the folder for temporary files, or read from there ({error}); make "
+                f"room there, or let TMPDIR name another one."
+            ) from None
 
     def add_chunk(self, data: bytes, keys: bytes) -> int:
         """Store nodes."""
-        try:
-            row = self._connection.execute("INSERT INTO chunk (data, keys) VALUES (?, ?)", (data, keys))
-        except sqlite3.Error as error:
-            raise OutputError(
-                f"open nodes cannot be written to the folder for temporary files ({error}); make room there, or let "
-                f"TMPDIR name another one."
-            ) from None
+        row = self._run("INSERT INTO chunk (data, keys) VALUES (?, ?)", data, keys)
         return int(row.lastrowid or 0)
 
     def chunk(self, number: int) -> bytes:
         """Nodes stored before."""
-        (data,) = self._connection.execute("SELECT data FROM chunk WHERE number = ?", (number,)).fetchone()
+        (data,) = self._run("SELECT data FROM chunk WHERE number = ?", number).fetchone()
         return bytes(data)
 
     def keys(self, number: int) -> bytes:
         """What their order is."""
-        (keys,) = self._connection.execute("SELECT keys FROM chunk WHERE number = ?", (number,)).fetchone()
+        (keys,) = self._run("SELECT keys FROM chunk WHERE number = ?", number).fetchone()
         return bytes(keys)
 
     def drop_chunk(self, number: int) -> None:
         """Nobody will ask for them any more."""
-        self._connection.execute("DELETE FROM chunk WHERE number = ?", (number,))
+        self._run("DELETE FROM chunk WHERE number = ?", number)
 
 
 @dataclass(order=True)

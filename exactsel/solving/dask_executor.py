@@ -19,7 +19,7 @@ import dask
 import distributed
 from distributed import Client, LocalCluster, WorkerPlugin
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, OutputError
 from exactsel.search.pool import ALLOWED, WorkerFailureError
 from exactsel.solving.job import Workshop, key_of
 
@@ -114,10 +114,16 @@ class DaskExecutor:
                     f"no Dask scheduler answers at {self._scheduler} ({error}); start one there."
                 ) from None
         if self.client is None:
-            with dask.config.set(QUIET):
-                self._own = LocalCluster(
-                    n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
-                )
+            try:
+                with dask.config.set(QUIET):
+                    self._own = LocalCluster(
+                        n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
+                    )
+            except (OSError, RuntimeError) as error:
+                raise OutputError(
+                    f"Dask cannot start workers here ({error}); make room in the folder for temporary files, or let "
+                    f"TMPDIR name another one."
+                ) from None
             self.client = Client(self._own, set_as_default=False, direct_to_workers=True)
         return self.client
 

@@ -52,6 +52,7 @@ class Store:
             Where it cannot be written.
         """
         file = Path(path)
+        fresh = not file.exists()
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
@@ -67,6 +68,8 @@ class Store:
                 store._append(_line({"exactsel": "sweep", "layout": LAYOUT}))
         except OSError as error:
             os.close(descriptor)
+            if fresh:
+                file.unlink(missing_ok=True)
             raise unwritten(file, error) from None
         except BaseException:
             os.close(descriptor)
