@@ -22,7 +22,6 @@ import click
 import numpy as np
 
 from benchmarks.attacks import files, forged_states, forged_tables
-from benchmarks.attacks.files import EXTRA as EXTRA
 from benchmarks.attacks.files import Outcome, fault_of
 
 KINDS = ("solve", "proof", "huber", "columns", "spilled", "path", "near")

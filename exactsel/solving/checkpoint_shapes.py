@@ -24,6 +24,12 @@ from exactsel.search.json_shapes import (
 from exactsel.solving.result import Termination
 from exactsel.solving.settings import settings_of
 
+SETTINGS = {
+    name: (lambda value: text(value) or several(text)(value)) if setting.plug_ins else plain()
+    for name, setting in settings_of().items()
+}
+"""Plug-ins go by their names, one or several."""
+
 PROOF_WORD = whole(-(2**31), 2**31 - 1)
 
 LATEST = 2.0**32
@@ -74,8 +80,7 @@ def require_shape(path: Path, sound: bool, what: str) -> None:
 
 def check_begun(path: Path, about: Mapping[str, Any], **more: Shape) -> None:
     """Refuse a description of what was begun that is none; ``more`` are its entries beside those of every one."""
-    settings = entries({name: plain() for name in settings_of()})
-    require_shape(path, entries({**BEGUN, "settings": settings, **more})(about), "what it was begun with")
+    require_shape(path, entries({**BEGUN, "settings": entries(SETTINGS), **more})(about), "what it was begun with")
 
 
 def check_support(path: Path, about: Mapping[str, Any], support: list[int]) -> None:

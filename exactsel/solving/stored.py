@@ -24,9 +24,9 @@ from exactsel.search.json_shapes import (
     whole,
 )
 from exactsel.search.layout import require
+from exactsel.solving.checkpoint_shapes import SETTINGS
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Claim, Result, Termination, claim_of
-from exactsel.solving.settings import settings_of
 
 AS_THEY_ARE = (
     "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "scope",
@@ -47,7 +47,7 @@ STORED = entries({
     "null_objective": hexadecimal(finite=True), "claim": among(*(each.value for each in Claim)),
     "termination": among(*(each.value for each in Termination)), "support": several(whole(), different=True),
     "entries": whole(), "coef": several(row(whole(), hexadecimal(finite=True))),
-    "settings": entries({name: plain() for name in settings_of()} | _CHOICES | {
+    "settings": entries(SETTINGS | _CHOICES | {
         "eps": number(0.0), "rel_eps": number(0.0), "memory_limit": maybe(number(0.0)),
     }),
 })  # fmt: skip

@@ -16,6 +16,8 @@ import pytest
 from benchmarks.attacks import checkpoints as campaign
 from benchmarks.attacks import forged_states, forged_tables
 from exactsel import InputError, solve
+from exactsel.bounds.base import stack_points
+from exactsel.bounds.witness import FitPoint, ModelPoint
 from exactsel.search import database
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.json_shapes import read_json
@@ -139,6 +141,22 @@ def test_what_is_too_large_to_be_compressed_is_read_all_the_same(monkeypatch):
     monkeypatch.setattr("exactsel.search.packed_bytes.LARGEST", 2**10)
     arrays = {"x": np.zeros(10**5)}
     assert np.array_equal(from_bytes(to_bytes(Packed({}, arrays))).arrays["x"], arrays["x"])
+
+
+@pytest.mark.parametrize("name", ["tree", "branching", "bound", "frontier", "heuristics"])
+@pytest.mark.parametrize("value", [0.5, None, {"name": "binary"}, [1]])
+def test_a_plug_in_goes_by_its_name(name, value, saved):
+    file = saved()
+    with forged_tables.opened(file) as connection:
+        about = json.loads(forged_states.text_of(connection, "about"))
+        about["settings"][name] = value
+        forged_states.put(connection, "about", json.dumps(about))
+    assert "what it was begun with is not as a search writes it" in refused(file)
+
+
+def test_a_warm_start_of_another_kind_is_none():
+    point = ModelPoint(np.array([1], dtype=np.int32), np.array([2.0]))
+    assert stack_points([None, point, np.zeros(3), FitPoint()], 3).tolist() == [[0] * 3, [0, 2, 0], [0] * 3, [0] * 3]
 
 
 class TestTheProofOfAForgedCheckpoint:
