@@ -25,7 +25,7 @@ from exactsel.solving.result import Termination
 from exactsel.solving.settings import settings_of
 
 SETTINGS = {
-    name: (lambda value: text(value) or several(text)(value)) if setting.plug_ins else plain()
+    name: (lambda value: text(value) or several(text)(value)) if setting.plug_ins or name == "heuristics" else plain()
     for name, setting in settings_of().items()
 }
 """Plug-ins go by their names, one or several."""
