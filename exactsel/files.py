@@ -7,6 +7,7 @@ replaced. What is no regular file (a device, a FIFO, the process's own stdout) i
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ LINKS = 40
 """Symbolic links followed, one to the next."""
 
 _DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/(?:self|thread-self|\d+(?:/task/\d+)?)/fd)/(\d+)")
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 _WRONG_NAME = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
 
@@ -80,6 +83,17 @@ def unwritten(file: str | os.PathLike[str], error: OSError, what: str = "") -> O
     if isinstance(error, _WRONG_NAME):
         return OutputError(f"{name} cannot be written ({why}); choose a folder that exists and is yours.", True)
     return OutputError(f"{name} cannot be written ({why}); make room for it, or choose another place.")
+
+
+def full_disk(error: OSError) -> str | None:
+    """A sentence about a temporary file for which there was no room; None where an error is about something else."""
+    why = error.strerror or ""
+    if error.errno not in _FULL and not why.startswith("No usable temporary directory"):
+        return None
+    return (
+        f"a temporary file cannot be written ({why}); make room in the folder for temporary files, or let TMPDIR name "
+        f"another one."
+    )
 
 
 def is_special(file: str | os.PathLike[str]) -> bool:

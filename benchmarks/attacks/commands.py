@@ -137,7 +137,7 @@ def magnitudes(quick: bool, **options: Any) -> None:
     conduct("magnitudes", attempted, told, options, table)
 
 
-ELSEWHERE = ("files", "interrupts", "standalone_mutants")
+ELSEWHERE = ("checkpoints", "files", "interrupts", "standalone_mutants")
 """Modules beside this one with a command of their own."""
 
 for _name in ELSEWHERE:

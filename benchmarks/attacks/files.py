@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,27 +147,33 @@ def _memory(what: str) -> int:
     return 1024 * int(found[1]) if found else 0
 
 
-def worker(channel: Any, kinds: tuple[str, ...]) -> None:
-    """Try the files that come through the channel until None does."""
+def warm_up(folder: Path, kinds: tuple[str, ...]) -> None:
+    """Import and compile everything, before memory is counted."""
+    from benchmarks.attacks.damaged import healthy
+
+    for number in range(4 * len(kinds)):
+        kind = kinds[number % len(kinds)]
+        tried(number, kind, "none", healthy(kind, np.random.default_rng(number)), folder)
+
+
+def worker(channel: Any, attack: str, kinds: tuple[str, ...]) -> None:
+    """Try the files that come through the channel until None does; ``attack`` is the module that knows how."""
     import resource
     import warnings
 
-    from benchmarks.attacks.damaged import healthy
-
+    module = import_module(attack)
     warnings.simplefilter("ignore")
     os.environ.pop("EXACTSEL_DEBUG", None)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(4 * len(kinds)):  # everything is imported and compiled before memory is counted
-            kind = kinds[number % len(kinds)]
-            tried(number, kind, "none", healthy(kind, np.random.default_rng(number)), Path(folder))
+        module.warm_up(Path(folder), kinds)
         gc.collect()
         before, size = _memory("VmRSS"), _memory("VmSize")
         resource.setrlimit(resource.RLIMIT_AS, (size + EXTRA, size + EXTRA))
         channel.send("ready")
         while (file := channel.recv()) is not None:
             _lower_peak()
-            found = tried(*file, Path(folder))
+            found = module.tried(*file, Path(folder))
             channel.send(found._replace(peak=_memory("VmHWM") - before))
 
 
@@ -180,9 +187,9 @@ class _Crew(threading.Thread):
     """One worker at a time, replaced when it dies; what it was at then is the fault of the file."""
 
     def __init__(self, todo: queue.SimpleQueue[int], done: queue.SimpleQueue[Outcome | None], seed: int,
-            kinds: tuple[str, ...]) -> None:  # fmt: skip
+            kinds: tuple[str, ...], attack: str) -> None:  # fmt: skip
         super().__init__(daemon=True)
-        self._todo, self._done, self._seed, self._kinds = todo, done, seed, kinds
+        self._todo, self._done, self._seed, self._kinds, self._attack = todo, done, seed, kinds, attack
 
     def run(self) -> None:
         """Hand out numbers until there are none."""
@@ -194,7 +201,7 @@ class _Crew(threading.Thread):
                 break
             if process is None:
                 process, channel = self._hired()
-            file = attacked(number, self._seed, self._kinds)
+            file = import_module(self._attack).attacked(number, self._seed, self._kinds)
             try:
                 channel.send(file)
                 if channel.poll(SECONDS):
@@ -216,20 +223,22 @@ class _Crew(threading.Thread):
     def _hired(self) -> tuple[Any, Any]:
         context = get_context("spawn")
         channel, theirs = context.Pipe()
-        process = context.Process(target=worker, args=(theirs, self._kinds), daemon=True)
+        process = context.Process(target=worker, args=(theirs, self._attack, self._kinds), daemon=True)
         process.start()
         theirs.close()
         assert channel.recv() == "ready"
         return process, channel
 
 
-def campaign(first: int, count: int, seed: int, kinds: tuple[str, ...], workers: int) -> Iterator[Outcome]:
+def campaign(
+    first: int, count: int, seed: int, kinds: tuple[str, ...], workers: int, attack: str = __name__
+) -> Iterator[Outcome]:
     """What becomes of files ``first`` to ``first + count``, in no order."""
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
     done: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
     for number in range(first, first + count):
         todo.put(number)
-    crews = [_Crew(todo, done, seed, kinds) for _ in range(workers)]
+    crews = [_Crew(todo, done, seed, kinds, attack) for _ in range(workers)]
     for crew in crews:
         crew.start()
     ended = 0
@@ -270,6 +279,11 @@ def files(count: int, seed: int, kind: str, first: int, workers: int, keep: str 
         outcomes.append(outcome)
         if outcome.fault:
             click.echo(f"{outcome.number} ({outcome.kind}, {outcome.damage}): {outcome.fault!a}", err=True)
+    told(kind, kinds, outcomes, by_kind)
+
+
+def told(kind: str, kinds: tuple[str, ...], outcomes: list[Outcome], by_kind: bool) -> None:
+    """Print the rows, and end with 1 where anything was wrong."""
     click.echo("| files | exit 0 | exit 2 | other exits | crashes | hangs | other faults | peak memory, MiB |")
     click.echo("|---|---|---|---|---|---|---|---|")
     groups = {"all" if kind == "all" else kind: outcomes}

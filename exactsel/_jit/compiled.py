@@ -2,7 +2,7 @@
 
 A cache folder's name is a hash of every file a kernel can take in (our kernels and losses, and the kernel's own
 folder), because numba's own cache does not notice an edit in another file and would silently return the old numbers. A
-folder that cannot be written, or that others can write, is not used, and then nothing is cached.
+folder that cannot be written, or that others can change or replace, is not used, and then nothing is cached.
 """
 
 from __future__ import annotations

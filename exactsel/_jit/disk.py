@@ -88,7 +88,7 @@ class _Place(FunctionCache._impl_class._locator_classes[0]):  # type: ignore[mis
 
 
 class _Places(FunctionCache._impl_class):  # type: ignore[misc]
-    _locator_classes = (_Place, *FunctionCache._impl_class._locator_classes[1:])
+    _locator_classes = (_Place,)  # the other places numba knows are looked at by nobody for who may write there
 
 
 @contextmanager

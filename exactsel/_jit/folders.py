@@ -12,6 +12,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
+MOST_LINKS = 40
+"""Symbolic links on the way to a folder, at most."""
+
 
 def hash_of(files: Iterable[Path]) -> str:
     """Of the names and contents of files."""
@@ -47,12 +50,49 @@ def user_cache() -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def _trusted(folder: Path) -> bool:
-    """Whether nobody else can have put files into a folder: what is cached is code that will be run."""
+def trusted(path: Path) -> bool:
+    """Whether nobody but this user and root can put files into a folder, or another one in its place.
+
+    What is cached is code that will be run. So the folder, every folder above it and every link on the way there must
+    be this user's or root's, and neither others nor a group may write to them. Two exceptions: a folder above it may be
+    one like /tmp, whose sticky bit keeps everybody from what is another's, and the group may be one that has the user's
+    name and no other member, as systems make it that let a group write by default (umask 002).
+    """
     if not hasattr(os, "getuid"):
         return True
-    state = folder.stat()
-    return state.st_uid in (os.getuid(), 0) and not state.st_mode & stat.S_IWOTH
+    ours, left = (os.getuid(), 0), MOST_LINKS
+    names, at = list(reversed(path.absolute().parts)), Path()
+    while names:
+        before, at = at, at / names.pop()
+        state = at.lstat()
+        if state.st_uid not in ours:
+            return False
+        if stat.S_ISLNK(state.st_mode):
+            left -= 1
+            if left < 0:
+                return False
+            names, at = [*names, *reversed(Path(os.readlink(at)).parts)], before
+        elif _others_write(state) and not (names and state.st_mode & stat.S_ISVTX):
+            return False
+    return True
+
+
+def _others_write(state: os.stat_result) -> bool:
+    """Whether others than the owner of a folder may write to it."""
+    by_group = state.st_mode & stat.S_IWGRP and not _is_private_group(state.st_gid)
+    return bool(state.st_mode & stat.S_IWOTH or by_group)
+
+
+def _is_private_group(number: int) -> bool:
+    """Whether a group is the one of this user's name, with nobody else in it."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(number)
+    except KeyError:
+        return False
+    return user.pw_gid == number and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
 def writable_cache() -> str | None:
@@ -62,9 +102,9 @@ def writable_cache() -> str | None:
         return None
     try:
         folder = base / f"kernels-{_source_hash()}"
-        base.mkdir(parents=True, exist_ok=True)
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        return str(folder) if os.access(folder, os.W_OK | os.X_OK) and _trusted(folder) else None
+        return str(folder) if os.access(folder, os.W_OK | os.X_OK) and trusted(folder) else None
     except OSError:
         return None
 

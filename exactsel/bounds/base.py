@@ -136,10 +136,10 @@ def scope_of(bound: PreparedBound, answer: Tightened) -> str:
 
 
 def stack_points(warm: Sequence[ModelPoint | None], d: int) -> FloatArray:
-    """Starting models of a batch as a dense array (B, d); zeros where there is none."""
+    """Starting models of a batch as a dense array (B, d); zeros where there is none, or something that is no model."""
     starts = np.zeros((len(warm), d))
     for row, point in enumerate(warm):
-        if point is not None:
+        if isinstance(point, ModelPoint):
             starts[row, point.index] = point.value
     return starts
 

@@ -146,6 +146,7 @@ def _run(arguments: list[str] | None) -> Any:
     """The exit code of the command the arguments name."""
     from exactsel.cli.output import UNWRITTEN
     from exactsel.errors import ExactselError, OutputError
+    from exactsel.files import full_disk
 
     try:
         try:
@@ -167,6 +168,9 @@ def _run(arguments: list[str] | None) -> Any:
     except MemoryError:
         return _complain("Error: this takes more memory than there is; give fewer rows or columns, or a smaller k.", 2)
     except Exception as error:
+        full = full_disk(error) if isinstance(error, OSError) else None
+        if full is not None:
+            return _complain(f"Error: {full}", UNWRITTEN)
         if os.environ.get("EXACTSEL_DEBUG"):
             raise
         what = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(".")

@@ -25,7 +25,10 @@ def command(everything: bool, processes: int | None) -> int:
         return 1
     folder = cache_folder()
     if folder is None:
-        say_line("kernels cannot be kept: no cache folder can be written; name one in EXACTSEL_CACHE_DIR.")
+        say_line(
+            "kernels cannot be kept: the cache folder cannot be written, or others can write to it or to one above it; "
+            "name another one in EXACTSEL_CACHE_DIR."
+        )
         return 1
     kinds, failed = USUAL + MORE if everything else USUAL, False
     say_line(f"compiling {len(kinds)} kinds of problems into {folder}")

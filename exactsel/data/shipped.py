@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactsel.errors import InputError
-from exactsel.files import replacing
+from exactsel.files import replacing, unwritten
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -54,10 +54,13 @@ def copy_to(target: str | os.PathLike[str]) -> list[Path]:
         When a file cannot be written.
     """
     contents = {Path(target) / one.file.name: one.file.read_bytes() for one in shipped()}
+    try:
+        Path(target).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritten(target, error) from None
     for path, content in contents.items():
         if path.exists() and (not path.is_file() or path.read_bytes() != content):
             raise InputError(f"{path} is there already and is another file; choose another folder.")
-    Path(target).mkdir(parents=True, exist_ok=True)
     for path, content in contents.items():
         if not path.exists():
             with replacing(path) as stream:

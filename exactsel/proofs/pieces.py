@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactsel.errors import InputError
 from exactsel.search.node import ROOT_ID
 from exactsel_certificates import container as fmt
 
@@ -17,6 +18,11 @@ FLUSHED = 1 << 16
 UNKNOWN = -2
 """In the place of the witness in force, after a piece that names several."""
 
+
+MOST_AHEAD = 2**24
+"""Numbers of nodes that may be passed over at a time: those a kernel sets aside for the nodes it searches."""
+
+_LOST = "pieces of it are missing or name each other, as in a damaged checkpoint; begin anew."
 
 _ROW = np.dtype([("node", "<i4"), ("words", "<i4"), ("mixed", "i1")])
 
@@ -31,8 +37,15 @@ class Records:
         self._owner = array("i")
         self._told = 0
 
+    @property
+    def words(self) -> int:
+        """How many words all pieces have."""
+        return self._words
+
     def add(self, node: int, words: int, mixed: bool = False) -> None:
         """Enter a piece of ``words`` words; a ``mixed`` one names a witness wherever it needs one."""
+        if node > len(self._first) + MOST_AHEAD:
+            raise InputError(f"the proof cannot go on at node {node}: the checkpoint is damaged; begin anew.")
         while len(self._first) <= node:
             self._first.append(-1)
             self._last.append(-1)
@@ -57,9 +70,14 @@ class Records:
         self._told = end
         return grown.tobytes()
 
-    def replay(self, grown: bytes) -> None:
-        """Enter again what :meth:`growth` told."""
+    def replay(self, grown: bytes, words: int) -> None:
+        """Enter again what :meth:`growth` told of a spool of so many words; ValueError for pieces it cannot hold."""
         rows = np.frombuffer(grown, dtype=_ROW)
+        sizes = rows["words"].astype(np.int64)
+        # Every node but the root is named by a word before it has a piece, or is one of the steps that words tell.
+        sound = np.all(rows["node"] >= 0) and np.all(rows["node"] <= words + MOST_AHEAD) and np.all(sizes > 0)
+        if not (sound and self._words + sizes.sum() <= words):
+            raise ValueError("pieces that the proof has no words for")
         for node, words, mixed in rows.tolist():
             self.add(node, words, bool(mixed))
         self._told = len(self._owner)
@@ -67,7 +85,7 @@ class Records:
     def in_preorder(self, spool: memoryview) -> Iterator[array[int]]:
         """The words of the whole tree, in parts: every reference to a node is replaced by that node's pieces."""
         out, witness = array("i"), -1
-        waiting = [self._piece(spool, self._first[ROOT_ID])]
+        waiting, left = [self._piece(spool, self._first_of(ROOT_ID))], len(self._start)
         while waiting:
             piece = waiting[-1]
             start = piece.position
@@ -80,8 +98,10 @@ class Records:
                 out.extend(piece.words[start:end])
                 witness = UNKNOWN if piece.mixed else witness
             if end < len(piece.words):
-                waiting.append(self._piece(spool, self._first[~piece.words[end]]))
+                left = _one_less(left)
+                waiting.append(self._piece(spool, self._first_of(~piece.words[end])))
             elif piece.following >= 0:
+                left = _one_less(left)
                 waiting[-1] = self._piece(spool, piece.following)
             else:
                 waiting.pop()
@@ -89,6 +109,13 @@ class Records:
                 yield out
                 out = array("i")
         yield out
+
+    def _first_of(self, node: int) -> int:
+        """The first piece of a node."""
+        record = self._first[node] if node < len(self._first) else -1
+        if record < 0:
+            raise InputError(f"the proof cannot be written: {_LOST}")
+        return record
 
     def _piece(self, spool: memoryview, record: int) -> _Piece:
         start = self._start[record]
@@ -103,6 +130,13 @@ class Records:
             references = np.flatnonzero(np.frombuffer(words, dtype=np.int32) < 0).tolist()
         references.reverse()
         return _Piece(words, int(named), words[0] if named else -1, references, self._next[record], mixed)
+
+
+def _one_less(left: int) -> int:
+    """How many pieces are left after one more: in a proof of a whole search each comes once."""
+    if left <= 1:
+        raise InputError(f"the proof cannot be written: {_LOST}")
+    return left - 1
 
 
 @dataclass(slots=True)

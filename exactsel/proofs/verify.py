@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify as check
-from exactsel_certificates.container import MOST_BYTES, MalformedError, read_proof
+from exactsel_certificates.container import MOST_BYTES, MOST_HEADER_BYTES, MalformedError, read_proof
 from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.verdict import Verdict
 
@@ -71,3 +73,17 @@ def verify(
         raise InputError(f"{proof} is no proof: {error}") from None
     except OSError as error:
         raise InputError(f"{proof} cannot be read ({error.strerror}); give the file a solve has written.") from None
+
+
+def is_proof(file: Path) -> bool:
+    """Whether a file can be replaced by a proof, as it is one, by its header, or empty."""
+    try:
+        if not file.is_file():
+            return False
+        with file.open("rb") as stream:
+            first = stream.read(8)
+            text = stream.read(min(int.from_bytes(first, "little"), MOST_HEADER_BYTES))
+        header = json.loads(text) if first else {}
+    except (OSError, ValueError, RecursionError):
+        return False
+    return not first or (isinstance(header, dict) and {"family", "problem_hash", "arrays"} <= header.keys())

@@ -20,6 +20,7 @@ from exactsel.bounds.witness import (
 )
 from exactsel.bounds.witness import Proof as Point
 from exactsel.proofs.spools import Spools
+from exactsel.search.layout import require
 from exactsel.types import FloatArray
 from exactsel_certificates import container as fmt
 
@@ -112,9 +113,11 @@ class Witnesses:
         return {"points": self.points, "splits": self.splits, "duals": self.duals, "curvature": curvature}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take over what was saved."""
+        """Take over what was saved; :class:`exactsel.errors.InputError` where the spools hold something else."""
         self.points, self.splits, self.duals = (int(saved[name]) for name in ("points", "splits", "duals"))
         self.curvature = None if saved["curvature"] is None else np.array(saved["curvature"], dtype=np.float64)
+        stored = (self.stored("point_size"), self.stored("split_size"))
+        require(stored == (self.points, self.splits), "other points of its proof than it counts")
 
 
 _TYPES = {

@@ -31,6 +31,7 @@ from exactsel.proofs.spools import Spools
 from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
+from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
 from exactsel.types import FloatArray, IntArray
@@ -275,18 +276,26 @@ class ProofWriter:
             return None
 
     def restore(self, state: Mapping[str, Any], spooled: Iterable[tuple[str, bytes]]) -> None:
-        """Go on with a proof that was being written; ``spooled`` are parts of spools, in the order they were saved."""
-        for name, data in spooled:
-            if name == RECORDS:
-                self._records.replay(data)
-            else:
-                self._spools.write(name, data)
-        self._spools.growth()
-        self._witnesses.restore(state["witnesses"])
-        point, widths = state["minorant"]
-        self._minorant = np.array(point, dtype=np.int32), np.array(widths, dtype=np.float32)
-        self._node, self._witness = int(state["node"]), int(state["witness"])
-        self._piece = array("i", state["piece"])
+        """Go on with a proof that was being written; ``spooled`` are parts of spools, in the order they were saved.
+
+        Raises
+        ------
+        InputError
+            Where they do not go together.
+        """
+        with refusing_damage():
+            for name, data in spooled:
+                if name == RECORDS:
+                    self._records.replay(data, self._spools.size("pieces") // 4)
+                else:
+                    self._spools.write(name, data)
+            require(4 * self._records.words == self._spools.size("pieces"), "other words of its proof than pieces")
+            self._spools.growth()
+            self._witnesses.restore(state["witnesses"])
+            point, widths = state["minorant"]
+            self._minorant = np.array(point, dtype=np.int32), np.array(widths, dtype=np.float32)
+            self._node, self._witness = int(state["node"]), int(state["witness"])
+            self._piece = array("i", state["piece"])
         self._goes_on = True
 
     def _header(self, lower: float, upper: float, scope: str) -> dict[str, Any]:

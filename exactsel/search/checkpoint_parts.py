@@ -67,17 +67,15 @@ class StoredParts(NamedTuple):
 
 def intact(connection: sqlite3.Connection, saved: Mapping[str, Any]) -> bool:
     """Whether the parts of a state are those that were written."""
-    found = (
-        connection.execute("SELECT CAST(data AS BLOB) FROM part WHERE number = ?", (n,)).fetchone()
-        for n in saved["parts"]
-    )
+    asked = "SELECT data FROM part WHERE number = ? AND typeof(data) = 'blob'"
+    found = (connection.execute(asked, (n,)).fetchone() for n in saved["parts"])
     return _of_all(b"" if row is None else hashlib.sha256(row[0]).digest() for row in found) == str(saved["digest"])
 
 
 def read(connection: sqlite3.Connection, numbers: Sequence[int]) -> Iterator[bytes]:
     """Parts that are there."""
     for number in numbers:
-        row = connection.execute("SELECT CAST(data AS BLOB) FROM part WHERE number = ?", (number,)).fetchone()
+        row = connection.execute("SELECT data FROM part WHERE number = ?", (number,)).fetchone()
         if row is None:
             raise sqlite3.DatabaseError("a part of the state has gone")
         yield bytes(row[0])

@@ -89,6 +89,9 @@ LEAST = {
 }  # fmt: skip
 """The smallest whole number of a field."""
 
+MOST = {"Node.id": LARGEST_WHOLE, "Node.parent": LARGEST_WHOLE, "Node.depth": 2**30, "KernelSearch.numbers": 2**30}
+"""The largest."""
+
 NUMBERS = (
     "Node.bound", "Node.estimate", "Region.bound", "Region.estimate", "Fixing.bound", "Visit.bound",
     "WalkResult.dropped", "WalkResult.work", "KernelSearch.dropped",
@@ -109,6 +112,7 @@ def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
                 _check_field(layout, place, held, problem, sizes)
             cells = layout.columns[place]
             require(not np.any(cells < LEAST[place]) if place in LEAST else True, f"too small numbers in '{place}'")
+            require(not np.any(cells > MOST[place]) if place in MOST else True, f"too large numbers in '{place}'")
             require(not np.any(np.isnan(cells)) if place in NUMBERS else True, f"a bound that is nan in '{place}'")
     if problem is not None and "Fixing" in layout.tables:
         require(not np.any(layout.columns["Fixing.column"] >= problem.d), "unknown columns in 'Fixing.column'")

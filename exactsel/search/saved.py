@@ -25,7 +25,7 @@ from exactsel.search.reserve import Kept, Reserve
 from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated
 from exactsel.start.portions import Portions
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
@@ -34,6 +34,9 @@ COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth
 AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:m"
 """Fields of a state that are saved as they are."""
 
+
+MOST = 2**53
+"""The largest count."""
 
 NODES_IN_PART = 4096
 """Nodes of a frontier that are packed together."""
@@ -182,32 +185,58 @@ def state_from_parts(
     room: Room | None = None, chunks: Sequence[int] = (),
 ) -> SearchState:  # fmt: skip
     """The state of :func:`state_parts`, see :func:`unpack_state`; some of its nodes are in ``chunks`` of a room."""
-    others = map(from_bytes, parts)
-    first = next(others)
-    state = unpack_state(first, problem, frontier, statement)
-    taken = iter(first.header.get(TAKEN, ()))
-    for part in others:
-        with refusing_damage():
+    others, ids = map(from_bytes, parts), _Ids()
+    with refusing_damage():
+        first = next(others, None)
+        require(first is not None, "no state in it")
+        assert first is not None
+        state = unpack_state(first, problem, frontier, statement)
+        taken_of = first.header.get(TAKEN)
+        require(isinstance(taken_of, list), "no count of the nodes taken")
+        assert isinstance(taken_of, list)
+        taken = iter(taken_of)
+        ids.add([node.id for node in (*state.frontier, *state.in_flight)])
+        for part in others:
             if "block" in part.header:
-                state.push_block(_open_rows(NodeBlock.unpacked(part, problem), next(taken, 0), state.next_id))
+                block = _open_rows(NodeBlock.unpacked(part, problem), next(taken, 0), state.next_id)
+                ids.add(block.rows["id"])
+                state.push_block(block)
                 continue
             nodes = unpack(part, problem)
             sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
             require(sound, "something else than nodes among its open nodes")
-        for node in nodes:
-            state.push(node)
-    if room is not None and chunks:
-        require(isinstance(state.frontier, BestFirst), "nodes on the disk of a search that leaves none there")
-        assert isinstance(state.frontier, BestFirst)
-        state.frontier = Spilling.of(state.frontier, room, problem)
-        for number in chunks:
-            state.frontier.adopt(number)
+            ids.add([node.id for node in nodes])
+            for node in nodes:
+                state.push(node)
+        if room is not None and chunks:
+            require(isinstance(state.frontier, BestFirst), "nodes on the disk of a search that leaves none there")
+            assert isinstance(state.frontier, BestFirst)
+            spilling = state.frontier = Spilling.of(state.frontier, room, problem)
+            for number in chunks:
+                ids.add(spilling.adopt(number, state.next_id))
+        ids.check()
     return state
+
+
+class _Ids:
+    """The numbers of the open nodes, wherever they are: each is there once."""
+
+    def __init__(self) -> None:
+        self._parts: list[IntArray] = []
+
+    def add(self, numbers: Sequence[int] | IntArray) -> None:
+        """Some of them."""
+        self._parts.append(np.array(numbers, dtype=np.int64))
+
+    def check(self) -> None:
+        """Refuse nodes that are open twice."""
+        numbers = np.sort(np.concatenate(self._parts))
+        require(bool(np.all(np.diff(numbers) > 0)), "nodes that are there twice")
 
 
 def _open_rows(block: NodeBlock, taken: object, next_id: int) -> NodeBlock:
     """What is open of a block of which so many nodes have been taken."""
-    require(isinstance(taken, int) and 0 <= taken < len(block), "more nodes taken than there were")
+    require(type(taken) is int and 0 <= taken < len(block), "more nodes taken than there were")
     assert isinstance(taken, int)
     require(int(block.rows["id"].max()) < next_id, "nodes of impossible numbers")
     return block.part(taken, len(block)) if taken else block
@@ -250,6 +279,7 @@ def _check_numbers(saved: _SavedState) -> None:
         *walks.passed_over.values(),
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
+    require(max(whole) <= MOST, "counts that no search comes to")
     at = saved.closed_at
     require(isinstance(at, np.ndarray) and at.shape == (len(saved.reserved),), "regions closed at no bounds")
     compared = [saved.dropped, saved.proven, saved.outside, *at.tolist(), saved.told, prospects.horizon]

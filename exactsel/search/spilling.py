@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from exactsel.errors import OutputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.frontier import BestFirst
-from exactsel.search.layout import require
+from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import Node
 from exactsel.search.node_block import KEYS, BlockReader, NodeBlock, in_order
 from exactsel.search.open_nodes import Source, merged
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.waiting import Key, Waiting
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 
 CHUNK = 4096
 """Nodes in a chunk."""
@@ -60,33 +60,37 @@ class TemporaryRoom:
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = OFF")
-        self._connection.execute("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")
+        # Kept in memory, where what is undone is small: without one a full disk would damage the chunks that are there.
+        self._run("PRAGMA journal_mode = MEMORY")
+        self._run("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")
+
+    def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise OutputError(
+                f"open nodes cannot be written to the folder for temporary files, or read from there ({error}); make "
+                f"room there, or let TMPDIR name another one."
+            ) from None
 
     def add_chunk(self, data: bytes, keys: bytes) -> int:
         """Store nodes."""
-        try:
-            row = self._connection.execute("INSERT INTO chunk (data, keys) VALUES (?, ?)", (data, keys))
-        except sqlite3.Error as error:
-            raise OutputError(
-                f"open nodes cannot be written to the folder for temporary files ({error}); make room there, or let "
-                f"TMPDIR name another one."
-            ) from None
+        row = self._run("INSERT INTO chunk (data, keys) VALUES (?, ?)", data, keys)
         return int(row.lastrowid or 0)
 
     def chunk(self, number: int) -> bytes:
         """Nodes stored before."""
-        (data,) = self._connection.execute("SELECT data FROM chunk WHERE number = ?", (number,)).fetchone()
+        (data,) = self._run("SELECT data FROM chunk WHERE number = ?", number).fetchone()
         return bytes(data)
 
     def keys(self, number: int) -> bytes:
         """What their order is."""
-        (keys,) = self._connection.execute("SELECT keys FROM chunk WHERE number = ?", (number,)).fetchone()
+        (keys,) = self._run("SELECT keys FROM chunk WHERE number = ?", number).fetchone()
         return bytes(keys)
 
     def drop_chunk(self, number: int) -> None:
         """Nobody will ask for them any more."""
-        self._connection.execute("DELETE FROM chunk WHERE number = ?", (number,))
+        self._run("DELETE FROM chunk WHERE number = ?", number)
 
 
 @dataclass(order=True)
@@ -132,11 +136,17 @@ class Spilling(BestFirst):
         """The chunks in use."""
         return [chunk.number for chunk in self._cold]
 
-    def adopt(self, number: int) -> None:
-        """Take over a chunk that is in the room already."""
-        keys = np.frombuffer(self.room.keys(number), dtype=KEYS)
-        require(keys.size > 0, "an empty chunk of nodes")
+    def adopt(self, number: int, next_id: int) -> IntArray:
+        """Take over a chunk that is in the room already; the numbers of its nodes, which are below ``next_id``."""
+        with refusing_damage():
+            keys = np.frombuffer(self.room.keys(number), dtype=KEYS)
+            require(keys.size > 0, "an empty chunk of nodes")
+            require(not np.any(np.isnan(keys["bound"])), "a bound that is nan")
+            require(np.array_equal(in_order(keys["bound"], keys["id"]), np.arange(keys.size)), "nodes out of order")
+            require(bool(np.all((keys["id"] >= 0) & (keys["id"] < next_id))), "nodes of impossible numbers")
         self._note_written(number, keys)
+        numbers: IntArray = keys["id"]
+        return numbers
 
     def _note_written(self, number: int, keys: NDArray[Any]) -> None:
         heappush(self._cold, _Chunk((float(keys["bound"][0]), int(keys["id"][0])), number, keys["bound"].copy()))
@@ -217,6 +227,7 @@ class Spilling(BestFirst):
     def _read(self, chunk: _Chunk) -> NodeBlock:
         block = NodeBlock.unpacked(from_bytes(self.room.chunk(chunk.number)), self._problem)
         require(np.array_equal(block.rows["bound"], chunk.bounds) and block.key(0) == chunk.first, "other nodes")
+        require(np.array_equal(block.keys, np.frombuffer(self.room.keys(chunk.number), dtype=KEYS)), "other nodes")
         return block
 
     def _bring_back(self) -> None:

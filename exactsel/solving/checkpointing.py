@@ -23,6 +23,7 @@ from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
+from exactsel.proofs.verify import is_proof
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.checkpoint_parts import Lasting
@@ -31,6 +32,7 @@ from exactsel.search.pool import SHARD
 from exactsel.search.saved import chunks_of, state_from_parts, state_parts
 from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
+from exactsel.solving.checkpoint_shapes import HOW, check_begun, check_saved
 from exactsel.solving.choose import make
 from exactsel.solving.settings import Settings, option_of, settings_of
 
@@ -243,7 +245,11 @@ def resume(
     checkpoint = Checkpoint.open(path)
     try:
         about, saved = checkpoint.about(), checkpoint.saved()
+        check_what(Path(path), about, SOLVE)
+        check_begun(Path(path), about, how=HOW)
         check_about(Path(path), problem, about, SOLVE)
+        if saved is not None:
+            check_saved(Path(path), saved)
         settings = settings_now(Path(path), about["settings"], given)
         now = How(**about["how"])
         if proof is not None and about["proof"] is None:
@@ -257,7 +263,7 @@ def resume(
         if saved is not None:
             with closing(checkpoint.parts()) as parts:
                 state = state_from_parts(parts, problem, frontier, statement, checkpoint, saved["chunks"])
-        target = about["proof"] if proof is None else os.fspath(proof)
+        target = _proof_named(Path(path), about["proof"]) if proof is None else os.fspath(proof)
         return GoingOn(
             checkpoint, settings, now, state, target, None if saved is None else saved["proof"],
             0.0 if saved is None else float(saved["progress"]["seconds"]),
@@ -310,11 +316,26 @@ def _described(problem: SubsetProblem) -> dict[str, Any]:
     return plain
 
 
-def check_about(path: Path, problem: SubsetProblem, about: Mapping[str, Any], what: str) -> None:
-    """:class:`InputError` where a checkpoint is one of another command than ``what``, or about another problem."""
+def check_what(path: Path, about: Mapping[str, Any], what: str) -> None:
+    """:class:`InputError` where a checkpoint is one of another command than ``what``."""
     begun = about.get("what", SOLVE)
     if begun != what:
         raise InputError(f"{path} was begun by 'exactsel {begun}'; go on with it by that command, not by '{what}'.")
+
+
+def _proof_named(path: Path, proof: str | None) -> str | None:
+    """The file a checkpoint says its proof is for; a file that is something else is not replaced on its word."""
+    if proof is None or not os.path.lexists(proof) or is_proof(Path(proof)):
+        return proof
+    raise InputError(
+        f"{path} names {proof} as the file for its proof, but that is something else; give the file with --proof, or "
+        f"move away what is there."
+    )
+
+
+def check_about(path: Path, problem: SubsetProblem, about: Mapping[str, Any], what: str) -> None:
+    """:class:`InputError` where a checkpoint is one of another command than ``what``, or about another problem."""
+    check_what(path, about, what)
     if about["problem_hash"] == problem.hash:
         return
     before, now = about["problem"], _described(problem)

@@ -20,7 +20,16 @@ from exactsel.proofs.instance import instance_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.solving.result import Result
 from exactsel_certificates.checking import AnyInstance, verify
-from exactsel_certificates.container import BOUNDS, FLAGS, Proof, arrays_of, counts, header_bytes, read_proof
+from exactsel_certificates.container import (
+    BOUNDS,
+    FLAGS,
+    MalformedError,
+    Proof,
+    arrays_of,
+    counts,
+    header_bytes,
+    read_proof,
+)
 from exactsel_certificates.counting import how_many
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, closed_regions, first_region
@@ -54,7 +63,14 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
             raise
         warnings.warn(OutputWarning(str(writer.failure)), stacklevel=3)
         return result
-    shown = established(writer.problem, writer.path)
+    try:
+        shown = established(writer.problem, writer.path)
+    except MalformedError:
+        writer.path.unlink(missing_ok=True)
+        raise InputError(
+            f"{writer.path} is not written: what the checkpoint holds of the proof is damaged; take an intact copy "
+            f"of it, or begin anew."
+        ) from None
     lower = lower if shown is None else min(lower, shown)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
     return replace(result.claiming(lower), proof=str(writer.path), times=times)

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.plain import Json
+from exactsel.search.json_shapes import among, both, entries, maybe, number, several, text, together, whole
+from exactsel.solving.checkpoint_shapes import TOLD
+from exactsel.solving.result import Claim, Termination
 
 ENDED = {
     "complete": "complete: all that was asked for is proven",
@@ -17,6 +20,23 @@ ENDED = {
     "interrupted": "interrupted: --resume goes on with it",
 }
 """The words for how a course ended, explained."""
+
+_RESULT = {
+    "upper": maybe(number()), "lower": maybe(number()), "claim": among(*(each.value for each in Claim)),
+    "termination": among(*(each.value for each in Termination)), "support": several(whole(), different=True),
+}  # fmt: skip
+_LIST = {"models": whole(), "regions": whole(), "listing": text}
+_STEP = both(
+    both(entries({}, {"k": whole(), "lam": number(0.0), **_RESULT, **_LIST}), together(*_RESULT)), together(*_LIST)
+)
+COURSE_PROGRESS = both(
+    entries(
+        {"seconds": number(0.0), "ended": maybe(among(*ENDED)), "place": whole(), "steps": several(_STEP)},
+        {**TOLD, "regions": whole(), "found": whole(), "best": maybe(number())},
+    ),
+    together("upper", *TOLD),
+)
+"""What a course tells of how far it is."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import distributed
 from distributed import Client, LocalCluster, WorkerPlugin
 from distributed.protocol.pickle import dumps
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, OutputError
 from exactsel.search.pool import ALLOWED, WorkerFailureError
 from exactsel.solving.dask_client import UnopenedClient, bytes_of, connected
 from exactsel.solving.job import Workshop, key_of
@@ -128,10 +128,16 @@ class DaskExecutor:
                     f"no Dask scheduler answers at {self._scheduler} ({error}); start one there."
                 ) from None
         if self.client is None:
-            with dask.config.set(QUIET):
-                self._own = LocalCluster(
-                    n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
-                )
+            try:
+                with dask.config.set(QUIET):
+                    self._own = LocalCluster(
+                        n_workers=self._workers, threads_per_worker=1, processes=True, dashboard_address=None
+                    )
+            except (OSError, RuntimeError) as error:
+                raise OutputError(
+                    f"Dask cannot start workers here ({error}); make room in the folder for temporary files, or let "
+                    f"TMPDIR name another one."
+                ) from None
             self.client = connected(self._own, direct_to_workers=True)
         return self.client
 

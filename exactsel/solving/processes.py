@@ -8,7 +8,6 @@ import queue
 import selectors
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -17,11 +16,13 @@ from typing import IO
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
 from exactsel.search.pool import ALLOWED, WorkerFailureError
-from exactsel.solving.job import key_of
 from exactsel.solving.worker import DONE, SIZE, send
 
 PATIENCE = 600.0
 """Seconds a worker may take for a shard, compiling included."""
+
+COMMAND = [sys.executable, "-m", "exactsel.solving.worker"]
+"""What starts a worker."""
 
 LOOK = 0.2
 """Seconds between two looks of a worker's keeper at whether it is to end."""
@@ -83,7 +84,6 @@ class ProcessExecutor:
         self._waiting: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._ending = threading.Event()
         self._keepers: list[_Keeper] = []
-        self._file = ""
 
     @property
     def processes(self) -> list[int]:
@@ -91,13 +91,9 @@ class ProcessExecutor:
         return [keeper.pid for keeper in self._keepers if keeper.pid is not None]
 
     def begin(self, job: bytes) -> None:
-        """Start the workers; they load the problem once, from a file that is theirs to read."""
-        handle, self._file = tempfile.mkstemp(suffix=".job")
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(job)
-        command = [sys.executable, "-m", "exactsel.solving.worker", self._file, key_of(job)]
+        """Start the workers; each is sent the problem once."""
         self._ending.clear()
-        self._keepers = [_Keeper(command, self._waiting, self._ending, self._patience) for _ in range(self.workers)]
+        self._keepers = [_Keeper(job, self._waiting, self._ending, self._patience) for _ in range(self.workers)]
         for keeper in self._keepers:
             keeper.start()
 
@@ -117,19 +113,16 @@ class ProcessExecutor:
         for keeper in self._keepers:
             keeper.join()
         self._keepers, self._waiting = [], queue.SimpleQueue()
-        with contextlib.suppress(OSError):
-            if self._file:
-                os.unlink(self._file)
 
 
 class _Keeper(threading.Thread):
     """Keeps one worker busy, and replaces it where need be."""
 
     def __init__(
-        self, command: list[str], waiting: queue.SimpleQueue[_Task | None], ending: threading.Event, patience: float
+        self, job: bytes, waiting: queue.SimpleQueue[_Task | None], ending: threading.Event, patience: float
     ) -> None:
         super().__init__(name="exactsel-keeper", daemon=True)
-        self._command, self._waiting, self._ending, self._patience = command, waiting, ending, patience
+        self._job, self._waiting, self._ending, self._patience = job, waiting, ending, patience
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -157,13 +150,23 @@ class _Keeper(threading.Thread):
     def _answer(self, shard: bytes) -> bytes | None:
         if self._process is None:
             environment = {**os.environ, "EXACTSEL_JIT": os.environ.get("EXACTSEL_JIT", "1")}
-            self._process = subprocess.Popen(
-                self._command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
+            self._process = subprocess.Popen(COMMAND, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._introduce(self._process)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         send(self._process.stdin, shard)
         return self._received(self._process.stdout, time.monotonic() + self._patience)
+
+    def _introduce(self, process: subprocess.Popen[bytes]) -> None:
+        """Send a new worker the problem; one that does not read it in time is ended, so that nobody waits for it."""
+        assert process.stdin is not None
+        overdue = threading.Timer(self._patience, process.kill)
+        overdue.daemon = True
+        overdue.start()
+        try:
+            send(process.stdin, self._job)
+        finally:
+            overdue.cancel()
 
     def _received(self, stream: IO[bytes], deadline: float) -> bytes | None:
         """The next answer; None where the worker died, took too long, or is not wanted any more."""

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.errors import InputError
-from exactsel.plain import Json
+from exactsel.plain import Json, finite
 from exactsel.search.checkpoint import Checkpoint
+from exactsel.search.json_shapes import number, plain
+from exactsel.solving.checkpoint_shapes import HOW, LATEST, PROGRESS, check_begun, check_support, require_shape
 from exactsel.solving.checkpointing import SOLVE
-from exactsel.solving.course_status import CourseStatus
+from exactsel.solving.course_status import COURSE_PROGRESS, CourseStatus
 from exactsel.solving.result import Termination
 
 
@@ -43,7 +45,7 @@ class SearchStatus(Json):
     def gap(self) -> float | None:
         """upper - lower, None where one of them is not known."""
         upper, lower = self.progress["upper"], self.progress["lower"]
-        return None if upper is None or lower is None else upper - lower
+        return None if upper is None or lower is None else finite(upper - lower)
 
     @property
     def support(self) -> tuple[str, ...]:
@@ -106,5 +108,16 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus | CourseStatus:
         checkpoint.close()
     if told is None:
         raise InputError(f"the search of {path} has told nothing yet: it is still being prepared; ask again later.")
-    kind = SearchStatus if about.get("what", SOLVE) == SOLVE else CourseStatus
-    return kind(Path(path), process, about["began"], told[0], about, told[1])
+    file, (when, progress) = Path(path), told
+    searched = about.get("what", SOLVE) == SOLVE
+    if searched:
+        check_begun(file, about, how=HOW)
+        require_shape(file, PROGRESS(progress), "what it tells of its search")
+        check_support(file, about, progress["support"])
+    else:
+        check_begun(file, about, course=plain(64))
+        require_shape(file, COURSE_PROGRESS(progress), "what it tells of its problems")
+        for step in (progress, *progress["steps"]):
+            check_support(file, about, step.get("support", []))
+    require_shape(file, number(0.0, LATEST)(when), "the time it told of itself last")
+    return (SearchStatus if searched else CourseStatus)(file, process, about["began"], when, about, progress)

@@ -10,8 +10,23 @@ import numpy as np
 from exactsel.plain import writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, column_ratio, preparation_of, searched_coef
+from exactsel.search.json_shapes import (
+    among,
+    digest,
+    entries,
+    hexadecimal,
+    maybe,
+    number,
+    plain,
+    row,
+    several,
+    text,
+    whole,
+)
+from exactsel.search.layout import require
+from exactsel.solving.checkpoint_shapes import SETTINGS
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Claim, Result, Termination
+from exactsel.solving.result import Claim, Result, Termination, claim_of
 
 AS_THEY_ARE = (
     "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "scope",
@@ -20,6 +35,23 @@ AS_THEY_ARE = (
 
 NUMBERS = ("upper", "lower", "null_objective")
 """Those that may be infinite, and of which every bit counts."""
+
+CLOSE_ENOUGH = 1e-6
+"""Times the objective, or a thousandth of the empty model's: how far what is stored of a model may be from what it
+costs, worked out again."""
+
+_CHOICES = {"kernels": text, "method": text}
+STORED = entries({
+    "nodes": whole(), "bound_calls": whole(), "iterations": whole(), "open_nodes": whole(), "source": text,
+    "times": plain(), "tree_hash": digest, "scope": text, "upper": hexadecimal(), "lower": hexadecimal(),
+    "null_objective": hexadecimal(finite=True), "claim": among(*(each.value for each in Claim)),
+    "termination": among(*(each.value for each in Termination)), "support": several(whole(), different=True),
+    "entries": whole(), "coef": several(row(whole(), hexadecimal(finite=True))),
+    "settings": entries(SETTINGS | _CHOICES | {
+        "eps": number(0.0), "rel_eps": number(0.0), "memory_limit": maybe(number(0.0)),
+    }),
+})  # fmt: skip
+"""What a stored result looks like."""
 
 
 def as_stored(result: Result) -> dict[str, Any]:
@@ -35,18 +67,46 @@ def as_stored(result: Result) -> dict[str, Any]:
 
 
 def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
-    """The result again, for the problem it is of; call it where damage is refused, as it believes what it is told."""
-    coef = np.zeros(stored["entries"])
+    """The result again, for the problem it is of; call it where damage is refused.
+
+    Its bound is believed. Its model is not: what that costs is worked out again, and so is what may be claimed.
+    """
+    columns = problem.units.columns if problem.objective is not None else 0
+    used = [j for j, _ in stored["coef"]]
+    require(stored["entries"] == columns and all(j < columns for j in used), "coefficients of other columns")
+    require(len({*used}) == len(used), "coefficients of other columns")
+    coef = np.zeros(columns)
     for j, value in stored["coef"]:
         coef[j] = float.fromhex(value)
     settings = dict(stored["settings"])
     settings["memory_limit"] = math.inf if settings["memory_limit"] is None else settings["memory_limit"]
-    model = Model.of(problem, searched_coef(problem, coef))
     numbers: dict[str, Any] = {name: float.fromhex(stored[name]) for name in NUMBERS}
-    return Result(
+    _check_model(stored["support"], coef, numbers, problem)
+    model = Model.of(problem, searched_coef(problem, coef))
+    result = Result(
         **{name: stored[name] for name in AS_THEY_ARE}, **numbers,
         claim=Claim(stored["claim"]), termination=Termination(stored["termination"]),
         support=tuple(stored["support"]), coef=coef, settings=settings, problem=problem.describe(),
         preparation=preparation_of(problem), model=model, quality=quality_of(problem, model),
         column_ratio=column_ratio(problem),
     )  # fmt: skip
+    require(result.claim is claim_of(result.upper, result.lower, result.tolerance), "a claim beyond its bounds")
+    return result
+
+
+def _check_model(support: list[int], coef: np.ndarray, numbers: dict[str, float], problem: SubsetProblem) -> None:
+    """Refuse a model that costs something else than is stored."""
+    null, upper, lower = problem.null_objective, numbers["upper"], numbers["lower"]
+    require(len(support) <= problem.k and all(j < problem.d for j in support), "a model of other columns")
+    require(abs(numbers["null_objective"] - null) <= CLOSE_ENOUGH * abs(null), "another empty model")
+    require(lower <= upper, "a lower bound above what the model costs")
+    if not math.isfinite(upper):
+        return
+    if problem.objective is None:
+        value = problem.fit(support).value
+    else:
+        value = problem.objective(searched_coef(problem, coef))
+        inside = {int(j) for j in problem.units.columns_of(support)}
+        require({*np.flatnonzero(coef).tolist()} <= inside, "coefficients outside the model")
+    off = CLOSE_ENOUGH * max(abs(value), 1e-3 * abs(null))
+    require(value - upper <= off, "a model that costs more than it says")

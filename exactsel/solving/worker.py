@@ -1,18 +1,17 @@
 """A process that works on shards: length and bytes on stdin, the same and whether it went well on stdout.
 
-It ends when its stdin does, so that nothing is left behind by a search that was killed.
+First of all it is sent the search whose shards these are; so no file is needed that a full disk could not take. It ends
+when its stdin does, so that nothing is left behind by a search that was killed.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import IO
 
-from exactsel.errors import InputError
 from exactsel.interrupts import leave_to_others
-from exactsel.solving.job import Workshop, key_of
+from exactsel.solving.job import Workshop
 
 DONE, FAILED = b"\x01", b"\x00"
 SIZE = 8
@@ -35,11 +34,11 @@ def receive(stream: IO[bytes]) -> bytes | None:
     return data if len(data) == size else None
 
 
-def work(file: Path, key: str, shards: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer every shard of the search whose job is in a file."""
-    job = file.read_bytes()
-    if key_of(job) != key:
-        raise InputError(f"{file} is not the search it should be; begin again.")
+def work(shards: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer every shard of the search that comes first."""
+    job = receive(shards)
+    if job is None:
+        return
     workshop = Workshop(job)
     while (shard := receive(shards)) is not None:
         try:
@@ -49,16 +48,16 @@ def work(file: Path, key: str, shards: IO[bytes], answers: IO[bytes]) -> None:
         send(answers, answer)
 
 
-def main(arguments: list[str]) -> None:
-    """Work for whoever started this process; ``arguments`` are a file and what its job is known by.
+def main() -> None:
+    """Work for whoever started this process.
 
     Libraries may print what they like: their stdout leads nowhere.
     """
     leave_to_others()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    work(Path(arguments[0]), arguments[1], sys.stdin.buffer, answers)
+    work(sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

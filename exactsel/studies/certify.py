@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, OutputWarning
-from exactsel.files import is_special, move, temporary_name
+from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
@@ -188,7 +188,10 @@ def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
         yield None, None
         return
     special = is_special(target)
-    beside = Path(gettempdir()) / "proof.exsel" if special else target
+    try:
+        beside = Path(gettempdir()) / "proof.exsel" if special else target
+    except OSError as error:
+        raise unwritten(target, error, "the proof ") from None
     first, second = (temporary_name(beside) for _ in range(2))
     with half_written(first), half_written(second):
         try:

@@ -27,7 +27,7 @@ from exactsel.search.packing import pack, unpack
 from exactsel.search.saved import NODES_IN_PART, state_from_parts
 from exactsel.search.state import SearchState
 from exactsel.solving.result import Result
-from exactsel.solving.stored import as_stored
+from exactsel.solving.stored import CLOSE_ENOUGH, as_stored
 from exactsel.studies.listing import ListingState, NearModel
 
 SEARCH, LISTING = "search", "listing"
@@ -205,6 +205,16 @@ def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: Subs
             best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
             str(plain["restriction"]),
         )  # fmt: skip
+
+
+def check_values(state: ListingState, result: Result, problem: SubsetProblem) -> None:
+    """Refuse a list whose models cost something else than it says, or whose best one does not go with the result."""
+    scale = CLOSE_ENOUGH * max(abs(state.best), 1e-3 * abs(problem.null_objective))
+    if math.isfinite(state.best):
+        require(result.lower - scale <= state.best <= result.upper + scale, "another best model than that of its list")
+    for model in state.found:
+        off = abs(problem.fit(model.support).value - model.value)
+        require(off <= CLOSE_ENOUGH * max(abs(model.value), 1e-3 * abs(problem.null_objective)), "another objective")
 
 
 def _set(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:

@@ -19,15 +19,18 @@ from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.layout import refusing_damage
 from exactsel.search.pool import Executor
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.checkpointing import Pace, check_about, check_in_shards, described, settings_now
+from exactsel.solving.checkpoint_shapes import check_begun, check_saved
+from exactsel.solving.checkpointing import Pace, check_about, check_in_shards, check_what, described, settings_now
 from exactsel.solving.choose import make
+from exactsel.solving.course_status import COURSE_PROGRESS
 from exactsel.solving.entry import solve_beside
 from exactsel.solving.observed import Callback, Files, only
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.stored import from_stored
 from exactsel.studies.course import Course, Reach, Step, key_of, walk
-from exactsel.studies.course_file import LISTING, CourseFile, listing_parts, listing_plain, record_of
+from exactsel.studies.course_file import LISTING, CourseFile, check_values, listing_parts, listing_plain, record_of
+from exactsel.studies.course_shapes import COURSE, check_records
 from exactsel.studies.listed import KeptList, NearOptimal, list_of, list_on
 from exactsel.studies.listing import ListingState
 
@@ -106,6 +109,12 @@ def _taken_up(course: Course, files: Files, what: str, asked: Asked) -> CourseFi
     try:
         about, saved = checkpoint.about(), checkpoint.saved()
         with refusing_damage():
+            check_what(path, about, what)
+            check_begun(path, about, course=COURSE)
+            check_records(path, about["course"], [])
+            if saved is not None:
+                check_saved(path, saved, course=COURSE, progress=COURSE_PROGRESS)
+                check_records(path, saved["course"], saved["chunks"])
             check_about(path, course.problem, {**about, "problem_hash": course.problem.hash}, what)
             first = about["course"]["records"][0]["changes"]
             check_about(path, course.problem.replace(**first) if first else course.problem, about, what)
@@ -121,8 +130,8 @@ def _taken_up(course: Course, files: Files, what: str, asked: Asked) -> CourseFi
         checkpoint.go_on()
         kept["asked"].update(_reach_plain(course.reach))
         file = CourseFile(checkpoint, kept["records"], kept["asked"], seconds)
-        file.collect()
         with refusing_damage():
+            file.collect()
             _steps_now(course, file, asked)
         return file
     except BaseException:
@@ -172,6 +181,7 @@ def _steps_now(course: Course, file: CourseFile, asked: Asked) -> None:
         step.result = from_stored(record["result"], problem)
         if listing is not None:
             state, termination = listing
+            check_values(state, step.result, problem)
             step.near = _kept(list_of(problem, step.result, state, termination), state)
 
 

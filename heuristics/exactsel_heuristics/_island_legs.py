@@ -55,14 +55,23 @@ class LegProcesses:
 
     def __init__(self, problem: Problem, task: Task, count: int) -> None:
         self._task, self._stack = task, contextlib.ExitStack()
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory())
-        file = Path(folder) / "problem.npz"
+        self._helpers: list[Helper] = []
+        try:
+            file = Path(self._stack.enter_context(tempfile.TemporaryDirectory())) / "problem.npz"
+            self._write(problem, file)
+        except OSError:  # a full disk: every leg is run here then, and comes out the same
+            self._stack.close()
+            return
+        command = [sys.executable, "-m", __name__, os.fspath(file)]
+        self._helpers = [Helper(command, READY) for _ in range(count)]
+
+    @staticmethod
+    def _write(problem: Problem, file: Path) -> None:
+        """What processes make the problem of again."""
         data, entries = given(problem)
         arrays: dict[str, Any] = {} if data.weights is None else {"weights": data.weights}
         about = json.dumps({"hash": problem.hash, "entries": entries})
         np.savez(file, **arrays, A=np.asarray(data.A), y=np.asarray(data.y), about=np.array(about))
-        command = [sys.executable, "-m", __name__, os.fspath(file)]
-        self._helpers = [Helper(command, READY) for _ in range(count)]
 
     def __enter__(self) -> LegProcesses:
         return self

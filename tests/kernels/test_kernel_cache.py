@@ -267,28 +267,6 @@ def test_the_folder_belongs_to_the_user_alone(monkeypatch, tmp_path):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-@needs_posix
-def test_a_folder_others_can_write_is_not_trusted(monkeypatch, tmp_path):
-    monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path))
-    folder = Path(folders.writable_cache())
-    folder.chmod(0o777)
-    assert folders.writable_cache() is None
-    folder.chmod(0o775)
-    assert folders.writable_cache() == str(folder)
-
-
-@needs_posix
-def test_a_folder_of_another_user_is_not_trusted(monkeypatch, tmp_path):
-    monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path))
-    folder = Path(folders.writable_cache())
-    owner = folder.stat().st_uid
-    if as_root:
-        os.chown(folder, 4321, -1)
-    else:
-        monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert folders.writable_cache() is None
-
-
 def test_a_file_in_the_place_of_the_folder(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path / "file"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import signal
@@ -286,6 +287,26 @@ def test_a_damaged_line_counts_for_nothing(kept, place, value, tmp_path_factory)
         return
     assert all(whole[key] == record for key, record in read.records.items())
     assert len(read.records) >= 3
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"key": 1, "status": "done", "row": {}}, {"key": "k"}, {"key": "k", "status": "done", "row": []},
+        {"key": "k", "status": "odd", "row": {}}, {"key": "k", "status": "done", "row": {"more": 1}},
+        {"key": "k", "status": "done", "row": {"upper": "1"}}, {"key": "k", "status": "done", "row": {"nodes": 0.5}},
+        {"key": "k", "status": "done", "row": {"claim": {}}}, {"key": "k", "status": "done", "row": {"reached": 1}},
+    ],
+)  # fmt: skip
+def test_a_line_that_no_job_writes_counts_for_nothing(record, tmp_path):
+    file = tmp_path / "t.csv.store"
+    Store.open(file).close()
+    with file.open("ab") as stream:
+        for line in (record, {"key": "sound", "status": "done", "row": {"upper": 1.5}}):
+            text = json.dumps(line).encode()
+            stream.write(hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n")
+    read = Store.read(file)
+    assert ([*read.records], read.damaged) == (["sound"], 1)
 
 
 def test_a_damaged_line_is_run_again(folder, run):

@@ -77,7 +77,7 @@ class Sweep(Readable):
     @property
     def claims(self) -> dict[str, int]:
         """How often each claim was made."""
-        return dict(Counter(row["claim"] for row in self.rows if row["status"] == DONE))
+        return dict(Counter(row["claim"] for row in self.rows if row["status"] == DONE and row["claim"]))
 
     def as_dict(self) -> dict[str, Any]:
         """The sweep as plain data: the JSON object of the command line."""

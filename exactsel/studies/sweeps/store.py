@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -18,7 +17,10 @@ from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.files import unwritten
+from exactsel.search.json_shapes import LARGEST, among, entries, maybe, number, read_json, text, truth, whole
 from exactsel.studies.sweeps.jobs import canonical
+from exactsel.studies.sweeps.performing import DONE, FAILED, REFUSED
+from exactsel.studies.sweeps.table import COLUMNS
 
 LAYOUT = 1
 """Of the lines."""
@@ -27,6 +29,16 @@ ENDING = ".store"
 """What the table's name is followed by."""
 
 READ_AT_ONCE = 2**20
+
+_SHAPES = {str: text, int: whole(-LARGEST), float: number()}
+_CELLS = {name: maybe(_SHAPES[kind]) for name, kind in COLUMNS.items()}
+_RECORD = entries(
+    {
+        "key": text, "status": among(DONE, REFUSED, FAILED), "row": entries({}, _CELLS | {"reached": truth}),
+    },
+    {"job": entries({}, _CELLS)},
+)  # fmt: skip
+"""Of a job, after the first line."""
 
 
 class Store:
@@ -52,6 +64,7 @@ class Store:
             Where it cannot be written.
         """
         file = Path(path)
+        fresh = not file.exists()
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
@@ -67,6 +80,8 @@ class Store:
                 store._append(_line({"exactsel": "sweep", "layout": LAYOUT}))
         except OSError as error:
             os.close(descriptor)
+            if fresh:
+                file.unlink(missing_ok=True)
             raise unwritten(file, error) from None
         except BaseException:
             os.close(descriptor)
@@ -154,7 +169,7 @@ def _understood(data: bytes, file: Path) -> tuple[dict[str, dict[str, Any]], int
     damaged = 0
     for line in lines[:-1]:
         record = _record(line)
-        if record is None or not isinstance(record.get("key"), str):
+        if record is None or not _RECORD(record):
             damaged += 1
         else:
             records[record.pop("key")] = record
@@ -163,14 +178,13 @@ def _understood(data: bytes, file: Path) -> tuple[dict[str, dict[str, Any]], int
 
 def _record(line: bytes) -> dict[str, Any] | None:
     """What a line holds; None where it is damaged."""
-    digest, _, text = line.partition(b" ")
-    if hashlib.sha256(text).hexdigest().encode() != digest:
+    digest, _, content = line.partition(b" ")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
         return None
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(content.decode())
+    except (ValueError, MemoryError):
         return None
-    return record if isinstance(record, dict) else None
 
 
 def _lock(descriptor: int, file: Path) -> None:
