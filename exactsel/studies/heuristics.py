@@ -209,7 +209,6 @@ def run(
     seconds = time.perf_counter() - began
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
     fit = problem.fit(support)
-    refuse_unattained(problem, fit)
     return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
 
 
@@ -279,6 +278,7 @@ def _as_method_result(
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
+    refuse_unattained(problem, fit)
     upper = statement_of(problem).upper(fit)
     return MethodResult(
         **{
