@@ -210,7 +210,6 @@ def run(
     seconds = time.perf_counter() - began
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
     fit = problem.fit(support)
-    refuse_unattained(problem, fit)
     return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
 
 
@@ -280,6 +279,7 @@ def _as_method_result(
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
+    refuse_unattained(problem, fit)
     upper, model = statement_of(problem).upper(fit), Model.of(problem, fit.coef)
     return MethodResult(
         **{
