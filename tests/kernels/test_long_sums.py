@@ -90,12 +90,12 @@ def test_many_blocks_lose_nothing():
 @pytest.mark.parametrize(("n", "filled"), [(ROWS - 1, 1.0), (ROWS, 1.0), (3 * ROWS + 5, 1.0), (15 * ROWS, 0.1)])
 def test_correlations_are_off_by_no_more_roundings_than_are_counted(n, filled):
     rng = np.random.default_rng(n)
-    AT = rng.standard_normal((5, n)) * 10.0 ** rng.uniform(-3, 3, (5, n))
-    AT[:3, rng.random(n) > filled] = 0.0
+    AT = rng.standard_normal((2, n)) * 10.0 ** rng.uniform(-3, 3, (2, n))
+    AT[0, rng.random(n) > filled] = 0.0
     b = rng.standard_normal(n)
     data, _ = stored_columns(AT, False)
-    assert (data.rows.size > 3 * ROWS) == (filled < 1.0), "columns by their entries, in more than one block"
-    v, columns = np.empty(5), np.arange(5)
+    assert (data.rows.size > ROWS) == (filled < 1.0), "columns by their entries, in more than one block"
+    v, columns = np.empty(2), np.arange(2)
     correlate(data, columns, b, v)
     for j in columns:
         terms = [Fraction(p) * Fraction(q) for p, q in zip(AT[j].tolist(), b.tolist(), strict=True)]
