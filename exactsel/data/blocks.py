@@ -22,8 +22,9 @@ import numpy as np
 
 from exactsel.data.arrays import refusing_damage
 from exactsel.data.cells import is_missing, read_cells
+from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.shipped import no_such_file
-from exactsel.data.text import UTF_16, delimiter_of, may_be_number
+from exactsel.data.text import UTF_16, may_be_number
 from exactsel.errors import InputError, UnsupportedError, escaped
 from exactsel.files import is_file
 from exactsel.problem.frames import Column, frame_columns, is_frame
@@ -31,6 +32,9 @@ from exactsel.types import FloatArray
 
 ENTRIES = 2**21
 """Numbers of a block, at most, where a block can be as small as one likes."""
+
+FIRST = 1000
+"""Rows that are looked at before a table is gone through."""
 
 ENDINGS = (".npy", ".parquet", ".csv", ".tsv")
 """Of files that are read in blocks; the last two also with .gz."""
@@ -169,18 +173,22 @@ class TextRows:
         with file.open("rb") as raw:
             start = raw.read(2)
         self._encoding = encoding or ("utf-16" if start in UTF_16 else "utf-8-sig")
-        first = next(self._lines(), "")
+        first, second = (*islice(self._lines(), 2), "", "")[:2]
         self._skipped = int(first[:4].lower() == "sep=" and len(first.strip()) == 5)  # as some spreadsheets begin
-        self._delimiter = first[4] if self._skipped else delimiter_of(first)
-        head = next(self._cells(), None)
+        self._delimiter = first[4] if self._skipped else delimiter_of(first, second)
+        head, *others = (*islice(self._cells(), 1 + FIRST), None)[: 1 + FIRST]
         if head is None:
             raise InputError(f"{file} is empty; a table has a line of names and a line for every observation.")
         self._header = not all(may_be_number(cell) for cell in head)
         names = [cell.strip() for cell in head] if self._header else [f"column {j}" for j in range(len(head))]
+        below = [row for row in others if row]
+        if below and is_one_short(names if self._header else None, below[0]):
+            names = ["", *names]
+            check_row_names([row[0] for row in below], not any(row[-1].strip() for row in below), str(file))
         self._labels = int(names[0] == "" and len(names) > 1)
         if self._labels:
             warnings.warn(
-                f"the first column of {escaped(str(file))} has no name; it is taken for row labels.", stacklevel=5
+                f"the first column of {escaped(str(file))} has no name; it is taken for row names.", stacklevel=5
             )
         self.names = names[self._labels :]
 
@@ -202,7 +210,7 @@ class TextRows:
     def _cells(self) -> Iterator[list[str]]:
         """The rows that are not empty."""
         try:
-            yield from filter(None, csv.reader(islice(self._lines(), self._skipped, None), delimiter=self._delimiter))
+            yield from cut(islice(self._lines(), self._skipped, None), self._delimiter)
         except csv.Error as error:
             raise InputError(
                 f"{self.where} is no table of cells ({error}); save it again as comma-separated text."

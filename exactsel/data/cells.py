@@ -59,7 +59,7 @@ def is_date(cell: str) -> bool:
 def bare(cell: str) -> str:
     """The cell without a currency, per cent, and spaces or apostrophes that group digits by three (``5'10`` stays)."""
     cell = cell.strip()
-    if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit() and "'" not in cell:
+    if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit() and not {*cell} & {" ", "'"}:
         return cell
     around = _AROUND.match(cell)
     if around is None:
