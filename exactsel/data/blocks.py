@@ -20,11 +20,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from exactsel.data.arrays import refusing_damage
+from exactsel.data.arrays import UTF_16, refusing_damage
 from exactsel.data.cells import is_missing, read_cells
 from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.shipped import no_such_file
-from exactsel.data.text import UTF_16, may_be_number
+from exactsel.data.text import may_be_number
 from exactsel.errors import InputError, UnsupportedError, escaped
 from exactsel.files import is_file
 from exactsel.problem.frames import Column, frame_columns, is_frame

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.data.arrays import read_bytes
-from exactsel.data.sizes import Budget
+from exactsel.data.arrays import read_text
 from exactsel.errors import InputError
 from exactsel.problem.checks import column_number
 from exactsel.problem.frames import MOST_LEVELS, Column
@@ -90,8 +89,8 @@ def _from_text(text: str) -> dict[str, list[int | str]]:
 
 def _from_file(file: Path) -> dict[str, list[int | str]]:
     try:
-        text = read_bytes(file, Budget(file)).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(file)
+    except (OSError, ValueError) as error:
         raise InputError(f"the groups cannot be read from {file} ({error}); {HOW}.") from None
     if file.suffix.lower() == ".csv":
         try:

@@ -19,6 +19,7 @@ Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -218,7 +219,7 @@ def _svmlight(file: Path) -> Instance:
     except ImportError:
         raise UnsupportedError(f"reading {file.name} needs scikit-learn; run: pip install 'exactsel[data]'.") from None
     budget = Budget(file)
-    text = read_bytes(file, budget)
+    text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
     budget.take(TEXT_BYTES * text.count(b":"))
     matrix, y = load_svmlight_file(io.BytesIO(text))
     budget.take_table(*matrix.shape)

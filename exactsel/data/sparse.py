@@ -5,6 +5,7 @@ scipy's own readers believe what a file says: an index out of range is written t
 
 from __future__ import annotations
 
+import codecs
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ def read_matrix_market(file: Path) -> FloatArray:
         When the text is no Matrix Market file of real numbers, or its entries do not fit the size it declares.
     """
     budget = Budget(file)
-    text = read_bytes(file, budget)
+    text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
     banner, _, text = text.partition(b"\n")
     words = banner.decode("ascii").lower().split()
     kinds = (("coordinate", "array"), ("real", "double", "integer", "pattern"), _MIRRORED)

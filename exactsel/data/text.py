@@ -14,15 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.data.arrays import TEXT_BYTES, read_bytes
+from exactsel.data.arrays import TEXT_BYTES, UTF_16, read_bytes
 from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, read_cells
 from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.sizes import COLUMN_BYTES, Budget
 from exactsel.errors import InputError, escaped
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import FloatArray
-
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CELLS_AT_ONCE = 2**17
 """Cells turned into numbers in one go: as text they take many times the memory."""
