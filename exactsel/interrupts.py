@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +22,23 @@ LOADS = 3
 STACK = 64 * 2**20
 """Bytes of stack for a thread that compiles; some systems give threads far less than the compiler needs."""
 
+HANGUP: int | None = getattr(signal, "SIGHUP", None)
+"""The signal of a terminal that closes, where there is such a thing."""
+
 T = TypeVar("T")
+
+
+def ending_signals() -> tuple[int, ...]:
+    """The signals that end a command with its result: SIGINT, SIGTERM, and SIGHUP unless it is ignored, as by nohup."""
+    hangs_up = HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *((HANGUP,) if hangs_up and HANGUP is not None else ()))
+
+
+def leave_to_others() -> None:
+    """Ignore what a terminal sends to all processes it has started: whoever began this one decides."""
+    for number in (signal.SIGINT, HANGUP):
+        if number is not None:
+            signal.signal(number, signal.SIG_IGN)
 
 
 class CompilationStopped(KeyboardInterrupt):

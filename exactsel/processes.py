@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from exactsel.interrupts import end_now
+from exactsel.interrupts import end_now, leave_to_others
 
 LOOK = 0.1
 """Seconds between two looks at whether everything is to end."""
@@ -219,7 +218,7 @@ def serve(answer: Callable[[str], str]) -> None:
 
     Before the first it says that it is :data:`READY`. Libraries may print what they like: their stdout leads nowhere.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; whoever asks decides
+    leave_to_others()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()

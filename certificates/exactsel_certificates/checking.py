@@ -24,6 +24,7 @@ from exactsel_certificates.formula import LIMITS, FloatArray, Instance, Limits, 
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.hierarchy import inadmissible, rule_of
 from exactsel_certificates.points import shown_radii
+from exactsel_certificates.radii import of_allowed_columns
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.regions import eigenvalue_rows
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
@@ -199,7 +200,7 @@ def _least_bound(proof: Proof, instance: AnyInstance, upper: float, exact_limit:
 def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Proof, AnyInstance]:
     """The problem whose regions are bounded, and the proof with what they must reach for the claim to hold."""
     if not isinstance(instance, GivenInstance):
-        return proof, instance
+        return proof, of_allowed_columns(instance) if isinstance(instance, Instance) else instance
     found = shown_radii(instance.plain, _of_used_rows(proof, instance))
     if found is not None:
         instance.limit(found)

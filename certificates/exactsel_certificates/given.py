@@ -18,7 +18,7 @@ from exactsel_certificates.exact_poisson import poisson_loss
 from exactsel_certificates.formula import FloatArray, Instance, objective_at, predicted
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.prepared import Prepared, prepare
-from exactsel_certificates.radii import Radii
+from exactsel_certificates.radii import Radii, of_allowed_columns
 from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.transfer import Transfer
@@ -61,10 +61,11 @@ class GivenInstance(Instance):
     def plain(self) -> Instance:
         """The prepared problem; limits on coefficients are the same there: with scaling they are 0 or infinite."""
         made = self.prepared
-        return Instance(
+        plain = Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
             made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=self.box,
         )  # fmt: skip
+        return of_allowed_columns(plain)
 
     @cached_property
     def transfer(self) -> Transfer:

@@ -11,6 +11,7 @@ is rounding; it limits coefficients by each other, |x| <= a + E|x|, and any R > 
 any such |x|: E then has a spectral radius below one.
 
 No b like that exists where the columns separate the classes, or depend on each other: then nothing limits models.
+Columns no model may hold are not looked at.
 
 Which points and directions are taken does not matter for what is established. L is a little more than P(0): models that
 cost more than the empty one are of no interest.
@@ -18,6 +19,7 @@ cost more than the empty one are of no interest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +44,16 @@ STEPS = 6
 
 AT_ONCE = 4_000_000
 """Numbers in the dual vectors looked at together."""
+
+
+def of_allowed_columns(instance: Instance) -> Instance:
+    """The instance with zeros for columns no model may hold, where there is no ridge and Huber or logistic loss."""
+    banned = instance.columns_of(instance.must_not)
+    if not banned or instance.lam > 0 or instance.loss not in ("huber", "logistic"):
+        return instance
+    A = np.array(instance.A, dtype=np.float64)
+    A[:, banned] = 0.0
+    return replace(instance, A=A)
 
 
 class Radii(NamedTuple):

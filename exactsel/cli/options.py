@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from exactsel.problem.interface import SubsetProblem
     from exactsel.report.log import ProgressLog
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = interrupts.ending_signals()
+"""What ends a search with its result."""
 
 Decorated = Callable[..., Any]
 
@@ -212,17 +212,32 @@ def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
     return read_data(arguments["instance"], **options | more)
 
 
-def given_data(arguments: dict[str, Any], **more: Any) -> tuple[Any, Any]:
-    """A and y as the file has them, before anything is done to them; ``more`` as for :func:`read_file`."""
+class GivenData(NamedTuple):
+    """Data as the files have them, before anything is done to them."""
+
+    A: Any
+    """(n, d), without the column of the offset."""
+    y: Any
+    """(n,)"""
+    weights: Any
+    """(n,) of rows, or None."""
+    offset: Any
+    """(n,), or None."""
+
+
+def given_data(arguments: dict[str, Any], **more: Any) -> GivenData:
+    """The data that the problem options among ``arguments`` name; ``more`` as for :func:`read_file`."""
     import numpy as np
 
-    from exactsel.data.tables import with_labels
+    from exactsel.data.tables import with_labels, with_offset_read
     from exactsel.problem.checks import checked_matrix, checked_vector
 
     with warnings_as_lines(quiet=True):
         instance = with_labels(read_file(arguments, **more), arguments["loss"])
+        instance, offset = with_offset_read(instance, arguments["offset"])
     A = np.asarray(instance.A, dtype=np.float64) if more else checked_matrix(instance.A)
-    return A, checked_vector(np.asarray(instance.y))
+    weights = instance.weights if arguments["weights"] is None else read_weights(arguments["weights"])
+    return GivenData(A, checked_vector(np.asarray(instance.y)), weights, offset)
 
 
 def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:

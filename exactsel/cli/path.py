@@ -133,20 +133,18 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     problem = problem.unlimited if limits else problem
     if problem.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
-    A, y, preparation = problem.A, problem.y, problem.preparation
-    prepared: dict[str, Any] = {}
+    preparation = problem.preparation
+    data: dict[str, Any] = {"A": problem.A, "y": problem.y}
     filled = arguments["missing"] in KEPT
-    if filled:
-        A, y = given_data(arguments, missing=KEPT[arguments["missing"]])
-        prepared = {"missing": arguments["missing"].partition("-")[0]}
-    elif preparation is not None:
-        A, y = given_data(arguments)
+    if filled or preparation is not None or arguments["offset"] is not None:
+        data = given_data(arguments, **({"missing": KEPT[arguments["missing"]]} if filled else {}))._asdict()
+    data |= {"missing": arguments["missing"].partition("-")[0]} if filled else {}
     if preparation is not None:
-        prepared |= {"intercept": preparation.centred, "scale": preparation.scaled, "weights": preparation.weights}
-    splits = random_folds(len(y), folds, arguments["seed"])
+        data |= {"intercept": preparation.centred, "scale": preparation.scaled}
+    splits = random_folds(len(data["y"]), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     demands |= limit_options(problem.units) | limits
-    return {"A": A, "y": y, "folds": splits, "loss": problem.loss, **demands, **prepared}
+    return {**data, "folds": splits, "loss": problem.loss, **demands}
 
 
 def _style(plot: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from exactsel.errors import InputError, escaped
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import BoolArray, FloatArray
+from exactsel_certificates.prepared import weighted_median
 
 WAYS = ("drop-rows", "drop-columns", "mean", "median", "mean-indicator")
 """Leave out the rows or the columns concerned; put the mean or the median of a column in their place, with
@@ -20,12 +21,20 @@ KEPT = {"mean": "keep", "median": "keep", "mean-indicator": "keep-indicator"}
 """The same for whoever fills gaps fold by fold: numbers that are missing are nan."""
 
 
-def middle_of(values: FloatArray, way: str) -> FloatArray:
-    """What stands for the gaps (nan) of each column (n, d): its mean or median, 0 where nothing is known."""
-    middle: Callable[..., FloatArray] = np.nanmedian if way == "median" else np.nanmean
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of an empty column
-        return np.nan_to_num(np.atleast_1d(middle(values, axis=0)))
+def middle_of(values: FloatArray, way: str, weights: FloatArray | None = None) -> FloatArray:
+    """What stands for the gaps (nan) of each column (n, d): its mean or median, 0 where nothing is known; a row counts
+    as often as its weight (n,) says.
+    """
+    return np.array([_middle_of_column(column, way, weights) for column in values.T])
+
+
+def _middle_of_column(column: FloatArray, way: str, weights: FloatArray | None) -> float:
+    known = ~np.isnan(column) if weights is None else ~np.isnan(column) & (weights > 0)
+    if not known.any():
+        return 0.0
+    counted = None if weights is None else weights[known]
+    middle = weighted_median(column[known], counted) if way == "median" else np.average(column[known], weights=counted)
+    return float(middle)
 
 
 def without_gaps(

@@ -7,6 +7,7 @@ L is a sum over rows (not a mean) and lam multiplies half the squared norm.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -71,6 +72,8 @@ class Vanishing(NamedTuple):
     """How large coefficients of models are that cost no more than the empty one."""
     taken: float
     """What the ridge adds to the objective of such a model, at most."""
+    left_out: frozenset[int]
+    """Columns that no such model may hold."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,6 +166,11 @@ class Objective:
     def asked_lam(self) -> float:
         """The ridge weight of the problem as it was given."""
         return self.lam if self.vanishing is None else 0.0
+
+    def serving(self, left_out: Iterable[int]) -> Objective:
+        """The objective for models without ``left_out``; that of before, where this one is for fewer models."""
+        known = self.vanishing is None or self.vanishing.left_out <= {*map(int, left_out)}
+        return self if known or self.vanishing is None else self.vanishing.before
 
     @property
     def close_enough(self) -> float:

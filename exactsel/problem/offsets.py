@@ -23,6 +23,19 @@ LARGEST = 60.0
 """Size of the offsets that Poisson loss takes: exposures are weights, which have limits."""
 
 
+def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
+    """An offset (rows,) as floats; :class:`InputError` where it cannot be used."""
+    try:
+        o = np.array(offset, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise InputError("the offset is not numeric; give one number per row.") from None
+    if o.size != rows:
+        raise InputError(f"the offset holds {o.size} numbers, but there are {rows} rows; give one number per row.")
+    if not np.all(np.isfinite(o)):
+        raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
+    return o
+
+
 def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike) -> tuple[Any, Any, Any]:
     """The target, the weights and the exposures (None but for Poisson loss) that stand for an offset.
 
@@ -42,14 +55,7 @@ def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: Ar
     UnsupportedError
         For another loss.
     """
-    try:
-        o = np.array(offset, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise InputError("the offset is not numeric; give one number per row.") from None
-    if o.size != y.size:
-        raise InputError(f"the offset holds {o.size} numbers, but there are {y.size} rows; give one number per row.")
-    if not np.all(np.isfinite(o)):
-        raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
+    o = checked_offset(offset, y.size)
     if loss in ("quadratic", "huber"):
         return y - o, weights, None
     if loss != "poisson":

@@ -60,8 +60,8 @@ class Problem:
         loss object.
     lam : float
         Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss where the fit
-        on all columns exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is
-        searched with).
+        on all columns but ``must_not`` exists (:mod:`exactsel.problem.vanishing`; the attribute then is the small
+        ridge that is searched with).
     delta : float, optional
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
@@ -178,7 +178,7 @@ class Problem:
         """Store the three parts, with the names they have of old, and freeze."""
         units.check(k)
         if objective.lam == 0.0 and not objective.is_quadratic:
-            objective = without_ridge(objective)
+            objective = without_ridge(objective, units.columns_of(units.must_not))
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.units = units
@@ -374,7 +374,7 @@ class Problem:
         k = checked_k(changes.pop("k", self.k), self.units.columns)
         demanded = {name: changes.pop(name) for name in _OF_UNITS if name in changes}
         objective, units = self.objective.replace(**changes), self.units.replace(**demanded)
-        return self.of(objective, units, units.limited(k))
+        return self.of(objective.serving(units.columns_of(units.must_not)), units, units.limited(k))
 
 
 def _units_of(

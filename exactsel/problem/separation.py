@@ -97,7 +97,7 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
 
 
 def refuse_separated(objective: Objective) -> None:
-    """:class:`InputError` where all columns together separate the classes."""
+    """:class:`InputError` where all columns together separate the classes; those of zeros alone do not count."""
     if not isinstance(objective.loss, Logistic):
         return
     found = separation(objective, np.arange(objective.d))

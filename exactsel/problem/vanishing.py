@@ -6,14 +6,16 @@ every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so
     P(x)  >=  P(x) + (mu/2) ||x||^2  -  (mu/2) sum_j R_j^2
 
 for all models that count. The problem is searched with the ridge mu, chosen so that the last term is a small part of
-P(0), and that term is taken off what is said of it. A ridge goes by the units of the columns; without one they are
-free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
+P(0), and that term is taken off what is said of it. Columns that no model may hold are taken as zeros, whose
+coefficients change nothing, so that they neither separate the classes nor depend on others. A ridge goes by the units
+of the columns; without one they are free, so columns are multiplied by powers of two, which rounds nothing, until their
+lengths are much alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -42,8 +44,10 @@ SMALLEST, LARGEST = 1e-50, 900
 """A ridge below the first is none to compute with; none is above 2 to the power of the second."""
 
 
-def without_ridge(objective: Objective) -> Objective:
+def without_ridge(objective: Objective, left_out: Iterable[int] = ()) -> Objective:
     """The objective to search with in place of one of Huber or logistic loss with lam = 0.
+
+    No model may hold the columns ``left_out``.
 
     Raises
     ------
@@ -53,14 +57,15 @@ def without_ridge(objective: Objective) -> Objective:
         Where they are (nearly) dependent, so that nothing limits the coefficients.
     """
     even: FloatArray = np.where(objective.norms > 0.0, np.ldexp(1.0, np.frexp(objective.norms)[1]), 1.0)
-    alike = _evened(objective, even)
+    banned = frozenset(map(int, left_out))
+    alike = _evened(objective, even, banned)
     if alike.at_zero == 0.0:
         # No model is better than the empty one.
         nothing = Radii(0.0, np.zeros(alike.d))
-        return replace(alike, lam=1.0, vanishing=Vanishing(objective, even, np.zeros(alike.d), nothing, 0.0))
+        return replace(alike, lam=1.0, vanishing=Vanishing(objective, even, np.zeros(alike.d), nothing, 0.0, banned))
     found = _limits(alike)
     if found is None:
-        refuse_separated(objective)
+        refuse_separated(alike)
         raise UnsupportedError(
             f"lam is 0, but the columns are (nearly) linearly dependent, which leaves coefficients of any size with "
             f"{objective.loss.name} loss; leave out columns that others make up for, or give a positive lam (--lam)."
@@ -69,7 +74,7 @@ def without_ridge(objective: Objective) -> Objective:
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
     further: FloatArray = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
     even, point, limits = even * further, point * further, Radii(limits.level, limits.size * further)
-    alike = _evened(objective, even)
+    alike = _evened(objective, even, banned)
     square = float(limits.size @ limits.size)
     lam = 1.0  # of columns of zeros alone
     if square > 0.0:
@@ -82,7 +87,7 @@ def without_ridge(objective: Objective) -> Objective:
             f"that can be shown); leave out columns that are nearly dependent, or give a positive lam (--lam)."
         )
     taken = 0.5 * lam * square * (1.0 + 1e-9)
-    return replace(alike, lam=lam, shared={}, vanishing=Vanishing(objective, even, point, limits, taken))
+    return replace(alike, lam=lam, shared={}, vanishing=Vanishing(objective, even, point, limits, taken, banned))
 
 
 def _rounded(objective: Objective, point: FloatArray) -> float:
@@ -93,10 +98,11 @@ def _rounded(objective: Objective, point: FloatArray) -> float:
     return 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes) * np.linalg.norm(objective.norms))
 
 
-def _evened(objective: Objective, even: FloatArray) -> Objective:
-    """The objective of columns divided by powers of two."""
+def _evened(objective: Objective, even: FloatArray, banned: frozenset[int]) -> Objective:
+    """The objective of columns divided by powers of two, and of zeros in place of those banned."""
     made = objective.preparation
     AT: FloatArray = np.ascontiguousarray(objective.AT / even[:, None])
+    AT[[*banned]] = 0.0
     AT.flags.writeable = False
     if made is None:
         nothing = np.zeros(len(AT))

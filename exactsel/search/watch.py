@@ -27,7 +27,8 @@ class Watch:
     """A context in which ``flag`` turns true at the deadline or on one of ``signals``; ``reason`` then says why.
 
     A second signal does what it would have done without any watch, or raises :class:`KeyboardInterrupt`, for whoever
-    does not want to wait. Signals are only caught in the main thread; elsewhere the deadline alone is watched.
+    does not want to wait; a second SIGHUP does nothing, as a terminal that closes may send several. Signals are only
+    caught in the main thread; elsewhere the deadline alone is watched.
 
     Watches may be nested, one around many searches: a signal that comes to an inner one has come to the outer one too,
     and a watch begun after the signal is interrupted from the start.
@@ -119,6 +120,8 @@ class Watch:
         outermost = self
         while outermost._outer is not None:
             outermost = outermost._outer
+        if number == interrupts.HANGUP and outermost._caught:
+            return
         outermost._caught += 1
         if outermost._caught > 1:
             before = outermost._previous.get(number)

@@ -6,12 +6,12 @@ It ends when its stdin does, so that nothing is left behind by a search that was
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import IO
 
 from exactsel.errors import InputError
+from exactsel.interrupts import leave_to_others
 from exactsel.solving.job import Workshop, key_of
 
 DONE, FAILED = b"\x01", b"\x00"
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> None:
 
     Libraries may print what they like: their stdout leads nowhere.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the search decides
+    leave_to_others()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     work(Path(arguments[0]), arguments[1], sys.stdin.buffer, answers)

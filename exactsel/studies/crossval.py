@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,10 @@ from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.problem.boxed import boxed
+from exactsel.problem.checks import default_delta, make_loss
 from exactsel.problem.groups import GroupSpec
+from exactsel.problem.labels import labels_for
+from exactsel.problem.offsets import checked_offset
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
 from exactsel.solving.executors import Workers
@@ -81,15 +84,70 @@ _DEMANDS = ("must_have", "must_not", "hierarchy", "hierarchy_kind", "groups", "p
 Progress = Callable[[int, SolutionPath, float], None]
 
 
+class _Data(NamedTuple):
+    """All rows, as they were given."""
+
+    A: FloatArray
+    y: FloatArray
+    loss: Loss
+    """Of every fold: a default Huber threshold is that of all rows."""
+    weights: FloatArray | None
+    offset: FloatArray | None
+    missing: str
+
+    @classmethod
+    def of(
+        cls, A: FloatArray, y: ArrayLike, loss: str | Loss, delta: float | None, weights: ArrayLike | None,
+        offset: ArrayLike | None, missing: str,
+    ) -> _Data:  # fmt: skip
+        """The rows, checked."""
+        target = np.asarray(labels_for(loss, y, stacklevel=4), dtype=np.float64)
+        counted = None if weights is None else checked_weights(weights, target.size, loss)
+        known = None if offset is None else checked_offset(offset, target.size)
+        explained = target if known is None else target - known
+        if loss == "huber" and delta is None:
+            delta = default_delta(explained, counted)
+        return cls(A, target, make_loss(loss, delta, explained), counted, known, missing)
+
+    def problem(self, rows: IntArray, k: int, **options: Any) -> Problem:
+        """The problem on these rows."""
+        beside: dict[str, Any] = {
+            name: None if values is None else values[rows]
+            for name, values in (("weights", self.weights), ("offset", self.offset))
+        }
+        return Problem.prepared(self._filled(rows, rows), self.y[rows], k, loss=self.loss, **beside, **options)
+
+    def held_out_losses(self, path: SolutionPath, train: IntArray, held_out: IntArray) -> list[float]:
+        """The mean loss of each model of the path over rows that were held out."""
+        if path.interrupted:
+            raise KeyboardInterrupt
+        counts = (np.ones(self.y.size) if self.weights is None else self.weights)[held_out]
+        if not counts.any():
+            raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
+        rows, beside = self._filled(held_out, train), 0.0 if self.offset is None else self.offset[held_out]
+        models = [result.model for result in path.results if result.model is not None]
+        return [_mean_loss(self.loss, model.predict(rows) + beside, self.y[held_out], counts) for model in models]
+
+    def _filled(self, rows: IntArray, known: IntArray) -> FloatArray:
+        """These rows of A with what stands for their gaps by the rows ``known``."""
+        A = self.A[rows]
+        gaps = np.isnan(A)
+        if not gaps.any():
+            return A
+        weights = None if self.weights is None else self.weights[known]
+        return np.where(gaps, middle_of(self.A[known], self.missing, weights), A)
+
+
 def cross_validate(
     A: FloatArray, y: FloatArray, folds: Iterable[tuple[IntArray, IntArray]], ks: Sequence[int],
     lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool = False,
-    scale: bool = False, weights: ArrayLike | None = None, must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (), hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong",
-    groups: GroupSpec | None = None, per_group: int | None = None, nonnegative: str | Sequence[int | str] = (),
+    scale: bool = False, weights: ArrayLike | None = None, offset: ArrayLike | None = None,
+    must_have: Sequence[int | str] = (), must_not: Sequence[int | str] = (),
+    hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong", groups: GroupSpec | None = None,
+    per_group: int | None = None, nonnegative: str | Sequence[int | str] = (),
     bounds: Sequence[tuple[Any, float, float]] = (), missing: str = "mean", total: float | None = None,
-    progress: Progress | None = None, executor: Any = None,
-    workers: int | None = None, scheduler: str | None = None, **options: Any,
+    progress: Progress | None = None, executor: Any = None, workers: int | None = None, scheduler: str | None = None,
+    **options: Any,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 
@@ -104,7 +162,8 @@ def cross_validate(
         Each fold's columns are prepared by what its training rows are like, and its models measured on the held-out
         rows as they are.
     weights : array (n,), optional, of rows; a fold's error is the weighted mean over its held-out rows
-    missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows
+    offset : array (n,), optional, known part of predictions, as for :meth:`exactsel.Problem.prepared`
+    missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows, weighted
     total : float, optional, seconds for all problems, shared out evenly among those that are left
     progress : callable, optional, called after each fold with its number (from 1), its path and the seconds so far
     executor, workers, scheduler : optional, who expands the nodes of each search, as for :func:`exactsel.solve`
@@ -113,25 +172,19 @@ def cross_validate(
     """
     given = (must_have, must_not, hierarchy, hierarchy_kind, groups, per_group)
     demands: dict[str, Any] = dict(zip(_DEMANDS, given, strict=True))
-    whole = Problem.prepared(_filled(A, A, missing), y, 0, loss=loss, lam=max(lams), delta=delta, weights=weights)
-    sizes, ridges = tuple(sorted({min(k, whole.d) for k in ks})), tuple(sorted({*lams}, reverse=True))
-    counted = np.ones(len(y)) if weights is None else checked_weights(weights, len(y), whole.loss.name)
+    data = _Data.of(A, y, loss, delta, weights, offset, missing)
+    sizes, ridges = tuple(sorted({min(k, A.shape[1]) for k in ks})), tuple(sorted({*lams}, reverse=True))
     errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
     with Workers(executor, workers, scheduler).engaged() as hired:
         for train, held_out in parts:
-            problem = Problem.prepared(
-                _filled(A[train], A[train], missing), y[train], sizes[-1], loss=whole.loss, lam=ridges[0],
-                intercept=intercept, scale=scale, weights=None if weights is None else counted[train], **demands,
-            )  # fmt: skip
+            problem = data.problem(train, sizes[-1], lam=ridges[0], intercept=intercept, scale=scale, **demands)
             chosen = boxed(problem, nonnegative, bounds) if len(nonnegative) or len(bounds) else problem
             left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
             path = solve_path(
                 chosen, sizes, ridges, executor=hired, **options | _share(total, clock.now() - began, left)
             )
             stopped.update(result.termination for result in path.results if not result.reached)
-            rows = _filled(A[held_out], A[train], missing)
-            values = _held_out_losses(path, whole.loss, rows, y[held_out], counted[held_out])
-            errors.append(np.reshape(values, (len(ridges), len(sizes))))
+            errors.append(np.reshape(data.held_out_losses(path, train, held_out), (len(ridges), len(sizes))))
             if progress is not None:
                 progress(len(errors), path, clock.now() - began)
     if not parts:
@@ -142,22 +195,6 @@ def cross_validate(
 def _share(total: float | None, spent: float, problems: int) -> dict[str, Any]:
     """The time limit of each of so many problems that are left, if there is one for all."""
     return {} if total is None else {"time_limit": max(0.0, total - spent) / problems}
-
-
-def _filled(A: FloatArray, known: FloatArray, missing: str) -> FloatArray:
-    """The rows A with what stands for its gaps by the rows ``known``."""
-    gaps = np.isnan(A)
-    return np.where(gaps, middle_of(known, missing), A) if gaps.any() else A
-
-
-def _held_out_losses(path: SolutionPath, loss: Loss, A: FloatArray, y: FloatArray, counts: FloatArray) -> list[float]:
-    """The mean loss of each model of the path over rows that were held out."""
-    if path.interrupted:
-        raise KeyboardInterrupt
-    if not counts.any():
-        raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
-    models = [result.model for result in path.results]
-    return [_mean_loss(loss, model.predict(A), y, counts) for model in models if model is not None]
 
 
 def _mean_loss(loss: Loss, fitted: FloatArray, y: FloatArray, counts: FloatArray) -> float:

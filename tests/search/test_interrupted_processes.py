@@ -22,11 +22,15 @@ TRAP = Path(__file__).parents[2] / "instances" / "greedy-trap.npz"
 DIABETES = Path(__file__).parents[2] / "instances" / "diabetes.npz"
 
 
+HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)
+
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 HERE = """
 import ctypes, os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have had ignored
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 def here():
     os.write(1, b"here\\n")
 def stay_in_python():
@@ -140,7 +144,7 @@ def search(state, expander, limits, watch, *others):
 solving.search = search
 """
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, HANGUP])
     def test_a_search_ends_with_its_result(self, tmp_path, number):
         before = self.WAITING_SEARCH.format(then="pass")
         files = (
@@ -171,6 +175,23 @@ solving.search = search
         )  # fmt: skip
         assert process.interrupted(signals=2) == ENDED
         assert list(tmp_path.iterdir()) == []
+
+    THEN_READ = WAITING_SEARCH.format(then="here()\n            sys.stdin.readline()")
+
+    def test_a_terminal_that_hangs_up_twice_does_not_cost_the_result(self):
+        process = Process("solve", DIABETES, "-k", "8", "--json", "--quiet", "--no-subtrees", before=self.THEN_READ)
+        code, out, err = process.interrupted(signals=2, number=HANGUP)
+        assert (code, err) == (130, b"")
+        assert json.loads(out)["termination"] == "interrupted"
+
+    def test_a_hangup_that_was_ignored_from_the_start_stays_ignored(self):
+        """As under nohup, in the midst of a search."""
+        before = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + self.WAITING_SEARCH.format(then="pass")
+        before = before.replace("while not watch.stopped:", "for _ in range(20):")
+        process = Process("solve", DIABETES, "-k", "8", "--json", "--quiet", "--no-subtrees", before=before)
+        code, out, err = process.interrupted(number=HANGUP)
+        assert (code, err) == (0, b"")
+        assert json.loads(out)["termination"] in ("gap_closed", "tree_exhausted")
 
     def test_a_signal_after_the_search_does_not_cost_the_result(self, tmp_path):
         before = "import exactsel.report.run as run\nwrite = run.write_report\n"

@@ -245,3 +245,68 @@ def test_a_file_without_limits_proves_nothing(tmp_path: Path) -> None:
     assert verify(proof, instance_of(problem)).verified
     assert verify(replace(proof, limit_point=np.array([99], np.int32)), instance_of(problem)).lower == 0.0
     assert not verify(replace(proof, lower=proof.upper * 1.001), instance_of(problem)).verified
+
+
+def with_telling_column(seed: int) -> dict[str, Any]:
+    """A random case, and before its columns one that separates the classes, or one that two others make."""
+    given = random_case(seed)
+    A, y = given["A"], given["y"]
+    more = y * (1.0 + np.arange(len(y)) % 3) if given["loss"] == "logistic" else A[:, 0] + A[:, -1]
+    return given | {"A": np.column_stack([more, A]), "k": min(given["k"], 2)}
+
+
+def problem_of(given: dict[str, Any], **demands: Any) -> Problem:
+    rest = {name: given[name] for name in ("loss", "weights", "intercept", "scale")}
+    delta = given["delta"] if given["loss"] == "huber" else None
+    return Problem.prepared(given["A"], given["y"], given["k"], lam=0.0, delta=delta, **rest, **demands)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_searches_and_proofs_without_an_excluded_column_agree_with_brute_force(seed: int, tmp_path: Path) -> None:
+    given = with_telling_column(seed)
+    try:
+        problem = problem_of(given, must_not=[0])
+    except (InputError, UnsupportedError):
+        with pytest.raises((InputError, UnsupportedError)):  # what is left has no best model either
+            problem_of(given | {"A": given["A"][:, 1:]})
+        return
+    file = tmp_path / "proof.exsel"
+    result, best = solve(problem, proof=file, threads=1), brute_force(given | {"A": given["A"][:, 1:]})
+    assert result.lower <= best * (1.0 + 1e-12) + 1e-300
+    assert best * (1.0 - 1e-9) <= result.upper
+    assert result.upper - result.lower <= 2e-6 * max(best, 0.01 * problem.null_objective)
+    verdict = verify(read_proof(file), instance_of(problem))
+    assert verdict.verified, verdict.reason
+    assert verdict.lower <= best * (1.0 + 1e-12) + 1e-300
+    if given["A"].size <= 80:
+        weights = None if given["weights"] is None else given["weights"].tolist()
+        delta = given["delta"] if given["loss"] == "huber" else 1.0
+        rest = {"weights": weights, "level": given["intercept"], "scale": given["scale"], "must_not": [0]}
+        A, y = given["A"].tolist(), given["y"].tolist()
+        assert check(file.read_bytes(), A, y, problem.k, given["loss"], 0.0, delta, **rest) == ""
+
+
+def separated() -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(3)
+    y = np.where(np.arange(60) % 2 == 0, 1.0, -1.0)
+    return np.column_stack([2.0 * y, rng.normal(size=(60, 3))]), y
+
+
+def test_a_column_that_separates_is_refused_again_once_it_may_be_chosen() -> None:
+    A, y = separated()
+    problem = Problem(A, y, 2, loss="logistic", lam=0.0, must_not=[0])
+    alone = Problem(A[:, 1:], y, 2, loss="logistic", lam=0.0)
+    assert solve(problem).upper == pytest.approx(solve(alone).upper, rel=1e-9)
+    assert problem.replace(must_not=[0, 1]).must_not == (0, 1)
+    with pytest.raises(InputError, match="column 0 separates the two classes completely"):
+        problem.replace(must_not=[1])
+
+
+def test_a_group_that_separates_may_be_excluded() -> None:
+    A, y = separated()
+    groups = {"telling": [0, 1], "other": [2], "third": [3]}
+    with pytest.raises(InputError, match="column 0 separates"):
+        Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0)
+    problem = Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0, must_not=["telling"])
+    alone = Problem(A[:, 2:], y, 1, loss="logistic", lam=0.0)
+    assert solve(problem).upper == pytest.approx(solve(alone).upper, rel=1e-9)

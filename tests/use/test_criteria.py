@@ -8,6 +8,8 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.optimize import minimize
+from scipy.special import xlogy
 
 from exactsel import ColumnSubsetProblem, Problem, solve_path
 from exactsel.cli.main import cli
@@ -93,6 +95,72 @@ def test_each_fold_is_prepared_by_its_training_rows(seed):
         assert error == pytest.approx(tried[min(tried)], rel=1e-5)
 
 
+def poisson_fit(X, y, offset, weights, lam, penalised):
+    """Coefficients that minimise the Poisson loss of rows with offsets and a ridge on the first ``penalised``."""
+
+    def cost(x):
+        z = X @ x + offset
+        return weights @ (np.exp(z) - y * z) + 0.5 * lam * x[:penalised] @ x[:penalised]
+
+    def slope(x):
+        ridge = np.where(np.arange(len(x)) < penalised, lam * x, 0.0)
+        return X.T @ (weights * (np.exp(X @ x + offset) - y)) + ridge
+
+    return minimize(cost, np.zeros(X.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-9}).x
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "poisson"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_offset_counts_in_the_folds(loss, weighted):
+    """Against fits by hand: an offset that explains nearly all, and hides the column that matters."""
+    rng = np.random.default_rng(4)
+    A, offset = rng.standard_normal((45, 2)), rng.normal(0.0, 2.0, 45)
+    weights = rng.choice([0.5, 1.0, 3.0], 45) if weighted else None
+    w, mean = np.ones(45) if weights is None else weights, 0.5 + 0.6 * A[:, 0] + offset
+    y = rng.poisson(np.exp(mean)).astype(float) if loss == "poisson" else mean + 0.1 * rng.standard_normal(45)
+    folds = random_folds(45, 3)
+    options = {"delta": 1e3} if loss == "huber" else {}
+    found = cross_validate(
+        A, y, folds, [2], [0.4], loss=loss, intercept=True, weights=weights, offset=offset, rel_eps=1e-10, **options
+    )
+    X = np.column_stack([A, np.ones(45)])
+    for (train, held), (error,) in zip(folds, found.errors[:, 0], strict=True):
+        if loss == "poisson":
+            x = poisson_fit(X[train], y[train], offset[train], w[train], 0.4, 2)
+            z = X[held] @ x + offset[held]
+            rows = np.exp(z) - y[held] * z + xlogy(y[held], y[held]) - y[held]
+        else:  # within so large a threshold Huber loss is quadratic
+            normal = X[train].T @ (w[train, None] * X[train]) + np.diag([0.4, 0.4, 0.0])
+            x = np.linalg.solve(normal, X[train].T @ (w[train] * (y - offset)[train]))
+            rows = 0.5 * (y[held] - offset[held] - X[held] @ x) ** 2
+        assert error == pytest.approx(w[held] @ rows / w[held].sum(), rel=1e-5)
+
+
+def test_labels_of_zeros_and_ones_are_read_in_held_out_rows_too():
+    rng = np.random.default_rng(5)
+    A, y = rng.standard_normal((40, 2)), np.where(rng.random(40) < 0.5, 1.0, 0.0)
+    with pytest.warns(UserWarning, match="reads them as -1 and"):
+        found = cross_validate(A, y, random_folds(40, 4), [1, 2], [1.0], loss="logistic")
+    same = cross_validate(A, 2 * y - 1, random_folds(40, 4), [1, 2], [1.0], loss="logistic")
+    np.testing.assert_array_equal(found.errors, same.errors)
+
+
+@pytest.mark.parametrize("way", ["mean", "median"])
+def test_gaps_are_filled_by_rows_as_often_as_they_count(way):
+    """Of a fold's training rows: a weight of 3 is the row three times, one of 0 none at all."""
+    rng = np.random.default_rng(6)
+    A = np.where(rng.random((24, 3)) < 0.2, np.nan, rng.standard_normal((24, 3)))
+    y, weights = rng.standard_normal(24), rng.integers(0, 4, 24).astype(float)
+    weights[[0, 12]] = 1.0
+    A[weights == 0] *= 1e6
+    halves = [(np.arange(12), np.arange(12, 24)), (np.arange(12, 24), np.arange(12))]
+    times = np.repeat(np.arange(24), weights.astype(int))
+    repeated = [(np.flatnonzero(np.isin(times, train)), np.flatnonzero(np.isin(times, held))) for train, held in halves]
+    found = cross_validate(A, y, halves, [2], [0.5], weights=weights, missing=way, rel_eps=1e-10)
+    same = cross_validate(A[times], y[times], repeated, [2], [0.5], missing=way, rel_eps=1e-10)
+    np.testing.assert_allclose(found.errors, same.errors, rtol=1e-7)
+
+
 def test_a_fold_that_measures_nothing_is_refused():
     A, y, weights = np.eye(6), np.arange(6.0), np.array([1.0, 1, 1, 1, 0, 0])
     folds = [(np.arange(4), np.arange(4, 6))]
@@ -140,6 +208,24 @@ class TestCommandLine:
         )  # fmt: skip
         errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]
         np.testing.assert_allclose(errors, expected.mean[0], rtol=1e-12)
+
+    @pytest.mark.parametrize("loss", ["quadratic", "poisson"])
+    @pytest.mark.parametrize("as_column", [False, True])
+    def test_an_offset_holds_in_the_folds(self, tmp_path, loss, as_column):
+        rng = np.random.default_rng(2)
+        A, offset = rng.standard_normal((40, 3)), rng.normal(0.0, 2.0, 40)
+        mean = 0.3 + 0.5 * A[:, 0] + offset
+        y = rng.poisson(np.exp(mean)).astype(float) if loss == "poisson" else mean + 0.1 * rng.standard_normal(40)
+        table, names = (np.column_stack([A, offset]), "abco") if as_column else (A, "abc")
+        np.savez(tmp_path / "d.npz", A=table, y=y, lam=0.5, loss=loss, feature_names=np.array(list(names)))
+        np.savetxt(tmp_path / "o.txt", offset)
+        given = ["--offset", "o" if as_column else tmp_path / "o.txt", "--intercept"]
+        run = self.call("path", tmp_path / "d.npz", "--k-max", 2, "--cv", 4, *given, "--json")
+        expected = cross_validate(
+            A, y, random_folds(40, 4), [1, 2], [0.5], loss=loss, intercept=True, offset=np.loadtxt(tmp_path / "o.txt")
+        )
+        errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]
+        np.testing.assert_allclose(errors, expected.mean[0], rtol=1e-9)
 
     @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
     def test_plot(self, file, tmp_path, ending, magic):

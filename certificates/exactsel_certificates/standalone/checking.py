@@ -145,8 +145,8 @@ def check(
 def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple[F, F]:
     """The bounds a proof establishes for a regression problem."""
     r = Regression(
-        problem.A, problem.y, problem.k, problem.loss, problem.lam, problem.delta, problem.weights, problem.level,
-        problem.groups, problem.scale, problem.bounds,
+        allowed(problem), problem.y, problem.k, problem.loss, problem.lam, problem.delta, problem.weights,
+        problem.level, problem.groups, problem.scale, problem.bounds,
     )  # fmt: skip
     D = [F(v) for v in p["curvature"]]
     curvatures = [D] if D and problem.loss == "quadratic" and semidefinite(r.left(D)) else []
@@ -184,6 +184,15 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
             bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))
     return min(low, r.objective({})), upper
+
+
+def allowed(problem: Problem) -> list[list[float]]:
+    """The data; without a ridge (Huber, logistic loss) with zeros for columns no model may hold."""
+    if problem.lam or problem.loss == "quadratic" or not problem.must_not:
+        return problem.A
+    units = problem.groups or [[j] for j in range(len(problem.A[0]))]
+    banned = {j for g in problem.must_not for j in units[g]}
+    return [[0.0 if j in banned else v for j, v in enumerate(row)] for row in problem.A]
 
 
 def limits(p: dict[str, Any], r: Regression) -> bool:

@@ -77,15 +77,21 @@ class Truth:
         _, high = intervals(self.data, [tuple(columns)])
         return _fraction(high.min())
 
+    @property
+    def allowed(self) -> list[int]:
+        """The columns that models may hold."""
+        banned = {*self.instance.columns_of(frozenset(self.instance.must_not))}
+        return [j for j in range(self.instance.d) if j not in banned]
+
     @cached_property
     def separated(self) -> bool:
-        """Whether all columns together separate the classes."""
-        return self.instance.loss == "logistic" and separated(self.data, range(self.instance.d))
+        """Whether all columns that models may hold separate the classes together."""
+        return self.instance.loss == "logistic" and separated(self.data, self.allowed)
 
     @cached_property
     def dependent(self) -> bool:
-        """Whether columns make up for others, for Huber and logistic loss."""
-        return dependent(self.data, range(self.instance.d))
+        """Whether columns that models may hold make up for others, for Huber and logistic loss."""
+        return dependent(self.data, self.allowed)
 
     def of_model(self, coef: Iterable[float]) -> Fraction:
         """The objective of a model with the best intercept; for logistic loss slightly less."""

@@ -36,7 +36,7 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     named = re.search(r"columns? ([\d, ]+)( and \d+ more)? separate", said)
     columns = [int(j) for j in named[1].split(",")] if named else []
     if named and named[2]:
-        columns = [*range(truth.instance.d)]
+        columns = truth.allowed
     if not separated(truth.data, columns):
         return [Finding("columns that are said to separate the classes do not", said)]
     if "classes completely" in said and not separated_completely(truth.data, columns):
