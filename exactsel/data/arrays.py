@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from exactsel.data.sizes import Budget
 from exactsel.errors import ExactselError, InputError
+from exactsel.problem.doubles import may_round_texts, rounding_of_texts, say, to_doubles
 from exactsel.types import FloatArray
 
 MAGIC = b"\x93NUMPY"
@@ -166,8 +167,10 @@ def floats(text: bytes) -> FloatArray:
     return np.concatenate(pieces) if pieces else np.zeros(0)
 
 
-def read_numbers(file: Path) -> FloatArray:
+def read_numbers(file: Path, refuse: bool = True) -> FloatArray:
     """The numbers of an ``.npy`` file in one row, or of a text with equally many in each line; ``#`` begins a remark.
+
+    What doubles do not hold is said, and refused as :func:`exactsel.problem.doubles.to_doubles` has it.
 
     Raises
     ------
@@ -178,12 +181,16 @@ def read_numbers(file: Path) -> FloatArray:
         array = read_npy_file(file, Budget(file))
         if array.dtype.kind not in "biuf":
             raise ValueError(f"entries of type {array.dtype}")
-        return np.asarray(array, dtype=np.float64).reshape(-1)
+        return to_doubles(array.reshape(-1), str(file), refuse=refuse)
     text = re.sub(r"#[^\n]*", "", read_text(file)).encode()
     widths = {len(line.split()) for line in text.splitlines()} - {0}
     if len(widths) > 1:
         raise ValueError("lines of different lengths")
-    return floats(text)
+    numbers = floats(text)
+    if may_round_texts(numbers):
+        found = rounding_of_texts((word.decode() for word in text.split()), numbers)
+        say(found, str(file), refuse=refuse, stacklevel=5)
+    return numbers
 
 
 def read_vector(file: str | os.PathLike[str]) -> FloatArray:
@@ -197,7 +204,7 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     path = Path(file)
     try:
         return read_numbers(path)
-    except InputError:
+    except (InputError, Warning):  # of warnings somebody has made errors
         raise
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the file that holds the numbers.") from None

@@ -43,6 +43,11 @@ def one_hot_block(column: Column) -> list[Column]:
         raise InputError(f"column {column.name} holds {held} and cannot be encoded; fill them in, or leave it out.")
     if column.values is None and column.kind != "text":
         raise InputError(f"column {column.name} holds {column.kind} and cannot be encoded; leave it out.")
+    if column.rounding is not None:
+        raise InputError(
+            f"column {column.name} holds numbers that no double is equal to, such as {column.rounding.example}, and "
+            f"values could become equal; leave it out, or write its values as text."
+        )
     # As objects, for an array of texts takes for each as much as for the longest, and drops NULs at their ends.
     entries: Any = np.array(column.texts, dtype=object) if column.values is None else column.values
     levels = np.unique(entries).tolist()

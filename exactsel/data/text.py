@@ -8,17 +8,18 @@ import io
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from exactsel.data.arrays import TEXT_BYTES, UTF_16, read_bytes
-from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, read_cells
+from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, plainly, read_cells
 from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.sizes import COLUMN_BYTES, Budget
 from exactsel.errors import InputError, escaped
+from exactsel.problem.doubles import Rounding, may_round_texts, rounding_of_texts
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import FloatArray
 
@@ -216,9 +217,10 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
     texts |= _texts(table, [j for j in fractions if decimal == "," or (marks[j] == "?" and in_file != ".")], begin)
     notes: dict[str, list[str]] = {}
     columns = []
+    lost = _roundings(table, {j: values for j, values in plain.items() if j not in texts}, begin)
     for j, name in enumerate(names):
         if j not in texts:
-            columns.append(Column(name, plain[j]))
+            columns.append(Column(name, plain[j], rounding=lost.get(j)))
             continue
         own = marks[j]
         mark = decimal or (own if own in (",", ".") else "." if own == "" else in_file)
@@ -249,6 +251,21 @@ def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | Non
                 table.budget.take(found.nbytes)
                 known.append(found)
     return None if empty else parts
+
+
+def _roundings(table: _Table, plain: dict[int, FloatArray], begin: int) -> dict[int, Rounding]:
+    """What columns of plain numbers lose as doubles, where they lose anything."""
+    looked_at = [j for j, values in plain.items() if may_round_texts(values)]
+    found: dict[int, Rounding] = {}
+    first = 0
+    for block in table.blocks(begin) if looked_at else ():
+        after = first + len(block[0])
+        for j in looked_at:
+            lost = rounding_of_texts(block[j], plain[j][first:after], ends=True)
+            if lost is not None:
+                found[j] = found[j].with_also(lost) if j in found else lost
+        first = after
+    return {j: lost for j, lost in found.items() if lost.count}
 
 
 def _marks(table: _Table, places: Sequence[int], begin: int) -> dict[int, str]:
@@ -301,7 +318,11 @@ def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, no
     if found.values is not None and held:
         for how in found.how:
             notes.setdefault(how, []).append(name)
-        return Column(name, None, missing=missing, partial=found.values) if missing else Column(name, found.values)
+        lost = None
+        if may_round_texts(found.values):
+            lost = rounding_of_texts(cells, found.values, lambda cell: plainly(cell, decimal or "."))
+        whole = Column(name, found.values, rounding=lost)
+        return replace(whole, values=None, missing=missing, partial=found.values) if missing else whole
     if not held:
         return Column(name, None, missing=missing, partial=np.full(len(cells), np.nan))
     if {cell.lower() for cell in held} <= {"true", "false"}:
