@@ -1,4 +1,4 @@
-"""Files written whole or not at all.
+"""Files written whole or not at all, and none over another that is read or written.
 
 A regular file is replaced in one step and keeps its permissions; a symbolic link stays and what it points to is
 replaced. What is no regular file (a device, a FIFO, the process's own stdout) is written to.
@@ -14,10 +14,10 @@ import stat
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from exactsel.errors import InputError, OutputError
 from exactsel.interrupts import half_written
@@ -199,6 +199,74 @@ def move(temporary: str | os.PathLike[str], file: str | os.PathLike[str]) -> Non
                 os.replace(temporary, _place(file))
         finally:
             Path(temporary).unlink(missing_ok=True)
+
+
+class NamedFile(NamedTuple):
+    """A file, and what people call the argument or option that names it."""
+
+    label: str
+    path: str | os.PathLike[str]
+
+
+def named_files(**arguments: object) -> list[NamedFile]:
+    """Those arguments that are paths."""
+    return [NamedFile(name, path) for name, path in arguments.items() if isinstance(path, str | os.PathLike)]
+
+
+def refuse_shared(outputs: Sequence[NamedFile], inputs: Iterable[NamedFile] = ()) -> None:
+    """:class:`InputError` where a file to be written is one that is read, or another one, or that behind stdout."""
+    for label, path in outputs:
+        for other, read in inputs:
+            if same_file(path, read):
+                raise InputError(
+                    f"{label} is {path}, but {other} is that file, too, and what it holds would be lost; name another "
+                    f"file to write."
+                )
+        if own_descriptor(path) is None and _is_behind_stdout(path):
+            raise InputError(f"{label} is {path}, to which stdout goes; name another file.")
+    for place, (label, path) in enumerate(outputs):
+        for other, also in outputs[:place]:
+            if same_file(path, also) and None in (own_descriptor(path), own_descriptor(also)):
+                raise InputError(f"{other} and {label} are both {path}; name a file for each.")
+
+
+def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
+    """Whether two names are those of one regular file, by links or by letters that the file system takes for the same;
+    or would be, where there is no such file yet.
+    """
+    try:
+        found = [_state_of(Path(path)) for path in (first, second)]
+        if found[0] is None and found[1] is None:
+            return _future(first) == _future(second)
+    except (OSError, ValueError):  # a name that no file can have, or a folder that nobody may look into
+        return False
+    one, other = found
+    return one is not None and other is not None and stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
+
+
+def _is_behind_stdout(file: str | os.PathLike[str]) -> bool:
+    try:
+        found, stdout = os.stat(file), os.fstat(1)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and os.path.samestat(found, stdout)
+
+
+def _future(file: str | os.PathLike[str]) -> tuple[object, str]:
+    """What tells a file that is not there yet from others: its folder, and its name as the folder has it."""
+    place = _place(file)
+    folder = _state_of(place.parent)
+    known: object = place.parent if folder is None else (folder.st_dev, folder.st_ino)
+    return known, place.name.casefold() if _ignores_case(place.parent) else place.name
+
+
+def _ignores_case(folder: Path) -> bool:
+    """Whether small letters stand for large ones in the names of files in a folder, judged by its own name."""
+    for above in (folder, *folder.parents):
+        other = above.with_name(above.name.swapcase()) if above.name else above
+        if other != above:
+            return other.exists() and other.samefile(above)
+    return False
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:

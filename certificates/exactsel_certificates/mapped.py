@@ -24,6 +24,12 @@ def is_mapped(array: Any) -> bool:
     return _map_of(array) is not None
 
 
+def file_of(array: Any) -> str | None:
+    """The file that the entries of an array lie in, or come from; None where there is none that is known."""
+    name = getattr(_map_of(array), "filename", None)
+    return None if name is None else os.fspath(name)
+
+
 def is_kept(array: Any) -> bool:
     """Whether an array (n, d) is a table of doubles in a file, column by column and read-only: nobody copies that."""
     known = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
@@ -45,7 +51,7 @@ def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any
     with stream:
         _reserve(stream, size)
         made = np.memmap(stream, dtype=kind, mode="r+", shape=shape)
-    made.filename = getattr(_map_of(array), "filename", None)  # what is made of this one finds its place, too
+    made.filename = file_of(array)  # what is made of this one finds its place, too
     return made
 
 
@@ -65,10 +71,9 @@ def nameless_beside(array: Any) -> IO[bytes] | None:
 
     Where that folder cannot be written it is in the folder for temporary files, which may be memory itself.
     """
-    known = _map_of(array)
-    if known is None:
+    if not is_mapped(array):
         return None
-    name = getattr(known, "filename", None)
+    name = file_of(array)
     if name is not None:
         try:
             return tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(name)))

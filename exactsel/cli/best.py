@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFolder
 from exactsel.cli.options import (
     ALL_COLUMNS,
     SIGNALS,
@@ -46,7 +47,7 @@ from exactsel.cli.talk import say
 @click.option(
     "--cap", type=int, default=1000, show_default=True, help="Models of one size after which a list is cut short."
 )
-@click.option("--proof", type=click.Path(), help="Folder for one proof a size, for exactsel verify.")
+@click.option("--proof", type=OutputFolder(r"k\d+\.exsel"), help="Folder for one proof a size, for exactsel verify.")
 @click.option("--summary", is_flag=True, help="Standard errors and intervals of the best model, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(

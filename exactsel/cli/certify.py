@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from exactsel.cli.command_lines import verify_text
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import InputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -18,7 +20,6 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     search_settings,
-    verify_text,
 )
 from exactsel.cli.talk import say
 
@@ -26,7 +27,7 @@ from exactsel.cli.talk import say
 @click.command("certify", cls=Command)
 @problem_options
 @click.option("--support", help="The model's columns: names, or numbers from 0, separated by commas.")
-@click.option("--coef", type=click.Path(), help="File with the model's d coefficients (.npy, or text with one a line).")
+@click.option("--coef", type=InputFile(), help="File with the model's d coefficients (.npy, or text with one a line).")
 @search_options
 @proof_option
 @output_options

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from exactsel.cli.command_lines import command_text
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     STEERING,
     catch_signals,
-    command_text,
     exit_code,
     problem_options,
     read_problem,
@@ -43,7 +44,7 @@ from exactsel.cli.talk import say
     help="Runs of each method that is random, with the seeds from --seed on.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
-@click.option("--html", "page_file", type=click.Path(), help="Also write a self-contained HTML page of the comparison.")
+@click.option("--html", "page_file", type=OutputFile(), help="Also write a self-contained HTML page of the comparison.")
 def command(heuristics: str | None, seeds: int, as_json: bool, page_file: str | None, **arguments: Any) -> int:
     """Run many methods and the exact search on INSTANCE and print them side by side.
 

@@ -6,16 +6,18 @@ from typing import Any
 
 import click
 
+from exactsel.cli.demands import labels_of_groups
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import problem_options, read_file, warnings_as_lines
 from exactsel.cli.talk import say
 
 
 @click.command("convert", cls=Command)
 @problem_options
-@click.argument("out", type=click.Path())
+@click.argument("out", type=OutputFile())
 def command(out: str, **arguments: Any) -> None:
-    """Write the data of INSTANCE, with k, lam, loss, weights and so on where they are given, to the .npz file OUT.
+    """Write the data of INSTANCE, with k, lam, loss, weights, groups and so on as given, to the .npz file OUT.
 
     A column called y, or --target, becomes the target. Equal data give equal bytes, whatever kind of file they
     come from.
@@ -32,6 +34,8 @@ def command(out: str, **arguments: Any) -> None:
     overrides |= {"intercept": True} if arguments["intercept"] else {}
     with warnings_as_lines():
         instance = with_labels(replace(read_file(arguments), **overrides))
+    if arguments["groups"] is not None:
+        instance = replace(instance, groups=labels_of_groups(arguments["groups"], instance))
     if arguments["problem"] == "css":
         instance = replace(instance, y=None)
     write_instance(out, instance)

@@ -31,6 +31,18 @@ def groups_in(text: str | None, instance: Instance) -> Any:
     return read_groups(text, instance.feature_names)
 
 
+def labels_of_groups(text: str, instance: Instance) -> tuple[str, ...]:
+    """The label of the group of each column, as an instance holds it; empty for a column on its own."""
+    from exactsel.problem.groups import GroupedUnits
+    from exactsel.problem.units import Units
+
+    d = instance.A.shape[1]
+    made = GroupedUnits.of_columns(Units.of(d, instance.feature_names, (), ()), groups_in(text, instance))
+    assert isinstance(made, GroupedUnits)
+    label_of = {j: name for name, columns in made.named.items() for j in columns}
+    return tuple(label_of.get(j, "") for j in range(d))
+
+
 def hierarchy_in(text: str | None, instance: Instance) -> dict[str, Any]:
     """The hierarchy --hierarchy names, as a problem takes it; nothing where it is not given."""
     if text is None:

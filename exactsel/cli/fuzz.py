@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from exactsel.cli.named_files import FileCommand, OutputFolder
 from exactsel.cli.talk import say, say_line
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ TOLD = 20
 KINDS = ("brute-force", "metamorphic", "peers", "all")
 
 
-@click.command("fuzz")
+@click.command("fuzz", cls=FileCommand)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
 @click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="How many seeds, one by one.")
 @click.option("--kind", type=click.Choice(KINDS), default="brute-force", show_default=True, help="What to try.")
 @click.option("--peer", "peers", help="With peers: whom to ask, separated by commas; by default all that are there.")
 @click.option("--loss", default="", help="Only seeds whose instance has this loss; the others are passed over.")
-@click.option("--out", type=click.Path(), help="Write what fails, made small, into this folder, for exactsel reduce.")
+@click.option("--out", type=OutputFolder(), help="Write what fails, made small, into this folder, for exactsel reduce.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

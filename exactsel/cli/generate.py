@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from exactsel.cli.named_files import FileCommand, OutputFile
 from exactsel.cli.talk import say
 
 
-@click.command("generate")
+@click.command("generate", cls=FileCommand)
 @click.argument("name")
-@click.argument("out", type=click.Path())
+@click.argument("out", type=OutputFile())
 @click.option("--n", type=int, help="Rows.")
 @click.option("--d", type=int, help="Columns.")
 @click.option("-k", "--k", type=int, help="Size of the planted support, or of the model to look for.")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
 from exactsel.cli.options import setting_options, warnings_as_lines
 from exactsel.cli.talk import say
 
@@ -20,11 +21,19 @@ from exactsel.cli.talk import say
         "gram instances/cars.csv out.npz --target mpg --drop 'name,model year,origin' --missing drop-rows --loss huber",
     ),
 )
-@click.argument("data", type=click.Path())
-@click.argument("out", type=click.Path())
-@click.option("--target", help="Column to predict (name, or number from 0), or a file that holds it; y by default.")
+@click.argument("data", type=InputFile())
+@click.argument("out", type=OutputFile())
+@click.option(
+    "--target",
+    type=FileOrText(),
+    help="Column to predict (name, or number from 0), or a file that holds it; y by default.",
+)
 @click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas.")
-@click.option("--weights", help="Column of row weights (name, or number from 0), or a file: one a line or .npy.")
+@click.option(
+    "--weights",
+    type=FileOrText(),
+    help="Column of row weights (name, or number from 0), or a file: one a line or .npy.",
+)
 @click.option("--missing", type=click.Choice(["drop-rows"]), help="Leave out rows with missing values.")
 @click.option("--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, where it is not a point.")
 @click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ...")

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from exactsel.cli.named_files import FileCommand
+
 SECTIONS = {
     "Data": ("target", "drop", "one_hot", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
@@ -29,7 +31,7 @@ FORMATS = (
 )
 
 
-class Command(click.Command):
+class Command(FileCommand):
     """A command with many options and some examples.
 
     Parameters

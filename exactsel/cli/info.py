@@ -26,10 +26,10 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     import json
 
     from exactsel.data import read_columns
-    from exactsel.data.tables import with_labels
+    from exactsel.data.tables import with_labels, with_offset_read
     from exactsel.errors import InputError
     from exactsel.report.columns import column_table
-    from exactsel.studies.facts import group_facts, instance_facts, root_facts
+    from exactsel.studies.facts import instance_facts, problem_facts, root_facts
 
     def show_columns() -> None:
         columns = None if as_json else read_columns(arguments["instance"], arguments["decimal"], arguments["encoding"])
@@ -39,15 +39,14 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     overrides = {name: arguments[name] for name in ("k", "loss", "lam", "delta")}
     try:
         with warnings_as_lines():
-            instance = with_labels(read_file(arguments), arguments["loss"])
+            instance, _ = with_offset_read(with_labels(read_file(arguments), arguments["loss"]), arguments["offset"])
             facts = instance_facts(instance, arguments["problem"], **overrides)
     except InputError:
         show_columns()
         raise
-    grouped = arguments["problem"] == "regression" and (arguments["groups"] is not None or instance.groups is not None)
-    if (root or grouped) and facts["problem_hash"] is not None:
+    if facts["problem_hash"] is not None:
         problem = read_problem(arguments, quiet=True)
-        facts |= {**(group_facts(problem) if grouped else {}), **(root_facts(problem) if root else {})}
+        facts |= {**problem_facts(problem), **(root_facts(problem) if root else {})}
     if as_json:
         say(json.dumps(facts, allow_nan=False))
         return

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import click
 
+from exactsel.cli.named_files import FileCommand, OutputFolder
 from exactsel.cli.talk import say
 
 
-@click.command("instances")
-@click.option("--copy", "target", metavar="FOLDER", help="Write them into this folder, so that they can be solved.")
+@click.command("instances", cls=FileCommand)
+@click.option(
+    "--copy",
+    "target",
+    type=OutputFolder(),
+    metavar="FOLDER",
+    help="Write them into this folder, so that they can be solved.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(target: str | None, as_json: bool) -> None:
     """List the instances that come with exactsel, and what each of them shows."""

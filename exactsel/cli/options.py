@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 
 from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
 from exactsel.cli.demands import columns_in, groups_in, hierarchy_in, within_bounds
+from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
 from exactsel.cli.talk import say_line
 from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
@@ -71,7 +70,32 @@ def _limits() -> list[Any]:
     boxes = "File of bounds of coefficients: lines column,lower,upper."
     return [
         click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
-        click.option("--bounds", type=click.Path(), callback=_where_known, help=boxes),
+        click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
+    ]
+
+
+def _reading() -> list[Any]:
+    """How the file is read."""
+    return [
+        click.option(
+            "--target",
+            type=FileOrText(),
+            help="Column to predict (name, or number from 0), or a file that holds it.",
+        ),
+        click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
+        click.option(
+            "--one-hot",
+            multiple=True,
+            metavar="COLUMNS",
+            help="Columns to replace by a group of 0/1 columns, one for each value.",
+        ),
+        click.option(
+            "--missing",
+            type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
+            help="What to do about missing values; with an indicator a 0/1 column says where.",
+        ),
+        click.option("--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."),
+        click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
     ]
 
 
@@ -79,31 +103,17 @@ def problem_options(function: Decorated) -> Decorated:
     """INSTANCE and what overrides the file."""
     for option in reversed(
         [
-            click.argument("instance", type=click.Path()),
-            click.option("--target", help="Column to predict (name, or number from 0), or a file that holds it."),
-            click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
-            click.option(
-                "--one-hot",
-                multiple=True,
-                metavar="COLUMNS",
-                help="Columns to replace by a group of 0/1 columns, one for each value.",
-            ),
-            click.option(
-                "--missing",
-                type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
-                help="What to do about missing values; with an indicator a 0/1 column says where.",
-            ),
-            click.option(
-                "--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."
-            ),
-            click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
+            click.argument("instance", type=InputFile()),
+            *_reading(),
             click.option(
                 "--groups",
+                type=FileOrText(),
                 help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
             ),
             click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
             click.option(
                 "--hierarchy",
+                type=FileOrText(),
                 metavar="FILE",
                 help="Columns (or groups) only together with their parents: lines 'child: parent, parent', first line "
                 "weak where one parent is enough; or 'names' for columns called a*b, a:b, a^2.",
@@ -127,8 +137,12 @@ def problem_options(function: Decorated) -> Decorated:
             *_limits(),
             click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
-            click.option("--weights", type=click.Path(), help="File of row weights, one a line or .npy."),
-            click.option("--offset", help="Known part of predictions: a file as --weights, or a column, taken out."),
+            click.option("--weights", type=InputFile(), help="File of row weights, one a line or .npy."),
+            click.option(
+                "--offset",
+                type=FileOrText(),
+                help="Known part of predictions: a file as --weights, or a column, taken out.",
+            ),
             click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
         ]
     ):
@@ -171,7 +185,7 @@ def search_options(function: Decorated) -> Decorated:
 
 def proof_option(function: Decorated) -> Decorated:
     """Where to write the proof."""
-    option = click.option("--proof", type=click.Path(), help="File to write the proof to, for exactsel verify.")
+    option = click.option("--proof", type=OutputFile(), help="File to write the proof to, for exactsel verify.")
     return option(function)
 
 
@@ -321,64 +335,6 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
     with interpreted(is_small(problem)):
         log.begin(problem, __version__, stop)
     return log
-
-
-PROBLEM = (
-    "instance",
-    "problem",
-    "k",
-    "loss",
-    "lam",
-    "delta",
-    "must_have",
-    "must_not",
-    "nonnegative",
-    "bounds",
-    "target",
-    "drop",
-    "one_hot",
-    "missing",
-    "decimal",
-    "encoding",
-    "groups",
-    "per_group",
-    "hierarchy",
-    "intercept",
-    "scale",
-    "weights",
-    "offset",
-)
-"""Parameters that say which problem is meant."""
-
-
-def command_text(left_out: Sequence[str] = ()) -> str:
-    """The command line at work, with the options that were given but for those ``left_out``, for a shell."""
-    context = click.get_current_context()
-    kept = [str(parameter.name) for parameter in context.command.params if parameter.name not in left_out]
-    return shlex.join(["exactsel", str(context.info_name), *_given(kept)])
-
-
-def verify_text(proof: str) -> str:
-    """The command that checks the proof of the problem the command line at work is about."""
-    return shlex.join(["exactsel", "verify", proof, *_given(PROBLEM)])
-
-
-def _given(kept: Sequence[str]) -> list[str]:
-    """The parameters that were given on the command line, if they are among those ``kept``."""
-    context = click.get_current_context()
-    words: list[str] = []
-    for parameter in context.command.params:
-        name, value = str(parameter.name), context.params.get(str(parameter.name))
-        if name not in kept or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        if isinstance(parameter, click.Argument):
-            words.insert(0, str(value))
-        elif getattr(parameter, "is_flag", False):
-            words.append((parameter.opts if value else parameter.secondary_opts)[-1])
-        else:
-            entries = value if isinstance(value, tuple) else (value,)
-            words += [part for entry in entries for part in (parameter.opts[-1], str(entry))]
-    return words
 
 
 def catch_signals() -> None:

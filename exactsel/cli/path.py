@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cap", type=int, default=1000, show_default=True, help="With --near: models after which a list is cut short."
 )
-@click.option("--plot", type=click.Path(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
+@click.option("--plot", type=OutputFile(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(
     k_max: int | None, ks: str | None, lams: str | None, folds: int | None, near: float | None, cap: int,

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -21,7 +22,7 @@ from exactsel.cli.options import (
 @click.command("play", cls=Command)
 @problem_options
 @search_options
-@click.option("--html", "page_file", type=click.Path(), required=True, help="The page to write.")
+@click.option("--html", "page_file", type=OutputFile(), required=True, help="The page to write.")
 def command(page_file: str, **arguments: Any) -> int:
     """Write a page in which the search of a small INSTANCE can be watched step by step.
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from exactsel.cli.named_files import FileCommand, ReplacedPath
 from exactsel.cli.talk import say
 
 if TYPE_CHECKING:
     from exactsel.testing.campaigns.reproducers import Reproducer
 
 
-@click.command("reduce")
-@click.argument("path", type=click.Path())
+@click.command("reduce", cls=FileCommand)
+@click.argument("path", type=ReplacedPath())
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(path: str, as_json: bool) -> int:
     """Say whether what exactsel fuzz has found in PATH still fails, and make it smaller.

@@ -8,7 +8,11 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import Seconds, search_settings
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""Endings of what SQLite writes beside a checkpoint."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -18,7 +22,7 @@ def checkpoint_options(function: Decorated) -> Decorated:
     for option in reversed(
         [
             click.option(
-                "--checkpoint", type=click.Path(),
+                "--checkpoint", type=OutputFile(BESIDE),
                 help="File to save the search to as it goes; from it --resume goes on, whatever happened meanwhile.",
             ),
             click.option(
@@ -26,7 +30,7 @@ def checkpoint_options(function: Decorated) -> Decorated:
                 help="Seconds between two states saved, 30 by default; a fiftieth of the time at most. 0: every round.",
             ),
             click.option(
-                "--resume", type=click.Path(),
+                "--resume", type=OutputFile(BESIDE),
                 help="Checkpoint to go on from, and to save to; limits may be others now, all else stays as it was.",
             ),
         ]

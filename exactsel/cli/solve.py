@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from exactsel.cli.command_lines import command_text, verify_text
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
-    command_text,
     exit_code,
     output_options,
     problem_options,
@@ -18,7 +19,6 @@ from exactsel.cli.options import (
     proof_option,
     read_problem,
     search_options,
-    verify_text,
 )
 from exactsel.cli.saving import checkpoint_options, saving
 from exactsel.cli.talk import say
@@ -40,10 +40,10 @@ from exactsel.cli.workers import worker_options, workers_of
 @proof_option
 @checkpoint_options
 @worker_options
-@click.option("--trace", type=click.Path(), help="File that gets every event of the search, one JSON object a line.")
+@click.option("--trace", type=OutputFile(), help="File that gets every event of the search, one JSON object a line.")
 @click.option("--audit", is_flag=True, help="Evaluate every bound anew as it is committed; takes much longer.")
 @output_options
-@click.option("--report", type=click.Path(), help="Write a self-contained HTML report of the run to this file.")
+@click.option("--report", type=OutputFile(), help="Write a self-contained HTML report of the run to this file.")
 def command(report: str | None, **arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
 

@@ -7,11 +7,12 @@ import json
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import InputFile
 from exactsel.cli.talk import say
 
 
 @click.command("status", cls=Command, examples=("status run.ckpt", "status run.ckpt --json"))
-@click.argument("checkpoint", type=click.Path())
+@click.argument("checkpoint", type=InputFile())
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(checkpoint: str, as_json: bool) -> None:
     """Say how far a search, a path or a list of close models has come that saves itself to CHECKPOINT, at work or not.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import InputFile, OutputFile
 from exactsel.cli.talk import say, say_line
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ every job was run and proved its tolerance, 1 that a gap is left or a job has no
 @click.command(
     "sweep", cls=Command, help=HELP, examples=("sweep sweep.toml", "sweep sweep.toml --jobs 4 --out table.parquet")
 )
-@click.argument("config", type=click.Path())
-@click.option("--out", type=click.Path(), help="The table, .csv or .parquet; by default CONFIG with the ending .csv.")
+@click.argument("config", type=InputFile())
+@click.option("--out", type=OutputFile(), help="The table, .csv or .parquet; by default CONFIG with the ending .csv.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
 @click.option("--retry", is_flag=True, help="Run those jobs again that were noted as failed.")
 @click.option("--dry-run", is_flag=True, help="List the jobs and how many have been run; run none.")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.helping import Command
+from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
@@ -23,7 +24,7 @@ from exactsel.cli.talk import say
 @problem_options
 @search_options
 @click.option("--format", "style", type=click.Choice(["dot", "json", "png", "svg"]), default="dot", show_default=True)
-@click.option("-o", "--out", type=click.Path(), help="File to write; stdout by default (not for pictures).")
+@click.option("-o", "--out", type=OutputFile(), help="File to write; stdout by default (not for pictures).")
 def command(style: str, out: str | None, **arguments: Any) -> int:
     """Show the explored search tree of a small run (node limit 500 unless given).
 

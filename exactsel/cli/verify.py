@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
+from exactsel.cli.named_files import FileCommand, InputFile
 from exactsel.cli.options import problem_options, read_problem
 from exactsel.cli.talk import say
 
 REJECTED = 3
 
 
-@click.command("verify")
-@click.argument("proof", type=click.Path())
+@click.command("verify", cls=FileCommand)
+@click.argument("proof", type=InputFile())
 @problem_options
 @click.option("--most-bytes", type=click.IntRange(1), help="A larger proof file is not read [default: 4 GiB].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

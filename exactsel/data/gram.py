@@ -21,7 +21,7 @@ from exactsel.data.npz import npz_name, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
 from exactsel.data.tall import Reducer
 from exactsel.errors import InputError
-from exactsel.files import is_file
+from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
 from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import frame_columns, is_frame, numeric_matrix
@@ -101,6 +101,7 @@ def gram(
     """
     _check(missing, threads, loss, out, delta)
     check_rows(data, y=y, weights=weights)
+    refuse_shared(named_files(out=out), named_files(data=data, target=target, weights=weights))
     parts = _parts_of(data, y, target, drop, weights, decimal, encoding)
     stored: dict[str, Any] = {"k": k, "lam": lam, "loss": loss}
     if out is not None:

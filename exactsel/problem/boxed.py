@@ -29,6 +29,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
 from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
+from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.rounding import UNIT
@@ -111,6 +112,11 @@ class BoxedProblem:
     def unlimited(self) -> Problem:
         """The same problem without the box: the objective of every model is the same in both."""
         return Problem.of(self.base, self.units, self.k)
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
+        return self.base.preparation
 
     @property
     def A(self) -> FloatArray:

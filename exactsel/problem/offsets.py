@@ -36,7 +36,9 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
     return o
 
 
-def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike) -> tuple[Any, Any, Any]:
+def with_offset(
+    loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike, scale: bool = False
+) -> tuple[Any, Any, Any]:
     """The target, the weights and the exposures (None but for Poisson loss) that stand for an offset.
 
     Parameters
@@ -47,13 +49,15 @@ def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: Ar
         As given; weights may be None.
     offset : array (n,)
         Finite, in units of predictions.
+    scale : bool
+        Whether columns are to be scaled.
 
     Raises
     ------
     InputError
         For an offset that does not fit the rows.
     UnsupportedError
-        For another loss.
+        For another loss, and for scaled columns with Poisson loss: exposures, as weights, would count in their sizes.
     """
     o = checked_offset(offset, y.size)
     if loss in ("quadratic", "huber"):
@@ -62,6 +66,11 @@ def with_offset(loss: str, y: FloatArray, weights: FloatArray | None, offset: Ar
         raise UnsupportedError(
             f"{loss} loss takes no offset: it cannot be put into the target or the weights, and each row would need a "
             f"loss of its own; leave it out, or give it as a column, which gets a coefficient."
+        )
+    if scale:
+        raise UnsupportedError(
+            "scale (--scale) does not go with an offset of poisson loss, whose exposures would count as weights in the "
+            "sizes of the columns; leave it out, or scale the columns in the table."
         )
     if np.max(np.abs(o)) > LARGEST:
         raise InputError(

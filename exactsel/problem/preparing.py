@@ -69,6 +69,11 @@ class Preparation:
         return self.made.scale
 
     @property
+    def row_weights(self) -> FloatArray | None:
+        """(n,) how often the rows count: the weights without exposures; None where all count once."""
+        return self.weights if self.weights is None or self.exposure is None else self.weights / self.exposure
+
+    @property
     def loss_weights(self) -> FloatArray | None:
         """The weights left to the loss, those of the rows that count."""
         return self.made.weights

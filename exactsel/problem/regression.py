@@ -146,17 +146,17 @@ class Problem:
         InputError
             As for the class, for weights that cannot be used, and for an intercept where all labels are equal.
         UnsupportedError
-            For an intercept or weights with a loss that is not declared to take them.
+            For an intercept or weights with a loss that is not declared to take them; for scaling with an offset of
+            Poisson loss.
         """
         check_rows(A, y=y, weights=weights, offset=offset)
         name, scale = name_of_loss(loss), switch("scale", scale)
         centre = wants_intercept(intercept if isinstance(intercept, str) else switch("intercept", intercept), loss)
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
-        known, exposure = None, None
-        if weights is not None:
-            known = checked_weights(row_numbers(weights, "the weights", refuse=False), target.size, loss)
+        counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
+        known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
-            target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"))
+            target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"), scale)
         if not (centre or scale or known is not None):
             return cls(AT.T, target, k, loss=loss, **options)
         if loss == "huber" and known is not None and options.get("delta") is None:

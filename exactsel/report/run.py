@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from exactsel._version import __version__
-from exactsel.files import write_bytes
+from exactsel.files import NamedFile, refuse_shared, write_bytes
 from exactsel.observers.history import History
 from exactsel.problem.interface import SubsetProblem
 from exactsel.report.answer import answer_section, discarded_section, headline, model_section, progress_section
@@ -77,4 +77,6 @@ def write_report(
     signals: Sequence[int] = (signal.SIGINT,),
 ) -> None:
     """Write the report of one solve to a file; see :func:`run_page`."""
+    known = [] if result.proof is None else [NamedFile("the result's proof", result.proof)]
+    refuse_shared([NamedFile("the report", path)], known)
     write_bytes(str(path), run_page(result, problem, command=command, verify=verify, signals=signals).encode())

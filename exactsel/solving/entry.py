@@ -77,6 +77,7 @@ def solve(
     asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
+    files.spare(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, told = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}

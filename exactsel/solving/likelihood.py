@@ -60,8 +60,8 @@ class Likelihood:
         rows, least = float(problem.n), problem.n
         if tall is not None:
             rows, least = float(tall.weight), int(tall.rows)
-        elif made is not None and made.weights is not None:
-            counted = made.weights if made.exposure is None else made.weights / made.exposure
+        elif made is not None and made.row_weights is not None:
+            counted = made.row_weights
             rows, least = float(counted.sum()), int(np.count_nonzero(counted))
         intercept = (made is not None and bool(made.centred)) or (tall is not None and tall.intercept)
         constant = 0.0
@@ -115,7 +115,7 @@ def _of_counts(problem: Problem) -> float:
 
     y, weights, made = problem.y, 1.0 if problem.weights is None else problem.weights, problem.preparation
     if made is not None and made.exposure is not None:
-        y, weights = made.y * made.exposure, made.weights / made.exposure  # type: ignore[operator]
+        y, weights = made.y * made.exposure, made.row_weights  # type: ignore[assignment]
     return float(2.0 * np.sum(weights * (gammaln(y + 1.0) - xlogy(y, y) + y)))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from exactsel.arguments import file_name, seconds
 from exactsel.errors import InvariantError
+from exactsel.files import NamedFile, named_files, refuse_shared
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Event
@@ -19,8 +20,10 @@ from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, Store, 
 from exactsel.solving.claim import with_proof
 from exactsel.solving.failing import kept
 from exactsel.solving.result import Result
+from exactsel_certificates.mapped import file_of
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.solving.solver import Search
 
 Callback = Callable[[Event, SearchState], None]
@@ -50,6 +53,19 @@ class Files:
         for name in ("proof", "trace", "checkpoint", "resume", "failures"):
             file_name(name, getattr(self, name))
         seconds("checkpoint_every", self.every)
+        refuse_shared(self._written)
+
+    def spare(self, problem: SubsetProblem) -> None:
+        """:class:`InputError` where one of them is the file that the data of a problem stay in."""
+        made = getattr(problem, "preparation", None)
+        file = file_of(problem.A if made is None else made.AT)
+        refuse_shared(self._written, [] if file is None else [NamedFile("the file of the data", file)])
+
+    @property
+    def _written(self) -> list[NamedFile]:
+        # A search goes on in the checkpoint it is resumed from.
+        saved = {"checkpoint": self.checkpoint} if self.resume is None else {"resume": self.resume}
+        return named_files(proof=self.proof, trace=self.trace, **saved)
 
     @property
     def saved(self) -> bool:

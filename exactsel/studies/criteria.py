@@ -1,6 +1,6 @@
 """How to choose a size: information criteria and held-out error beside every result of a path.
 
-With the loss L of the model (without the ridge term), n rows and s columns in the model,
+With the loss L of the model (without the ridge term), n rows (one of weight 2 counts twice) and s columns in the model,
 
     quadratic loss   deviance = n log(2L/n), the Gaussian likelihood with its variance estimated
     logistic loss    deviance = 2L, and for Poisson loss
@@ -79,10 +79,13 @@ def information(result: Result) -> dict[str, float | None]:
     return {"aic": finite(deviance + 2 * size), "bic": finite(bic), "ebic": finite(bic + 2 * supports)}
 
 
-def _rows(result: Result) -> int:
-    """How many rows the model is about: those behind the data, where these have been reduced."""
-    tall = result.problem.get("tall")
-    return int(result.problem["n"] if tall is None else tall["rows"])
+def _rows(result: Result) -> float:
+    """How many rows the model is about, each as often as its weight says; those behind data that have been reduced."""
+    tall, made = result.problem.get("tall"), result.preparation
+    if tall is not None:
+        return float(tall["weight"])
+    weights = None if made is None else made.row_weights
+    return float(result.problem["n"] if weights is None else weights.sum())
 
 
 def _deviance(result: Result) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -179,7 +180,8 @@ def cross_validate(
     errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
     with Workers(executor, workers, scheduler).engaged() as hired:
         for train, held_out in parts:
-            problem = data.problem(train, sizes[-1], lam=ridges[0], intercept=intercept, scale=scale, **demands)
+            with _told_of_fold(len(errors) + 1):
+                problem = data.problem(train, sizes[-1], lam=ridges[0], intercept=intercept, scale=scale, **demands)
             chosen = boxed(problem, nonnegative, bounds) if len(nonnegative) or len(bounds) else problem
             left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
             path = solve_path(
@@ -192,6 +194,15 @@ def cross_validate(
     if not parts:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))
+
+
+@contextmanager
+def _told_of_fold(number: int) -> Iterator[None]:
+    """What cannot be done with the training rows of a fold says so."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"with the training rows of fold {number} alone, {error}") from None
 
 
 def _share(total: float | None, spent: float, problems: int) -> dict[str, Any]:

@@ -54,13 +54,17 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
     }  # fmt: skip
 
 
-def group_facts(problem: Problem) -> dict[str, Any]:
-    """How many groups there are to choose from; what is said of single columns elsewhere is replaced."""
-    largest = max(len(columns) for columns in problem.groups)
-    return {
-        "groups": problem.d, "largest_group": largest, "k": problem.k, **_choice_facts(problem, problem.k),
-        "problem_hash": problem.hash,
-    }  # fmt: skip
+def problem_facts(problem: SubsetProblem) -> dict[str, Any]:
+    """What makes it this problem, and how many groups there are to choose from where there are any; it replaces what
+    is said of the instance alone.
+    """
+    parameters = {} if problem.objective is None else problem.objective.loss_parameters
+    known = {**parameters, "problem_hash": problem.hash}
+    if not problem.units.grouped:
+        return known
+    largest = max(len(columns) for columns in problem.units.groups)
+    choice = _choice_facts(problem, problem.k)
+    return {"groups": problem.d, "largest_group": largest, "k": problem.k, **choice, **known}
 
 
 def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import with_bound_at_hand
+from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result, Termination, claim_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
@@ -277,14 +278,15 @@ def _as_method_result(
 ) -> MethodResult:  # fmt: skip
     """The search's result, told of the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
-    upper = statement_of(problem).upper(fit)
+    upper, model = statement_of(problem).upper(fit), Model.of(problem, fit.coef)
     return MethodResult(
         **{
             **inherited,
             "upper": upper,
             "support": fit.support,
             "coef": fit.coef,
-            "model": Model.of(problem, fit.coef),
+            "model": model,
+            "quality": quality_of(problem, model),
             "claim": claim_of(upper, min(bound.lower, upper), bound.tolerance),
             "lower": min(bound.lower, upper),
             "source": heuristic.name,

@@ -27,6 +27,35 @@ from exactsel_heuristics.foba import ForwardBackward
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 
+@posix
+class TestSignals:
+    def test_which_end_a_command(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+        try:
+            assert interrupts.ending_signals() == (signal.SIGINT, signal.SIGTERM)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            assert interrupts.ending_signals() == (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+    def test_what_a_terminal_sends_to_all_is_left_to_who_began_a_worker(self):
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+        try:
+            interrupts.leave_to_others()
+            assert {signal.getsignal(number) for number in before} == {signal.SIG_IGN}
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def test_a_second_hangup_does_nothing(self):
+        with Watch(None, [signal.SIGHUP, signal.SIGTERM]) as watch:
+            for _ in range(3):
+                signal.raise_signal(signal.SIGHUP)
+            assert watch.interrupted
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+
+
 def problem(seed: int = 3, n: int = 20, d: int = 9, k: int = 3) -> Problem:
     rng = np.random.default_rng(seed)
     return Problem(rng.standard_normal((n, d)), rng.standard_normal(n), k, lam=0.1)

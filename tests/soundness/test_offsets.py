@@ -92,6 +92,25 @@ def test_refused():
             Problem.prepared(A, y, 1, loss="poisson", lam=1.0, offset=wrong)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_exposures_are_no_weights_in_the_sizes_of_columns(intercept):
+    """They would be, and the ridge with them: refused. The way on: scale in the table."""
+    rng = np.random.default_rng(3)
+    A, offset = rng.standard_normal((20, 3)) * [1.0, 30.0, 0.1], rng.normal(0.0, 2.0, 20)
+    y, options = rng.poisson(np.exp(offset)).astype(float), {"loss": "poisson", "lam": 0.5, "intercept": intercept}
+    with pytest.raises(UnsupportedError, match=r"scale \(--scale\) does not go with an offset of poisson loss"):
+        Problem.prepared(A, y, 1, scale=True, offset=offset, **options)
+    centre = A.mean(axis=0) if intercept else 0.0
+    sizes = np.sqrt(np.mean((A - centre) ** 2, axis=0))
+    by_hand = Problem.prepared(A / sizes, y, 1, offset=offset, **options)
+    without = Problem.prepared(A, y, 1, scale=True, **options)
+    np.testing.assert_allclose(without.preparation.scale, sizes)
+    assert solve(by_hand).reached
+    for loss in ("quadratic", "huber"):  # an offset is taken off the target
+        scaled = Problem.prepared(A, y, 1, scale=True, offset=offset, loss=loss, lam=0.5, intercept=intercept)
+        np.testing.assert_allclose(scaled.preparation.scale, sizes)
+
+
 def test_command_line(tmp_path, monkeypatch):
     """From a file or a column, which is then no candidate; a proof needs the same offset."""
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.errors import ExactselError, InputError
-from exactsel.files import write_bytes
+from exactsel.files import NamedFile, refuse_shared, write_bytes
 from exactsel.interrupts import dispensable
 from exactsel.plain import Readable
 from exactsel.processes import HUNG, READY, UNREADY, Answer, answered
@@ -191,7 +191,13 @@ def _asked(config: Config, out: str | os.PathLike[str] | None) -> tuple[list[Job
     table = os.fspath(out)
     check_table(table)
     with dispensable():  # data may be large; nothing has been run that a signal could lose
-        return jobs_of(tables, base, (table, table + ENDING)), table
+        jobs = jobs_of(tables, base, (table, table + ENDING))
+    read = [] if isinstance(config, Mapping) else [NamedFile("the config", config)]
+    for source in {job.source.path: job.source for job in jobs if job.source.path}.values():
+        read.append(NamedFile("an instance", source.path))
+        read += [NamedFile("a target", source.reading["target"])] if source.target_hash else []
+    refuse_shared([NamedFile("the table", table), NamedFile("the table's store", table + ENDING)], read)
+    return jobs, table
 
 
 def _check_ours(table: str) -> None:
