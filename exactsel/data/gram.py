@@ -100,7 +100,6 @@ def gram(
         For unknown columns, none that count, and numbers that cannot be used, named by block and column.
     """
     _check(missing, threads, loss, out, delta)
-    check_rows(data, y=y, weights=weights)
     refuse_shared(named_files(out=out), named_files(data=data, target=target, weights=weights))
     parts = _parts_of(data, y, target, drop, weights, decimal, encoding)
     stored: dict[str, Any] = {"k": k, "lam": lam, "loss": loss}
@@ -113,6 +112,7 @@ def gram(
 
 def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
     """Where blocks of these data come from."""
+    check_rows(data, y=y, weights=weights)
     # Of the class: a lazy frame that is asked for its columns works them out.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         return _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)

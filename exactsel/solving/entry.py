@@ -76,12 +76,11 @@ def solve(
     """
     asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
-    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures)
-    files.spare(asked)
+    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
-    by, told = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
+    by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
+    told = (_auditor(asked) if audit else None, *watching)
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
-    told = (_auditor(asked) if audit else None, *told)
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
         return solve_saved(asked, settings, how, files, told, record=record, **more)

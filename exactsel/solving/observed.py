@@ -55,11 +55,12 @@ class Files:
         seconds("checkpoint_every", self.every)
         refuse_shared(self._written)
 
-    def spare(self, problem: SubsetProblem) -> None:
-        """:class:`InputError` where one of them is the file that the data of a problem stay in."""
+    def sparing(self, problem: SubsetProblem) -> Files:
+        """The same, :class:`InputError` where one of them is the file that the data of a problem stay in."""
         made = getattr(problem, "preparation", None)
         file = file_of(problem.A if made is None else made.AT)
         refuse_shared(self._written, [] if file is None else [NamedFile("the file of the data", file)])
+        return self
 
     @property
     def _written(self) -> list[NamedFile]:
