@@ -9,7 +9,7 @@ import click
 from exactsel.cli.demands import labels_of_groups
 from exactsel.cli.helping import Command
 from exactsel.cli.named_files import OutputFile
-from exactsel.cli.options import problem_options, read_file, read_weights, warnings_as_lines
+from exactsel.cli.options import problem_options, read_file, warnings_as_lines
 from exactsel.cli.talk import say
 
 
@@ -32,7 +32,6 @@ def command(out: str, **arguments: Any) -> None:
     if any(arguments[name] for name in ("scale", "offset", "must_have", "must_not", "hierarchy", "per_group")):
         raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
     overrides |= {"intercept": True} if arguments["intercept"] else {}
-    overrides |= {"weights": read_weights(arguments["weights"])} if arguments["weights"] else {}
     with warnings_as_lines():
         instance = with_labels(replace(read_file(arguments), **overrides))
     if arguments["groups"] is not None:

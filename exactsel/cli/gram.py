@@ -57,7 +57,8 @@ def command(data: str, out: str, **arguments: Any) -> None:
     holds them column by column, and they stay on disk while it is worked on.
     """
     from exactsel.data.gram import gram
-    from exactsel.data.instance import npz_name, write_instance
+    from exactsel.data.instance import write_instance
+    from exactsel.data.npz import npz_name
     from exactsel.files import check_target
 
     check_target(npz_name(out))

@@ -223,6 +223,7 @@ def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
     from exactsel.data import read_data
 
     options = {name: arguments[name] for name in ("target", "drop", "one_hot", "missing", "decimal", "encoding")}
+    options["weights"] = read_weights(arguments["weights"])
     return read_data(arguments["instance"], **options | more)
 
 
@@ -250,8 +251,7 @@ def given_data(arguments: dict[str, Any], **more: Any) -> GivenData:
         instance = with_labels(read_file(arguments, **more), arguments["loss"])
         instance, offset = with_offset_read(instance, arguments["offset"])
     A = np.asarray(instance.A, dtype=np.float64) if more else checked_matrix(instance.A)
-    weights = instance.weights if arguments["weights"] is None else read_weights(arguments["weights"])
-    return GivenData(A, checked_vector(np.asarray(instance.y)), weights, offset)
+    return GivenData(A, checked_vector(np.asarray(instance.y)), instance.weights, offset)
 
 
 def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
@@ -283,7 +283,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
                 **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
                 intercept=arguments["intercept"] or None, scale=arguments["scale"],
-                weights=read_weights(arguments["weights"]), offset=offset,
+                offset=offset,
                 **hierarchy_in(arguments["hierarchy"], labelled),
             )  # fmt: skip
             return within_bounds(stated, arguments, labelled)
@@ -298,17 +298,10 @@ def read_weights(path: str | None) -> Any:
     """The numbers in a file of weights."""
     if path is None:
         return None
-    from exactsel.data.arrays import read_numbers
-    from exactsel.errors import InputError
+    from exactsel.data.arrays import read_numbers, refusing_damage
 
-    try:
-        return read_numbers(Path(path))
-    except InputError:
-        raise
-    except Exception as error:  # damaged bytes make numpy, gzip and zlib raise nearly anything
-        raise InputError(
-            f"the weights cannot be read from {path} ({error}); give one number a line, or .npy."
-        ) from None
+    with refusing_damage(Path(path), "cannot be read as weights", "give one number a line, or .npy"):
+        return read_numbers(Path(path), refuse=False)
 
 
 def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import math
@@ -12,6 +13,7 @@ import os
 import re
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from exactsel.data.sizes import Budget
 from exactsel.errors import ExactselError, InputError
+from exactsel.problem.doubles import may_round_texts, rounding_of_texts, say, to_doubles
 from exactsel.types import FloatArray
 
 MAGIC = b"\x93NUMPY"
@@ -32,6 +35,9 @@ TEXT_BYTES = 64
 """What a text takes beside its characters."""
 
 CHUNK = 2**20
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How a text in UTF-16 begins, where it says so."""
 
 _READERS = {1: (2, np.lib.format.read_array_header_1_0), 2: (4, np.lib.format.read_array_header_2_0)}
 
@@ -136,6 +142,23 @@ def read_bytes(file: Path, budget: Budget) -> bytes:
     return b"".join(chunks)
 
 
+def read_text(file: Path) -> str:
+    """The text in a file beside the data: UTF-8, or UTF-16 that says so; a byte order mark is left out.
+
+    Raises
+    ------
+    InputError
+        When it unpacks to more than may be read.
+    ValueError, OSError
+        When it is no such text, or cannot be read.
+    """
+    try:
+        data = read_bytes(file, Budget(file))
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"truncated or damaged: {error}") from None
+    return data.decode("utf-16" if data.startswith(UTF_16) else "utf-8-sig")
+
+
 def floats(text: bytes) -> FloatArray:
     """The numbers in a text, separated by white space, each the nearest float; ValueError for anything else."""
     if b"_" in text:
@@ -144,25 +167,30 @@ def floats(text: bytes) -> FloatArray:
     return np.concatenate(pieces) if pieces else np.zeros(0)
 
 
-def read_numbers(file: Path) -> FloatArray:
+def read_numbers(file: Path, refuse: bool = True) -> FloatArray:
     """The numbers of an ``.npy`` file in one row, or of a text with equally many in each line; ``#`` begins a remark.
+
+    What doubles do not hold is said, and refused as :func:`exactsel.problem.doubles.to_doubles` has it.
 
     Raises
     ------
     InputError, ValueError, OSError
         When it holds anything else.
     """
-    budget = Budget(file)
     if file.suffix.lower() == ".npy":
-        array = read_npy_file(file, budget)
+        array = read_npy_file(file, Budget(file))
         if array.dtype.kind not in "biuf":
             raise ValueError(f"entries of type {array.dtype}")
-        return np.asarray(array, dtype=np.float64).reshape(-1)
-    text = re.sub(rb"#[^\n]*", b"", read_bytes(file, budget))
+        return to_doubles(array.reshape(-1), str(file), refuse=refuse)
+    text = re.sub(r"#[^\n]*", "", read_text(file)).encode()
     widths = {len(line.split()) for line in text.splitlines()} - {0}
     if len(widths) > 1:
         raise ValueError("lines of different lengths")
-    return floats(text)
+    numbers = floats(text)
+    if may_round_texts(numbers):
+        found = rounding_of_texts((word.decode() for word in text.split()), numbers)
+        say(found, str(file), refuse=refuse, stacklevel=5)
+    return numbers
 
 
 def read_vector(file: str | os.PathLike[str]) -> FloatArray:
@@ -176,10 +204,10 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     path = Path(file)
     try:
         return read_numbers(path)
-    except InputError:
+    except (InputError, Warning):  # of warnings somebody has made errors
         raise
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; give the file that holds the coefficients.") from None
+        raise InputError(f"{path} does not exist; give the file that holds the numbers.") from None
     except Exception:  # damaged bytes make numpy, gzip and zlib raise nearly anything
         raise InputError(
             f"{path} does not hold plain numbers; give a .npy vector or text with one number a line."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from exactsel.data.arrays import TEXT_BYTES
 from exactsel.data.sizes import Budget
 from exactsel.data.unpacked import feather_bytes, parquet_bytes
 from exactsel.errors import UnsupportedError
+from exactsel.problem.doubles import Rounding, rounding_of
 from exactsel.problem.frames import Column
 from exactsel.types import FloatArray
 
@@ -85,13 +87,36 @@ def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Bu
             return Column(name, None, missing=missing)
         values = np.concatenate([np.zeros(0), *(floats_of(pyarrow, part) for part in parts)])
         lost = int(np.count_nonzero(np.isnan(values)))
-        return Column(name, None, missing=lost) if lost else Column(name, values)
+        return Column(name, None, missing=lost) if lost else Column(name, values, rounding=_rounding(pyarrow, parts))
     if types.is_temporal(kind):
         return Column(name, None, kind="dates", missing=missing)
     if _is_text(pyarrow, kind):
         entries = [text for part in parts for text in _texts(part, budget) if text is not None]
         return Column(name, None, kind="text", missing=missing, texts=tuple(entries))
     return Column(name, None, kind=f"entries of type {kind}"[:60], missing=missing)
+
+
+def _rounding(pyarrow: Any, parts: Sequence[Any]) -> Rounding | None:
+    """What a column loses as doubles."""
+    found = [lost for part in parts if (lost := rounding_in(pyarrow, part)) is not None]
+    whole = reduce(Rounding.with_also, found) if found else None
+    return whole if whole is not None and whole.count else None
+
+
+def rounding_in(pyarrow: Any, part: Any) -> Rounding | None:
+    """What an array of integers or decimals loses as doubles, or its least and largest entry; None for other kinds."""
+    if pyarrow.types.is_dictionary(part.type):
+        part = part.dictionary_decode()
+    exact = part.drop_null()
+    if not (pyarrow.types.is_integer(part.type) or pyarrow.types.is_decimal(part.type)) or not len(exact):
+        return None
+    if pyarrow.types.is_decimal(part.type):
+        values = np.array(exact.to_pylist(), dtype=object)
+    else:
+        values = exact.to_numpy(zero_copy_only=False)
+    if values.dtype.kind in "iu" and values.dtype.itemsize <= 4:
+        return None
+    return rounding_of(values, values.astype(np.float64), ends=True)
 
 
 def floats_of(pyarrow: Any, part: Any) -> FloatArray:

@@ -19,18 +19,25 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from exactsel.data.arrays import refusing_damage
-from exactsel.data.cells import is_missing, read_cells
+from exactsel.data.arrays import UTF_16, refusing_damage
+from exactsel.data.cells import is_missing, plainly, read_cells
+from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
+from exactsel.data.lost import Lost
 from exactsel.data.shipped import no_such_file
-from exactsel.data.text import UTF_16, delimiter_of, may_be_number
+from exactsel.data.text import may_be_number
 from exactsel.errors import InputError, UnsupportedError, escaped
 from exactsel.files import is_file
+from exactsel.problem.doubles import EXACT, rounding_of_texts
 from exactsel.problem.frames import Column, frame_columns, is_frame
 from exactsel.types import FloatArray
 
 ENTRIES = 2**21
 """Numbers of a block, at most, where a block can be as small as one likes."""
+
+FIRST = 1000
+"""Rows that are looked at before a table is gone through."""
 
 ENDINGS = (".npy", ".parquet", ".csv", ".tsv")
 """Of files that are read in blocks; the last two also with .gz."""
@@ -43,6 +50,8 @@ class Rows(Protocol):
     """What messages call it."""
     names: list[str]
     """Of the columns; empty texts where they have none."""
+    lost: Lost
+    """What the columns that have been yielded lose as doubles."""
 
     def blocks(self, places: Sequence[int]) -> Iterator[FloatArray]:
         """These columns (m, places), block by block."""
@@ -98,17 +107,21 @@ class ArrayRows:
         kind = np.dtype(array.dtype).kind if hasattr(array, "dtype") else "f"
         if kind not in "biuf":
             raise InputError(f"{where} has entries of type {array.dtype}; store plain numbers instead.")
-        self.where, self._array = where, array
+        self.where, self._array, self.lost = where, array, Lost()
         self._width = array.shape[1] if len(array.shape) == 2 else 1
         self.names = [""] * self._width
 
     def blocks(self, places: Sequence[int]) -> Iterator[FloatArray]:
         """These columns, block by block."""
         all_of_them = [*places] == [*range(self._width)]
-        for block in self._whole():
-            yield block if all_of_them else block[:, places]
+        called = [f"column {j} of {self.where}" if self._width > 1 else self.where for j in places]
+        for rows in self._whole():
+            given = rows if all_of_them else rows[:, places]
+            block = given.astype(np.float64, copy=False)
+            self.lost.add_table(called, given, block)
+            yield block
 
-    def _whole(self) -> Iterator[FloatArray]:
+    def _whole(self) -> Iterator[NDArray[Any]]:
         array, step = self._array, block_rows(self._width)
         if isinstance(array, np.memmap) and array.flags.c_contiguous and array.filename is not None:
             # Pages of a memory map count as memory of the process until others need it.
@@ -117,10 +130,10 @@ class ArrayRows:
                 for first in range(0, len(array), step):
                     count = min(step, len(array) - first)
                     numbers = np.fromfile(stream, dtype=array.dtype, count=count * self._width)
-                    yield numbers.reshape(count, self._width).astype(np.float64, copy=False)
+                    yield numbers.reshape(count, self._width)
             return
         for first in range(0, array.shape[0], step):
-            yield np.asarray(array[first : first + step], dtype=np.float64).reshape(-1, self._width)
+            yield np.asarray(array[first : first + step]).reshape(-1, self._width)
 
 
 class ParquetRows:
@@ -133,7 +146,7 @@ class ParquetRows:
             raise UnsupportedError(f"reading {file.name} needs pyarrow; run: pip install 'exactsel[frames]'.") from None
         from exactsel.data.arrow import INDEX
 
-        self.where, self._file = str(file), file
+        self.where, self._file, self.lost = str(file), file, Lost()
         self._opened = pyarrow.parquet.ParquetFile(file)
         self._schema = self._opened.schema_arrow
         self.names = [name for name in self._schema.names if not name.startswith(INDEX)]
@@ -142,7 +155,7 @@ class ParquetRows:
         """These columns, block by block."""
         import pyarrow
 
-        from exactsel.data.arrow import floats_of
+        from exactsel.data.arrow import floats_of, rounding_in
 
         names = [self.names[j] for j in places]
         for name in names:
@@ -156,6 +169,8 @@ class ParquetRows:
             for batch in batches:
                 batch.validate(full=True)  # or an offset out of range is followed to wherever it points
                 columns = [floats_of(pyarrow, batch.column(name)) for name in names]
+                for name, column in zip(names, columns, strict=True):
+                    self.lost.add(_column_of(self, name), column, rounding_in(pyarrow, batch.column(name)))
                 yield np.column_stack(columns) if columns else np.zeros((len(batch), 0))
 
 
@@ -165,22 +180,26 @@ class TextRows:
     """
 
     def __init__(self, file: Path, decimal: str | None, encoding: str | None) -> None:
-        self.where, self._file, self._decimal = str(file), file, decimal
+        self.where, self._file, self._decimal, self.lost = str(file), file, decimal, Lost()
         with file.open("rb") as raw:
             start = raw.read(2)
         self._encoding = encoding or ("utf-16" if start in UTF_16 else "utf-8-sig")
-        first = next(self._lines(), "")
+        first, second = (*islice(self._lines(), 2), "", "")[:2]
         self._skipped = int(first[:4].lower() == "sep=" and len(first.strip()) == 5)  # as some spreadsheets begin
-        self._delimiter = first[4] if self._skipped else delimiter_of(first)
-        head = next(self._cells(), None)
+        self._delimiter = first[4] if self._skipped else delimiter_of(first, second)
+        head, *others = (*islice(self._cells(), 1 + FIRST), None)[: 1 + FIRST]
         if head is None:
             raise InputError(f"{file} is empty; a table has a line of names and a line for every observation.")
         self._header = not all(may_be_number(cell) for cell in head)
         names = [cell.strip() for cell in head] if self._header else [f"column {j}" for j in range(len(head))]
+        below = [row for row in others if row]
+        if below and is_one_short(names if self._header else None, below[0]):
+            names = ["", *names]
+            check_row_names([row[0] for row in below], not any(row[-1].strip() for row in below), str(file))
         self._labels = int(names[0] == "" and len(names) > 1)
         if self._labels:
             warnings.warn(
-                f"the first column of {escaped(str(file))} has no name; it is taken for row labels.", stacklevel=5
+                f"the first column of {escaped(str(file))} has no name; it is taken for row names.", stacklevel=5
             )
         self.names = names[self._labels :]
 
@@ -202,7 +221,7 @@ class TextRows:
     def _cells(self) -> Iterator[list[str]]:
         """The rows that are not empty."""
         try:
-            yield from filter(None, csv.reader(islice(self._lines(), self._skipped, None), delimiter=self._delimiter))
+            yield from cut(islice(self._lines(), self._skipped, None), self._delimiter)
         except csv.Error as error:
             raise InputError(
                 f"{self.where} is no table of cells ({error}); save it again as comma-separated text."
@@ -230,7 +249,7 @@ class TextRows:
             try:
                 plain = np.array(list(map(float, cells)))
                 if not any("_" in cell for cell in cells):
-                    return plain
+                    return self._told(name, cells, plain)
             except ValueError:
                 pass
         if unclear or (self._decimal is None and any("," in cell for cell in cells)):
@@ -243,6 +262,14 @@ class TextRows:
         if values is None:
             example = next((cell for cell in cells if not is_missing(cell) and not may_be_number(cell)), cells[0])
             raise _no_numbers(self.where, name, f"text, such as {example.strip()[:30]!r}")
+        return self._told(name, cells, values)
+
+    def _told(self, name: str, cells: Sequence[str], values: FloatArray) -> FloatArray:
+        """The numbers in some cells of a column, what they lose taken note of."""
+        found = None
+        if np.fmax.reduce(np.abs(values), initial=0.0) >= EXACT:
+            found = rounding_of_texts(cells, values, lambda cell: plainly(cell, self._decimal or "."))
+        self.lost.add(_column_of(self, name), values, found)
         return values
 
 
@@ -252,7 +279,7 @@ class FrameRows:
     where = "the data frame"
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        self._frame, self.lost = frame, Lost()
         try:
             import narwhals as nw
         except ImportError:
@@ -264,7 +291,7 @@ class FrameRows:
         """These columns, block by block."""
         step = block_rows(len(self.names))
         for first in range(0, len(self._known), step):
-            yield _numbers_of(self._known[first : first + step].to_native(), places, self.where)
+            yield _numbers_of(self._known[first : first + step].to_native(), places, self)
 
 
 class LazyRows:
@@ -273,7 +300,7 @@ class LazyRows:
     where = "the data frame"
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        self._frame, self.lost = frame, Lost()
         self.names = list(frame.collect_schema().names())
 
     def blocks(self, places: Sequence[int]) -> Iterator[FloatArray]:
@@ -285,7 +312,7 @@ class LazyRows:
                 f"install a newer one, or write it with sink_parquet and give that file."
             )
         for batch in chosen.collect_batches(chunk_size=step, maintain_order=True):
-            yield _numbers_of(batch, range(len(places)), self.where)
+            yield _numbers_of(batch, range(len(places)), self)
 
 
 class DaskRows:
@@ -294,19 +321,26 @@ class DaskRows:
     where = "the data frame"
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        self._frame, self.lost = frame, Lost()
         self.names = [str(name) for name in frame.columns]
 
     def blocks(self, places: Sequence[int]) -> Iterator[FloatArray]:
         """These columns, partition by partition."""
         chosen = self._frame[[self._frame.columns[j] for j in places]]
         for number in range(chosen.npartitions):
-            yield _numbers_of(chosen.partitions[number].compute(), range(len(places)), self.where)
+            yield _numbers_of(chosen.partitions[number].compute(), range(len(places)), self)
 
 
-def _numbers_of(frame: Any, places: Sequence[int], where: str) -> FloatArray:
+def _column_of(rows: Rows, name: str) -> str:
+    """What messages call a column."""
+    return f"in {rows.where}, column {name}"
+
+
+def _numbers_of(frame: Any, places: Sequence[int], rows: Rows) -> FloatArray:
     columns = frame_columns(frame)
-    found = [_values(columns[j], where) for j in places]
+    found = [_values(columns[j], rows.where) for j in places]
+    for j, values in zip(places, found, strict=True):
+        rows.lost.add(_column_of(rows, columns[j].name), values, columns[j].rounding)
     return np.column_stack(found) if found else np.zeros((len(frame), 0))
 
 

@@ -6,8 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from exactsel.data.arrays import read_bytes
-from exactsel.data.sizes import Budget
+from exactsel.data.arrays import read_text
 from exactsel.errors import InputError
 
 TITLES = ["column", "lower", "upper"]
@@ -26,9 +25,8 @@ def read_bounds(path: str) -> list[tuple[str, float, float]]:
     """
     file = Path(path)
     try:
-        text = read_bytes(file, Budget(file)).decode("utf-8-sig")
-        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines(), strict=True)]
-    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(read_text(file).splitlines(), strict=True)]
+    except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"the bounds cannot be read from {file} ({error}); {HOW}.") from None
     said = [row for row in rows if any(row)]
     if said and [cell.lower() for cell in said[0]] == TITLES:

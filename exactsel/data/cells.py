@@ -59,7 +59,7 @@ def is_date(cell: str) -> bool:
 def bare(cell: str) -> str:
     """The cell without a currency, per cent, and spaces or apostrophes that group digits by three (``5'10`` stays)."""
     cell = cell.strip()
-    if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit() and "'" not in cell:
+    if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit() and not {*cell} & {" ", "'"}:
         return cell
     around = _AROUND.match(cell)
     if around is None:
@@ -92,6 +92,19 @@ def decimal_mark(cells: Iterable[str]) -> str:
 
 def as_number(cell: str, decimal: str) -> float | None:
     """The number a bare cell is with this decimal mark; None where it is none."""
+    plain = as_plain(cell, decimal)
+    return None if plain is None else number(plain)
+
+
+def plainly(cell: str, decimal: str) -> str | None:
+    """A cell as :func:`read_cells` reads it, written the way Python writes numbers; None where it is no number."""
+    stripped = bare(cell)
+    plain = number(cell) is not None and not (decimal == "," and "." in stripped)
+    return cell if plain else as_plain(stripped, decimal)
+
+
+def as_plain(cell: str, decimal: str) -> str | None:
+    """A bare cell with this decimal mark as Python would write it; None where marks group no digits by three."""
     grouping = "." if decimal == "," else ","
     sign, digits = (cell[0], cell[1:]) if cell[:1] in ("+", "-") else ("", cell)
     if grouping in digits:
@@ -99,7 +112,7 @@ def as_number(cell: str, decimal: str) -> float | None:
         if _GROUPS[grouping].fullmatch(whole) is None or grouping in rest:
             return None
         digits = whole.replace(grouping, "") + mark + rest
-    return number(sign + digits.replace(decimal, "."))
+    return sign + digits.replace(decimal, ".")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.data.arrays import read_bytes
-from exactsel.data.sizes import Budget
+from exactsel.data.arrays import read_text
 from exactsel.errors import InputError
 from exactsel.problem.checks import column_number
 from exactsel.problem.frames import MOST_LEVELS, Column
@@ -44,6 +43,11 @@ def one_hot_block(column: Column) -> list[Column]:
         raise InputError(f"column {column.name} holds {held} and cannot be encoded; fill them in, or leave it out.")
     if column.values is None and column.kind != "text":
         raise InputError(f"column {column.name} holds {column.kind} and cannot be encoded; leave it out.")
+    if column.rounding is not None:
+        raise InputError(
+            f"column {column.name} holds numbers that no double is equal to, such as {column.rounding.example}, and "
+            f"values could become equal; leave it out, or write its values as text."
+        )
     # As objects, for an array of texts takes for each as much as for the longest, and drops NULs at their ends.
     entries: Any = np.array(column.texts, dtype=object) if column.values is None else column.values
     levels = np.unique(entries).tolist()
@@ -90,8 +94,8 @@ def _from_text(text: str) -> dict[str, list[int | str]]:
 
 def _from_file(file: Path) -> dict[str, list[int | str]]:
     try:
-        text = read_bytes(file, Budget(file)).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(file)
+    except (OSError, ValueError) as error:
         raise InputError(f"the groups cannot be read from {file} ({error}); {HOW}.") from None
     if file.suffix.lower() == ".csv":
         try:

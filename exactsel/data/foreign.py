@@ -50,7 +50,7 @@ def read_foreign(file: Path) -> list[Column]:
             frame = getattr(pandas, reader)(file)
         else:
             with open(file, encoding="utf-8-sig") as lines:
-                frame = pandas.DataFrame([json.loads(line) for line in lines if line.strip()])
+                frame = pandas.DataFrame([json.loads(line) for line in lines if line.strip()], dtype=object)
     except ImportError:
         raise lacking from None
     if not len(frame):

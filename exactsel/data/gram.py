@@ -15,14 +15,18 @@ from exactsel import registry
 from exactsel.data.arrays import read_vector
 from exactsel.data.blocks import ArrayRows, Rows, rows_of
 from exactsel.data.columns import ColumnFile
-from exactsel.data.instance import Instance, npz_name, read_instance, storable
+from exactsel.data.instance import Instance, read_instance
+from exactsel.data.lost import WEIGHTS, Lost
+from exactsel.data.npz import npz_name, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
 from exactsel.data.tall import Reducer
 from exactsel.errors import InputError
 from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
+from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import frame_columns, is_frame, numeric_matrix
 from exactsel.problem.preparing import SMALLEST_WEIGHT
+from exactsel.problem.row_labels import check_rows
 from exactsel.types import FloatArray
 
 
@@ -40,6 +44,8 @@ class _Parts(NamedTuple):
     blocks: Iterator[_Block]
     names: tuple[str, ...] | None
     where: str
+    lost: tuple[Lost, ...]
+    """What has been lost of the numbers, once all blocks have been taken."""
 
 
 def gram(
@@ -106,6 +112,7 @@ def gram(
 
 def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
     """Where blocks of these data come from."""
+    check_rows(data, y=y, weights=weights)
     # Of the class: a lazy frame that is asked for its columns works them out.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         return _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
@@ -170,6 +177,8 @@ def _taken(
             first, gone = first + len(given.A), gone + len(given.A) - len(block.A)
         if taker is None:
             raise InputError(f"{parts.where} holds no rows; give at least one.")
+        for lost in parts.lost:
+            lost.tell()
         yield taker, named
     finally:
         if taker is not None:
@@ -248,7 +257,8 @@ def _of_table(rows: Rows, y: Any, target: Choice | None, drop: Sequence[Choice],
     if not kept:
         raise InputError(f"{where} has no columns left beside the target; drop fewer.")
     named = tuple(names[j] for j in kept) if any(names) else None
-    return _Parts(_chosen(rows, len(kept), [*kept, *used], place is not None, beside), named, where)
+    lost = tuple(vector.lost for vector in (rows, *beside) if vector is not None)
+    return _Parts(_chosen(rows, len(kept), [*kept, *used], place is not None, beside), named, where, lost)
 
 
 def _is_column(weights: Any, names: Sequence[str]) -> bool:
@@ -297,7 +307,8 @@ class _Along:
 def _vector(values: Any, what: str) -> Rows:
     """Numbers, one a row: an array, or a file."""
     if not isinstance(values, str | os.PathLike):
-        rows: Rows = ArrayRows(values if hasattr(values, "shape") else np.asarray(values), f"the {what}")
+        known = hasattr(values, "shape") and isinstance(getattr(values, "dtype", None), np.dtype)
+        rows: Rows = ArrayRows(values if known else as_array(values), f"the {what}")
     elif Path(values).suffix.lower() == ".npy":
         rows = rows_of(values)
     else:
@@ -322,11 +333,24 @@ def _of_blocks(data: Iterable[Any]) -> _Parts:
     A = first[0] if isinstance(first, tuple | list) and first else None
     names = tuple(column.name for column in frame_columns(A)) if is_frame(A) else None
 
+    lost = Lost()
+
     def blocks() -> Iterator[_Block]:
         for number, block in enumerate(_and_then(first, given)):
-            yield _block_of(block, number, names)
+            yield _block_of(block, number, names, lost)
 
-    return _Parts(blocks(), names, where)
+    return _Parts(blocks(), names, where, (lost,))
+
+
+def _doubles(part: Any, name: str, lost: Lost) -> FloatArray:
+    """A part of a block as doubles; what that loses is taken note of."""
+    given = as_array(part)
+    made = np.asarray(given, dtype=np.float64)
+    if given.ndim == 2 and given.shape[1] > 1:
+        lost.add_table([f"column {j} of {name}" for j in range(given.shape[1])], given, made)
+    elif given.ndim in (1, 2):
+        lost.add_table([name], given.reshape(-1, 1), made.reshape(-1, 1))
+    return made
 
 
 def _and_then(first: Any, others: Iterator[Any]) -> Iterator[Any]:
@@ -334,17 +358,23 @@ def _and_then(first: Any, others: Iterator[Any]) -> Iterator[Any]:
     yield from others
 
 
-def _block_of(block: Any, number: int, names: tuple[str, ...] | None) -> _Block:
+def _block_of(block: Any, number: int, names: tuple[str, ...] | None, lost: Lost) -> _Block:
     if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
         raise InputError(f"block {number} is a {type(block).__name__}, but (A, y) or (A, y, weights) was expected.")
     A, y, weights = (*block, None)[:3]
+    check_rows(A, y=y, weights=weights)
     if is_frame(A):
         columns = frame_columns(A)
         if names is not None and tuple(column.name for column in columns) != names:
             raise InputError(f"block {number} has other columns than the first; give all blocks the same.")
-        A = numeric_matrix(columns, f"block {number}")
+        A = numeric_matrix(columns, f"block {number}", rounded=True)
+        for column in columns:
+            lost.add(f"in the blocks, column {column.name}", np.asarray(column.values), column.rounding)
     try:
-        values = [None if part is None else np.asarray(part, dtype=np.float64) for part in (A, y, weights)]
+        values = [
+            None if part is None else _doubles(part, name, lost)
+            for name, part in (("the blocks", A), ("y of the blocks", y), (WEIGHTS, weights))
+        ]
     except (TypeError, ValueError):
         raise InputError(f"block {number} holds something that is no number; encode texts before.") from None
     matrix, target, counts = values

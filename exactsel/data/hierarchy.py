@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from exactsel.data.arrays import read_bytes
-from exactsel.data.sizes import Budget
+from exactsel.data.arrays import read_text
 from exactsel.errors import InputError
 from exactsel.problem.hierarchy import KINDS, parents_by_name
 
@@ -47,8 +46,8 @@ def read_hierarchy(text: str, names: Sequence[str] | None) -> WrittenHierarchy:
         return WrittenHierarchy(found, KINDS[0])
     file = Path(text)
     try:
-        lines = read_bytes(file, Budget(file)).decode("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        lines = read_text(file).splitlines()
+    except (OSError, ValueError) as error:
         raise InputError(f"the hierarchy cannot be read from {file} ({error}); {HOW}.") from None
     return hierarchy_in(lines, str(file))
 

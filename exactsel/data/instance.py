@@ -30,30 +30,32 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from exactsel.arguments import shown, switch
 from exactsel.data.arrays import read_member, refusing_damage
 from exactsel.data.columns import MARK, map_columns, write_array, write_columns
 from exactsel.data.hierarchy import hierarchy_in
-from exactsel.data.shipped import no_such_file
+from exactsel.data.npz import check_readable, how_to_write, npz_name, storable
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
 from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
+from exactsel.problem.row_labels import check_rows, labels_of_rows
 from exactsel.problem.tall import KEYS as TALL
 from exactsel.problem.tall import Tall
 from exactsel_certificates.mapped import is_kept
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy", *TALL)
-_ZIP_START = b"PK"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +110,12 @@ class Instance:
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
     tall: Tall | None = None
+    _rows: ClassVar[Any] = None
+    """Labels of the rows that a frame has brought."""
 
     def __post_init__(self) -> None:
+        check_rows(self.A, y=self.y, weights=self.weights)
+        object.__setattr__(self, "_rows", labels_of_rows(self.A))
         matrix, names = frame_matrix(self.A, self.feature_names)
         object.__setattr__(self, "A", matrix)
         object.__setattr__(self, "feature_names", names)
@@ -130,6 +136,8 @@ class Instance:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
+        if not isinstance(self.tall, Tall | None):
+            raise InputError(f"tall is {shown(self.tall)}, but it is made by exactsel.gram alone; leave it out.")
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.A.shape))
@@ -169,6 +177,7 @@ class Instance:
         InputError
             When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
         """
+        check_rows(self._rows, weights=weights, offset=offset)
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:
             chosen = loss
@@ -176,14 +185,15 @@ class Instance:
             delta = self.delta
         if self.tall is not None:
             weighted = weights is not None or self.weights is not None or offset is not None
-            self.tall.refuse(chosen, bool(intercept or self.intercept), scale, weighted)
+            centred = bool(self.intercept) if intercept is None else switch("intercept", intercept)
+            self.tall.refuse(chosen, centred or bool(self.intercept), switch("scale", scale), weighted)
         problem = Problem.prepared(
             self.A,
             self._target(),
             self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
             loss=chosen, lam=self.lam if lam is None else lam, delta=delta,
             feature_names=self.feature_names, must_have=must_have, must_not=must_not,
-            intercept=bool(self.intercept if intercept is None else intercept), scale=scale,
+            intercept=bool(self.intercept) if intercept is None else intercept, scale=scale,
             **{"weights": self.weights if weights is None else weights, "offset": offset},
             **self._hierarchy(hierarchy, hierarchy_kind),
         )  # fmt: skip
@@ -280,7 +290,7 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
         shape.
     """
     file = Path(path)
-    _check_readable(file)
+    check_readable(file)
     with (
         refusing_damage(file, "is truncated or damaged", "copy it or write it again"),
         zipfile.ZipFile(file) as archive,
@@ -290,7 +300,7 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
         if "A" not in stored:
             raise InputError(
                 f"{file} holds {_listed(stored)}, but an instance needs the arrays A and y; write it with "
-                f"{_how_to_write(file)}."
+                f"{how_to_write(file)}."
             )
         arrays: dict[str, Any] = {"A": map_columns(archive, stored.pop("A"), file)} if MARK in stored else {}
         arrays |= {key: read_member(archive, stored[key], budget) for key in _KEYS if key in stored}
@@ -335,66 +345,22 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
             write_array(archive, name, array)
 
 
-def npz_name(path: str | os.PathLike[str]) -> Path:
-    """The path, found to end in ``.npz``; :class:`InputError` where it does not."""
-    file = Path(path)
-    if file.suffix.lower() != ".npz":
-        raise InputError(f"the instance file {file} must have a name that ends in .npz; write {file.name}.npz instead.")
-    return file
-
-
-def _check_readable(file: Path) -> None:
-    if file.is_dir():
-        raise InputError(f"{file} is a folder, but an instance is one .npz file; name a file inside it.")
-    if not file.exists():
-        raise no_such_file(file)
-    if file.suffix.lower() != ".npz":
-        raise InputError(
-            f"{file} is not an .npz file (with arrays A and y inside); read it with exactsel.load, or write one with "
-            f"{_how_to_write(file.with_suffix('.npz'))}."
-        )
-    try:
-        with file.open("rb") as stream:
-            start = stream.read(len(_ZIP_START))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from None
-    if start != _ZIP_START:
-        raise InputError(f"{file} is not an .npz archive, despite its name; write one with {_how_to_write(file)}.")
-
-
-def _how_to_write(file: Path) -> str:
-    return f"numpy.savez({file.name!r}, A=A, y=y)"
-
-
 def _listed(stored: dict[str, str]) -> str:
     names = sorted(stored) or ["nothing"]
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _yes_or_no(name: str, value: Any) -> bool:
-    yes_or_no = np.ndim(value) == 0 and np.asarray(value).dtype == np.bool_
-    number = float(value) if yes_or_no else one_number(name, value)
+    yes_or_no = isinstance(value, bool | np.bool_ | np.ndarray) and np.asarray(value).dtype == np.bool_
+    number = float(value) if yes_or_no and np.ndim(value) == 0 else one_number(name, value)
     if number not in (0.0, 1.0):
         raise InputError(f"{name} is {number:g}, but 1 (yes) or 0 (no) was expected; store one of them.")
     return bool(number)
 
 
-def storable(name: str, value: Any) -> NDArray[Any]:
-    """A value as the array that a file keeps of it."""
-    if isinstance(value, str | tuple):
-        return np.array(value, dtype=np.str_)
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{name} holds entries of type {array.dtype}, but only real numbers can be stored; convert it with "
-            f"astype(float)."
-        )
-    return np.asarray(array, dtype="<i8" if name in ("k", "tall_rows") else "<f8", order="C")
-
-
 def _array(name: str, value: Any) -> NDArray[Any]:
     refuse_masked(value, name)
     try:
-        return np.asarray(value)
+        return as_array(value)
     except ValueError:
         raise InputError(f"{name} has rows of different lengths; give the same number of entries in each.") from None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from exactsel.arguments import shown
 from exactsel.errors import InputError, escaped
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import BoolArray, FloatArray
@@ -33,13 +34,34 @@ def _middle_of_column(column: FloatArray, way: str, weights: FloatArray | None) 
     if not known.any():
         return 0.0
     counted = None if weights is None else weights[known]
-    middle = weighted_median(column[known], counted) if way == "median" else np.average(column[known], weights=counted)
-    return float(middle)
+    with np.errstate(all="ignore"):  # infinite values are refused later, by name
+        if way == "median":
+            return float(weighted_median(column[known], counted))
+        return float(np.average(column[known], weights=counted))
+
+
+def of_rows_left(values: FloatArray, rows: BoolArray | None, what: str) -> FloatArray:
+    """Numbers of the rows that are left (``rows``, None for all), given for these alone or for all there were.
+
+    Raises
+    ------
+    InputError
+        When there are neither so many nor so many.
+    """
+    if rows is None or values.size == np.count_nonzero(rows):
+        return values
+    if values.size != rows.size:
+        raise InputError(
+            f"there are {values.size} {what} for {rows.size} rows, of which {np.count_nonzero(rows)} are left; give "
+            f"one number per row."
+        )
+    return values[rows]
 
 
 def without_gaps(
-    columns: Sequence[Column], target: int | None, dropped: set[int], way: str, where: str
-) -> tuple[list[Column], BoolArray | None, set[int]]:
+    columns: Sequence[Column], target: int | None, dropped: set[int], way: str, where: str,
+    weights: FloatArray | None = None,
+) -> tuple[list[Column], BoolArray | None, set[int]]:  # fmt: skip
     """The columns as ``way`` (of :data:`WAYS`) has them, which rows are left, and further columns to leave out.
 
     Parameters
@@ -52,6 +74,9 @@ def without_gaps(
     way : str
     where : str
         What messages call the data.
+    weights : array (n,), optional
+        How often each row counts towards means and medians. A gap in a row of weight 0 is filled all the same, but is
+        no reason to leave out a column, or to say where gaps are.
 
     Returns
     -------
@@ -61,8 +86,8 @@ def without_gaps(
         None where all are left.
     left_out : set of int
     """
-    if way not in (*WAYS, *KEPT.values()):
-        raise InputError(f"--missing is '{way}', but it must be one of {', '.join(WAYS)}.")
+    if not isinstance(way, str) or way not in (*WAYS, *KEPT.values()):
+        raise InputError(f"--missing is {shown(way)}, but it must be one of {', '.join(WAYS)}.")
     used = [j for j in range(len(columns)) if j not in dropped and columns[j].missing]
     gaps = {j: gap for j in used if (gap := _gaps(columns[j])) is not None}
     by_rows = [j for j in gaps if j == target or way == "drop-rows"]
@@ -73,20 +98,39 @@ def without_gaps(
             raise InputError(f"in {where}, every row lacks a value; leave out the columns with most gaps, with --drop.")
         _tell(f"{int((~rows).sum())} of {rows.size} rows are left out, as they have no value", columns, by_rows, where)
     others = [j for j in gaps if j not in by_rows]
+    if weights is not None:
+        weights = of_rows_left(weights, rows, "weights")
     if way == "drop-columns":
-        if others:
-            _tell("left out, as values are missing", columns, others, where)
-        return [_in_rows(column, rows) for column in columns], rows, set(others)
+        left_out = [j for j in others if _counts(columns[j], rows, weights)]
+        if left_out:
+            _tell("left out, as values are missing", columns, left_out, where)
+        filled = [
+            _filled(left, gap, "mean", weights)[0] if j in others and j not in left_out and gap is not None else left
+            for j, (left, gap) in enumerate(_gaps_left(columns, rows))
+        ]
+        return filled, rows, set(left_out)
     made, beside = [], []
-    for j, column in enumerate(columns):
-        left = _in_rows(column, rows)
-        if j in others and (gap := _gaps(left)) is not None:
-            left, more = _filled(left, gap, way)
+    for j, (left, gap) in enumerate(_gaps_left(columns, rows)):
+        if j in others and gap is not None:
+            left, more = _filled(left, gap, way, weights)
             beside += more
         made.append(left)
     if others and way in WAYS:
         _tell(f"missing values are filled in (by the {way.partition('-')[0]}, or as 'missing')", columns, others, where)
     return [*made, *beside], rows, set()
+
+
+def _gaps_left(columns: Sequence[Column], rows: BoolArray | None) -> Iterator[tuple[Column, BoolArray | None]]:
+    """Each column in the rows that are left, and where its gaps are then."""
+    for column in columns:
+        left = _in_rows(column, rows)
+        yield left, _gaps(left)
+
+
+def _counts(column: Column, rows: BoolArray | None, weights: FloatArray | None) -> bool:
+    """Whether a column has a gap in a row that counts."""
+    gap = _gaps(_in_rows(column, rows))
+    return gap is not None and (weights is None or bool(np.any(gap & (weights > 0))))
 
 
 def _gaps(column: Column) -> BoolArray | None:
@@ -107,7 +151,7 @@ def _in_rows(column: Column, rows: BoolArray | None) -> Column:
         partial = column.partial[rows]
         missing = int(np.isnan(partial).sum())
         if not missing:
-            return Column(column.name, partial)
+            return replace(column, values=partial, partial=None, missing=0)
         return replace(column, partial=partial, missing=missing)
     if column.kind not in ("text", "dates"):
         return column
@@ -118,16 +162,21 @@ def _in_rows(column: Column, rows: BoolArray | None) -> Column:
     return replace(column, texts=texts, missing=int(left.sum()), absent=left if left.any() else None)
 
 
-def _filled(column: Column, gaps: BoolArray, way: str) -> tuple[Column, list[Column]]:
+def _filled(column: Column, gaps: BoolArray, way: str, weights: FloatArray | None) -> tuple[Column, list[Column]]:
     """The column with its gaps filled, and what comes beside it."""
+    if weights is not None and weights.size != gaps.size:
+        raise InputError(f"there are {weights.size} weights for {gaps.size} rows; give one number per row.")
     if column.partial is None:
         texts = iter(column.texts)
         whole = tuple("missing" if gap else next(texts) for gap in gaps)
         return replace(column, texts=whole, missing=0, absent=None, kind="text"), []
-    beside = [Column(f"{column.name} missing", gaps.astype(np.float64))] if way.endswith("indicator") else []
+    said = way.endswith("indicator") and (weights is None or bool(np.any(gaps & (weights > 0))))
+    beside = [Column(f"{column.name} missing", gaps.astype(np.float64))] if said else []
+    made = replace(column, partial=None, missing=0)
     if way not in WAYS:
-        return Column(column.name, column.partial), beside
-    return Column(column.name, np.where(gaps, middle_of(column.partial[:, None], way)[0], column.partial)), beside
+        return replace(made, values=column.partial), beside
+    middle = middle_of(column.partial[:, None], way, weights)[0]
+    return replace(made, values=np.where(gaps, middle, column.partial)), beside
 
 
 def _tell(what: str, columns: Sequence[Column], places: Sequence[int], where: str) -> None:

@@ -19,29 +19,36 @@ Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.arguments import shown
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
-from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
+from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
+from exactsel.problem.checks import row_numbers
+from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.regression import Problem
+from exactsel.problem.row_labels import check_rows
 
 FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
 """Endings of file names that are read."""
@@ -53,6 +60,7 @@ def load(
     groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
     """Read a file, or a data frame, as a problem.
 
@@ -81,6 +89,8 @@ def load(
         Choose columns one by one, at most so many from each group.
     offset : array (n,), optional
         A known part of each prediction, see :class:`exactsel.Problem`.
+    weights : array (n,), optional
+        Weights of the rows; a mean or median that is filled in counts each row as often as its weight says.
 
     Returns
     -------
@@ -91,7 +101,9 @@ def load(
     InputError
         When the file cannot be read or states no usable problem.
     """
+    check_rows(source, weights=weights, offset=offset)
     chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot, "missing": missing}
+    chosen["weights"] = weights
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
@@ -110,14 +122,16 @@ def read_data(
     missing: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    weights: ArrayLike | None = None,
 ) -> Instance:
     """Read a file of one of the :data:`FORMATS` as an instance.
 
     Parameters
     ----------
     path : path
-    target, drop, one_hot, missing, decimal, encoding
-        See :func:`load`.
+    target, drop, one_hot, missing, decimal, encoding, weights
+        See :func:`load`; weights take precedence over the file's. Given to a problem later, they come too late for what
+        ``missing`` fills in.
 
     Returns
     -------
@@ -129,13 +143,18 @@ def read_data(
     InputError
         When the file is missing, damaged or of another kind, a library is missing, or a column cannot be used.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{shown(path)} was given, but a file or a data frame was expected; name or give one.")
     file = Path(path)
     ending = _ending(file)
-    if decimal not in (None, ",", "."):
-        raise InputError(f"--decimal is '{decimal}', but it must be ',' or '.'.")
+    if not isinstance(decimal, str | None) or decimal not in (None, ",", "."):
+        raise InputError(f"--decimal is {shown(decimal)}, but it must be ',' or '.'.")
+    if not isinstance(encoding, str | None):
+        raise InputError(f"--encoding is {shown(encoding)}, but a name such as 'cp1252' was expected; give one.")
     if ending == ".npz" and not is_sparse_archive(file):
         _refuse_encoding(one_hot, missing, file)
-        return choose_columns(_checked(read_instance(file), file), target=target, drop=drop, where=str(file))
+        own = _weighted(_checked(read_instance(file), file), weights)
+        return choose_columns(own, target=target, drop=drop, where=str(file))
     if not is_file(file):
         if file.is_dir():
             raise InputError(f"{file} is a folder, but an instance is one file; name a file inside it.")
@@ -146,8 +165,15 @@ def read_data(
         found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
     if isinstance(found, Instance):
         _refuse_encoding(one_hot, missing, file)
-        return choose_columns(found, target=target, drop=drop, where=str(file))
-    return instance_from(found, target=target, drop=drop, one_hot=one_hot, missing=missing, where=str(file))
+        return choose_columns(_weighted(found, weights), target=target, drop=drop, where=str(file))
+    return instance_from(
+        found, target=target, drop=drop, one_hot=one_hot, missing=missing, weights=weights, where=str(file)
+    )
+
+
+def _weighted(instance: Instance, weights: ArrayLike | None) -> Instance:
+    """The instance with these weights, if there are any."""
+    return instance if weights is None else replace(instance, weights=row_numbers(weights, "the weights", False))
 
 
 def _checked(instance: Instance, file: Path) -> Instance:
@@ -218,11 +244,24 @@ def _svmlight(file: Path) -> Instance:
     except ImportError:
         raise UnsupportedError(f"reading {file.name} needs scikit-learn; run: pip install 'exactsel[data]'.") from None
     budget = Budget(file)
-    text = read_bytes(file, budget)
+    text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
     budget.take(TEXT_BYTES * text.count(b":"))
     matrix, y = load_svmlight_file(io.BytesIO(text))
     budget.take_table(*matrix.shape)
+    if max(np.abs(matrix.data).max(initial=0.0), np.abs(y).max(initial=0.0)) >= EXACT:
+        _tell_of_svmlight(text, file)
     return Instance(matrix.toarray(), y)
+
+
+def _tell_of_svmlight(text: bytes, file: Path) -> None:
+    """A word about what the numbers in such a text lose as doubles; the target counts as a column of its own."""
+    rows = [words for line in text.splitlines() if (words := line.partition(b"#")[0].split())]
+    targets = [row[0] for row in rows]
+    say(rounding_of_texts([word.decode() for word in targets], np.array(targets, dtype=np.float64)),
+        f"in {file}, the target", stacklevel=6)  # fmt: skip
+    pairs = [pair.split(b":") for row in rows for pair in row[1:] if not pair.startswith(b"qid")]
+    words = [pair[1] for pair in pairs]
+    tell_of_entries(words, np.array([int(pair[0]) for pair in pairs]), np.array(words, dtype=np.float64), file)
 
 
 def _matrix_market(file: Path) -> Instance:

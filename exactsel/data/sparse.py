@@ -5,7 +5,9 @@ scipy's own readers believe what a file says: an index out of range is written t
 
 from __future__ import annotations
 
+import codecs
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from exactsel.data.arrays import floats, read_bytes, read_member
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
+from exactsel.problem.doubles import EXACT, may_round_texts, rounding_of_texts, say
 from exactsel.types import FloatArray, IntArray
 
 MARKS = frozenset({"format.npy", "shape.npy", "data.npy"})
@@ -77,7 +80,7 @@ def read_matrix_market(file: Path) -> FloatArray:
         When the text is no Matrix Market file of real numbers, or its entries do not fit the size it declares.
     """
     budget = Budget(file)
-    text = read_bytes(file, budget)
+    text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
     banner, _, text = text.partition(b"\n")
     words = banner.decode("ascii").lower().split()
     kinds = (("coordinate", "array"), ("real", "double", "integer", "pattern"), _MIRRORED)
@@ -100,7 +103,21 @@ def read_matrix_market(file: Path) -> FloatArray:
     budget.take_table(rows, columns)
     numbers = floats(text)
     stored = _coordinates(numbers, int(size[2]), words[3]) if sparse else _columns(numbers, rows, columns, words[4])
+    if words[3] != "pattern":
+        tell_of_entries(text.split()[2::3] if sparse else text.split(), stored.columns, stored.values, file)
     return _dense(_mirrored(stored, words[4]), rows, columns, file)
+
+
+def tell_of_entries(words: Sequence[bytes], columns: IntArray, values: FloatArray, where: object) -> None:
+    """A word about what numbers written as ``words``, entries of these columns, lose as doubles; entries that are not
+    written are zero.
+    """
+    if not may_round_texts(values) or not np.abs(values).max(initial=0.0) >= EXACT:
+        return
+    for j in np.unique(columns):
+        own = np.flatnonzero(columns == j).tolist()
+        found = rounding_of_texts([words[i].decode("ascii", "replace") for i in own], values[own])
+        say(found, f"in {where}, column {j}", stacklevel=6)
 
 
 _MIRRORED = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}
@@ -235,7 +252,8 @@ def _dense(entries: _Entries, rows: int, columns: int, file: Path) -> FloatArray
             f"{file} holds an entry twice, and what is meant is not plain; add such entries up (sum_duplicates in "
             f"scipy) or remove them."
         )
-    matrix = np.zeros((rows, columns))
+    # What doubles may not hold is made doubles by the problem, which says what is lost.
+    matrix = np.zeros((rows, columns), dtype=entries.values.dtype if entries.values.dtype.itemsize > 4 else np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # what is no finite number is refused later, by name
         matrix.reshape(-1)[places] = entries.values
     return matrix

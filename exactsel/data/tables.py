@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from exactsel.arguments import entries, shown
 from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
-from exactsel.data.missing import without_gaps
+from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped
 from exactsel.files import is_file
+from exactsel.problem.checks import row_numbers
+from exactsel.problem.doubles import say, to_doubles
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.problem.labels import labels_for, labels_of
+from exactsel.problem.numbered import check_position
+from exactsel.problem.row_labels import check_rows
 from exactsel.types import FloatArray
 from exactsel_certificates.mapped import some_columns
 
@@ -36,6 +42,7 @@ def instance_from(
     drop: Sequence[Choice] = (),
     one_hot: Sequence[Choice] = (),
     missing: str | None = None,
+    weights: ArrayLike | None = None,
     where: str = "the data frame",
 ) -> Instance:
     """An instance from a data frame, or from a list of :class:`exactsel.problem.frames.Column`.
@@ -51,6 +58,8 @@ def instance_from(
         columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
+    weights : array (n,), optional
+        Weights of the rows, which means and medians that are filled in depend on.
     where : str
         What messages call the data.
 
@@ -64,18 +73,16 @@ def instance_from(
     InputError
         When columns are unknown, or hold text or missing values.
     """
+    check_rows(data, weights=weights)
+    counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
-    encoded = {place_of(names, name, where) for name in meant(one_hot, names)}
-    # What is no column yet may be one of a block: COLUMN=VALUE.
-    blocks = tuple(f"{names[j]}=" for j in encoded)
-    left = meant(drop, names)
-    levels = [name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)]
-    left_out = {place_of(names, name, where) for name in left if name not in levels}
+    encoded, left_out, levels = _chosen(names, one_hot, drop, where)
     place, file = target_place(names, target, where)
     trouble = list[str]()
     if missing is not None:
-        columns, _, more = without_gaps(columns, place, left_out, missing, where)
+        columns, rows, more = without_gaps(columns, place, left_out, missing, where, counts)
+        counts = None if counts is None else of_rows_left(counts, rows, "weights")
         left_out |= more
     with _noting(trouble):
         y = read_vector(file) if file is not None else None if place is None else _target_values(columns[place], where)
@@ -86,8 +93,21 @@ def instance_from(
     if trouble:
         raise InputError(_all_told(trouble, where))
     named = tuple(column.name for column in kept)
-    instance = Instance(matrix, y, feature_names=named, groups=labels if encoded else None)
+    instance = Instance(matrix, y, feature_names=named, groups=labels if encoded else None, weights=counts)
     return choose_columns(instance, drop=levels, where=where)
+
+
+def _chosen(
+    names: Sequence[str], one_hot: Sequence[Choice], drop: Sequence[Choice], where: str
+) -> tuple[set[int], set[int], list[Choice]]:
+    """The columns to encode, those to leave out, and what is left out of blocks: COLUMN=VALUE is no column yet."""
+    encoded = {place_of(names, name, where) for name in meant(entries("one_hot", one_hot), names)}
+    blocks = tuple(f"{names[j]}=" for j in encoded)
+    left = meant(entries("drop", drop), names)
+    levels: list[Choice] = [
+        name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)
+    ]
+    return encoded, {place_of(names, name, where) for name in left if name not in levels}, levels
 
 
 def _some(columns: Sequence[Column], where: str) -> Sequence[Column]:
@@ -143,7 +163,7 @@ def choose_columns(
         raise InputError(f"{where} holds no table of rows and columns, so no column can be chosen; store a 2-d array.")
     d = instance.A.shape[1]
     names = list(instance.feature_names) if instance.feature_names is not None else [""] * d
-    left_out = {place_of(names, name, where) for name in meant(drop, names)}
+    left_out = {place_of(names, name, where) for name in meant(entries("drop", drop), names)}
     y = instance.y
     if target is not None:
         place, file = target_place(names, target, where)
@@ -190,17 +210,23 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
     kept = [j for j in range(len(names)) if j != place]
     left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
     groups = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
-    column = np.asarray(some_columns(instance.A, [place]), dtype=np.float64).reshape(-1)
+    column = to_doubles(np.asarray(some_columns(instance.A, [place])).reshape(-1), f"the offset {offset}")
     return replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups), column
 
 
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
     """The number of the column called ``choice``, or with that number."""
+    if isinstance(choice, bool) or not isinstance(choice, str | int | np.integer):
+        raise InputError(
+            f"{shown(choice)} was given for a column of {where}, but a name or a number was expected; correct it."
+        )
     found = [j for j, name in enumerate(names) if name == choice]
     if len(found) == 1:
         return found[0]
     if len(found) > 1:
         raise InputError(f"{where} has {len(found)} columns called '{choice}'; give the column's number, from 0.")
+    if not isinstance(choice, str):
+        check_position(int(choice), names, where)
     try:
         place = int(choice)
     except ValueError:
@@ -215,7 +241,7 @@ def target_place(names: Sequence[str], target: Choice | None, where: str) -> tup
     """The target's column, or the file it is in."""
     if target is None:
         return (names.index(DEFAULT_TARGET) if names.count(DEFAULT_TARGET) == 1 else None), None
-    if isinstance(target, str | os.PathLike) and target not in names and is_file(target):
+    if (isinstance(target, str) and target not in names and is_file(target)) or isinstance(target, os.PathLike):
         return None, Path(target)
     return place_of(names, target, where), None
 
@@ -234,6 +260,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
             f"--missing drop-rows."
         )
     if column.values is not None:
+        say(column.rounding, f"in {where}, the target {column.name}", stacklevel=5)
         return column.values
     levels = sorted(set(column.texts))
     if column.kind != "text" or len(levels) != 2:

@@ -8,21 +8,20 @@ import io
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from exactsel.data.arrays import TEXT_BYTES, read_bytes
-from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, read_cells
+from exactsel.data.arrays import TEXT_BYTES, UTF_16, read_bytes
+from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, plainly, read_cells
+from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.sizes import COLUMN_BYTES, Budget
 from exactsel.errors import InputError, escaped
+from exactsel.problem.doubles import Rounding, may_round_texts, rounding_of_texts
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import FloatArray
-
-DELIMITERS = ",;\t|"
-
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CELLS_AT_ONCE = 2**17
 """Cells turned into numbers in one go: as text they take many times the memory."""
@@ -44,10 +43,10 @@ class Written:
 def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
     """The columns of a text table whose first line may hold their names.
 
-    Commas, semicolons, tabs and bars separate cells, whichever the first line has most of. Without names the columns
-    are called ``column 0`` and so on. A first column without a name among others, as pandas writes its index, is taken
-    for row labels and left out with a warning. Cells are read by :mod:`exactsel.data.cells`; what was not plain is said
-    in a warning.
+    Commas, semicolons, tabs and bars separate cells, whichever the first line has most of, or else blanks. Without
+    names the columns are called ``column 0`` and so on. A first column without a name among others, as pandas and R
+    write the names of rows, is left out with a warning (:mod:`exactsel.data.layout`). Cells are read by
+    :mod:`exactsel.data.cells`; what was not plain is said in a warning.
 
     Raises
     ------
@@ -56,22 +55,24 @@ def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
         two ways.
     """
     table = _Table(file, written)
-    first = next(table.rows(), None)
-    if first is None:
-        raise InputError(f"{file} is empty; a table has a line of names and a line for every observation.")
-    header = None if all(may_be_number(cell) for cell in first) else [cell.strip() for cell in first]
-    width = len(first)
-    names = header if header is not None else [f"column {j}" for j in range(width)]
+    header = table.header
+    names = header if header is not None else [f"column {j}" for j in range(table.width)]
     columns = _columns(table, names, 1 if header is None else 2, written.decimal)
     if columns is None:
         raise InputError(f"{file} has a line of names but no observations; add a line for each.")
-    if header is not None and header[0] == "" and width > 1:
-        warnings.warn(
-            f"the first column of {escaped(str(file))} has no name; it is taken for row labels.", stacklevel=4
-        )
+    if header is not None and header[0] == "" and table.width > 1:
+        if table.short:
+            check_row_names(_entries(columns[0]), table.ends_empty, str(file))
+        warnings.warn(f"the first column of {escaped(str(file))} has no name; it is taken for row names.", stacklevel=4)
         columns = columns[1:]
     _tell_of_names(file, [column.name for column in columns])
     return columns
+
+
+def _entries(column: Column) -> list[object]:
+    """What the column holds, None for each entry without a value; in no order."""
+    held: Sequence[object] = column.texts if column.values is None else column.values.tolist()
+    return [*held, *[None] * column.missing]
 
 
 def may_be_number(cell: str) -> bool:
@@ -100,26 +101,41 @@ class _Table:
         self._data = read_bytes(file, self.budget)
         self._encoding = written.encoding or _encoding_of(self._data, file)
         self._pending = self._skipped = 0
-        first = next(self._lines(), "")
+        first, second = (*islice(self._lines(), 2), "", "")[:2]
         if first[:4].lower() == "sep=" and len(first.strip()) == 5:  # as some spreadsheets begin their files
             self._skipped = 1
-            first = first[4] + next(self._lines(), "")
+            first = first[4] + second
             self.delimiter = first[0]
         else:
-            self.delimiter = delimiter_of(first)
+            self.delimiter = delimiter_of(first, second)
         self.budget.take(COLUMN_BYTES * first.count(self.delimiter))
+        self.width, self.short, self.ends_empty = 0, False, True
+        self.header = self._names()
+        """The names of the columns, the first one empty where none stands above the names of the rows."""
+
+    def _names(self) -> list[str] | None:
+        """The first row where it holds names; with it :attr:`width` and :attr:`short` are known."""
+        rows = self.rows()
+        first = next(rows, None)
+        if first is None:
+            raise InputError(f"{self.file} is empty; a table has a line of names and a line for every observation.")
+        header = None if all(may_be_number(cell) for cell in first) else [cell.strip() for cell in first]
+        self.short = is_one_short(header, next(rows, []))
+        self.width = len(first) + self.short
+        return ["", *header] if header is not None and self.short else header
 
     def rows(self) -> Iterator[list[str]]:
-        """The rows that are not empty, each as long as the first."""
-        width = 0
+        """The rows that are not empty, each as long as the others; the first without what it is short of."""
         try:
-            for number, row in enumerate(filter(None, csv.reader(self._counted(), delimiter=self.delimiter)), 1):
+            for number, row in enumerate(cut(self._counted(), self.delimiter), 1):
                 self._pending = 0
-                width = width or len(row)
-                if len(row) != width:
+                if self.width and len(row) != self.width - (self.short and number == 1):
+                    which = "the second" if self.short else "the first"
                     raise InputError(
-                        f"row {number} of {self.file} has {len(row)} cells, but the first has {width}; make them equal."
+                        f"row {number} of {self.file} has {len(row)} cells, but {which} has {self.width}; make them "
+                        f"equal."
                     )
+                self.ends_empty = self.ends_empty and (number == 1 or not row[-1].strip())
                 yield row
         except csv.Error as error:
             raise InputError(
@@ -159,14 +175,6 @@ class _Table:
                 f"{self.file} is not {self._encoding.upper().replace('-SIG', '')} text; save it as UTF-8, or say what "
                 f"it is with --encoding (cp1252, latin-1, utf-16, say)."
             ) from None
-
-
-def delimiter_of(line: str) -> str:
-    """What the line has most of; what is between others may be numbers with decimal commas."""
-    for mark in DELIMITERS.replace(",", ""):
-        if mark in line and all(as_number(bare(cell), ",") is not None for cell in line.split(mark)):
-            return mark
-    return max(DELIMITERS, key=line.count)
 
 
 def _encoding_of(data: bytes, file: Path) -> str:
@@ -209,9 +217,10 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
     texts |= _texts(table, [j for j in fractions if decimal == "," or (marks[j] == "?" and in_file != ".")], begin)
     notes: dict[str, list[str]] = {}
     columns = []
+    lost = _roundings(table, {j: values for j, values in plain.items() if j not in texts}, begin)
     for j, name in enumerate(names):
         if j not in texts:
-            columns.append(Column(name, plain[j]))
+            columns.append(Column(name, plain[j], rounding=lost.get(j)))
             continue
         own = marks[j]
         mark = decimal or (own if own in (",", ".") else "." if own == "" else in_file)
@@ -242,6 +251,21 @@ def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | Non
                 table.budget.take(found.nbytes)
                 known.append(found)
     return None if empty else parts
+
+
+def _roundings(table: _Table, plain: dict[int, FloatArray], begin: int) -> dict[int, Rounding]:
+    """What columns of plain numbers lose as doubles, where they lose anything."""
+    looked_at = [j for j, values in plain.items() if may_round_texts(values)]
+    found: dict[int, Rounding] = {}
+    first = 0
+    for block in table.blocks(begin) if looked_at else ():
+        after = first + len(block[0])
+        for j in looked_at:
+            lost = rounding_of_texts(block[j], plain[j][first:after], ends=True)
+            if lost is not None:
+                found[j] = found[j].with_also(lost) if j in found else lost
+        first = after
+    return {j: lost for j, lost in found.items() if lost.count}
 
 
 def _marks(table: _Table, places: Sequence[int], begin: int) -> dict[int, str]:
@@ -294,7 +318,11 @@ def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, no
     if found.values is not None and held:
         for how in found.how:
             notes.setdefault(how, []).append(name)
-        return Column(name, None, missing=missing, partial=found.values) if missing else Column(name, found.values)
+        lost = None
+        if may_round_texts(found.values):
+            lost = rounding_of_texts(cells, found.values, lambda cell: plainly(cell, decimal or "."))
+        whole = Column(name, found.values, rounding=lost)
+        return replace(whole, values=None, missing=missing, partial=found.values) if missing else whole
     if not held:
         return Column(name, None, missing=missing, partial=np.full(len(cells), np.nan))
     if {cell.lower() for cell in held} <= {"true", "false"}:

@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.algebra.curvature import has_curvature
+from exactsel.arguments import entries
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
+from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
@@ -344,9 +346,8 @@ def boxed(
     lower, upper = np.full(problem.d, -np.inf), np.full(problem.d, np.inf)
     for j, (low, high) in _named(problem, bounds).items():
         lower[j], upper[j] = low, high
-    entries: Any = range(problem.d) if isinstance(nonnegative, str) and nonnegative == ALL else nonnegative
-    entries = [entries] if isinstance(entries, str | int) else entries
-    for entry in entries:
+    every = isinstance(nonnegative, str) and nonnegative == ALL
+    for entry in map(Position, range(problem.d)) if every else entries("nonnegative", nonnegative):
         several = matching(entry, problem.units.names, "nonnegative columns")
         for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
@@ -356,7 +357,7 @@ def boxed(
 def _named(problem: Problem, bounds: Sequence[tuple[Any, float, float]]) -> dict[int, tuple[float, float]]:
     """The limits of each column that is named."""
     found: dict[int, tuple[float, float]] = {}
-    for entry in bounds:
+    for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
         try:
             column, low, high = entry
             j, limits = problem.units.number(column, "bounds"), (float(low), float(high))

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exactsel import registry
+from exactsel.arguments import shown
 from exactsel.errors import InputError, did_you_mean
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
+from exactsel.problem.numbered import as_name, check_position
 from exactsel.types import FloatArray
 from exactsel_certificates.mapped import is_kept
 from exactsel_certificates.prepared import weighted_median
@@ -66,6 +69,18 @@ def checked_vector(y: ArrayLike) -> FloatArray:
     return vector
 
 
+def row_numbers(values: ArrayLike, name: str, refuse: bool = True) -> FloatArray:
+    """Weights or an offset as a vector of floats, which may be infinite or nan; ``refuse`` is about their rounding."""
+    refuse_masked(values, name)
+    try:
+        return to_doubles(as_array(values).reshape(-1), name, refuse=refuse)
+    except InputError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        verb = "are" if name.endswith("s") else "is"
+        raise InputError(f"{name} {verb} not numeric; give one number per row.") from None
+
+
 def checked_data(
     A: ArrayLike, y: ArrayLike, names: Sequence[str] | None
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
@@ -88,7 +103,7 @@ def refuse_masked(values: Any, name: str) -> None:
 def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatArray:
     refuse_masked(values, name)
     try:
-        given: NDArray[Any] = np.asarray(values)
+        given: NDArray[Any] = as_array(values)
         kinds = {np.asarray(entry).dtype.kind for entry in given.flat} if given.dtype == object else {given.dtype.kind}
         if "c" in kinds:
             raise InputError(f"{name} holds complex numbers; only real numbers are supported.")
@@ -96,6 +111,7 @@ def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatA
             raise InputError(f"{name} holds dates or durations; turn them into numbers first.")
         with np.errstate(over="ignore", invalid="ignore"):
             array: FloatArray = _by_columns(given) if by_columns else np.array(given, dtype=np.float64)
+        tell_of_rounding(given, array, name)
     except InputError:
         raise
     except OverflowError:
@@ -140,7 +156,7 @@ def checked_k(k: Any, d: int) -> int:
     except (TypeError, ValueError, OverflowError):
         whole = False
     if not whole:
-        raise InputError(f"k is {_shown(k)}, but the number of columns must be a whole number.")
+        raise InputError(f"k is {shown(k)}, but the number of columns must be a whole number.")
     if k < 0:
         raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
     if k > d:
@@ -163,7 +179,7 @@ def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) 
         )
     value = _real(lam)
     if value is None:
-        raise InputError(f"lam is {_shown(lam)}, but the ridge weight must be a number.")
+        raise InputError(f"lam is {shown(lam)}, but the ridge weight must be a number.")
     if not math.isfinite(value) or value < 0:
         raise InputError(f"lam is {value:g}, but the ridge weight must be a finite number that is not negative.")
     if 0 < value < SMALLEST_SIZE:
@@ -183,11 +199,11 @@ def checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None
     if names is None:
         return None
     try:
-        checked = None if isinstance(names, str | bytes) else tuple(str(name) for name in names)
+        checked = None if isinstance(names, str | bytes) else tuple(map(as_name, names))
     except TypeError:
         checked = None
     if checked is None:
-        raise InputError(f"feature_names is {_shown(names)}, but a list was expected; give one name per column.")
+        raise InputError(f"feature_names is {shown(names)}, but a list was expected; give one name per column.")
     if len(checked) != d:
         raise InputError(f"{len(checked)} feature names were given for {d} columns; give one name per column.")
     odd = next((name for name in checked if not name.isprintable()), None)
@@ -210,8 +226,10 @@ def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which:
             meant = "" if found else did_you_mean(entry, names or ())
             raise InputError(f"{which} names {entry!r}, but {what} called that{meant}; {advice}.")
         single = number
+    elif isinstance(single, int) and not isinstance(single, bool):
+        check_position(single, names, which)
     if isinstance(single, bool) or not isinstance(single, int) or not 0 <= single < d:
-        raise InputError(f"{which} names column {_shown(single)}, but the columns are numbered 0 to {d - 1}.")
+        raise InputError(f"{which} names column {shown(single)}, but the columns are numbered 0 to {d - 1}.")
     return single
 
 
@@ -222,11 +240,16 @@ def column_number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= 18 else None
 
 
+def name_of_loss(loss: Any) -> str:
+    """The name of a loss that is given by name or as an object; :class:`InputError` for anything else."""
+    return loss if isinstance(loss, str) else _with_float_parameters(loss).name
+
+
 def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
     """Turn a name or an object into a checked loss; ``delta`` is for Huber, from the scale of y by default."""
     threshold = None if delta is None else _real(delta)
     if delta is not None and threshold is None:
-        raise InputError(f"delta is {_shown(delta)}, but the Huber threshold must be a number; give --delta.")
+        raise InputError(f"delta is {shown(delta)}, but the Huber threshold must be a number; give --delta.")
     made = _loss_by_name(loss, threshold, y) if isinstance(loss, str) else loss
     made = _with_float_parameters(made)
     own = getattr(made, "delta", None)
@@ -271,7 +294,8 @@ def _with_float_parameters(loss: Any) -> Loss:
     """The loss, found to be what kernels can take, with Python floats for parameters."""
     missing = [name for name in _LOSS_PARTS if not hasattr(loss, name)]
     if missing:
-        raise InputError(f"{_shown(loss)} cannot be used as a loss: it lacks {', '.join(missing)}.")
+        way_on = "; give the name of a loss, such as 'quadratic'" if len(missing) == len(_LOSS_PARTS) else ""
+        raise InputError(f"{shown(loss)} cannot be used as a loss: it lacks {', '.join(missing)}{way_on}.")
     if isinstance(loss, type):
         raise InputError(
             f"the class {loss.__name__} cannot be used as a loss; make an object of it, {loss.__name__}(…)."
@@ -282,17 +306,17 @@ def _with_float_parameters(loss: Any) -> Loss:
     smoothness, infimum = _real(loss.smoothness), _real(loss.infimum)
     if smoothness is None or not smoothness > 0:
         raise InputError(
-            f"the smoothness of {loss.name} loss is {_shown(loss.smoothness)}, but it must be a positive number, or "
+            f"the smoothness of {loss.name} loss is {shown(loss.smoothness)}, but it must be a positive number, or "
             f"inf where there is no such constant."
         )
     if infimum is None or math.isnan(infimum) or infimum == math.inf:
         raise InputError(
-            f"the infimum of {loss.name} loss is {_shown(loss.infimum)}, but it must be a number or -inf if unknown."
+            f"the infimum of {loss.name} loss is {shown(loss.infimum)}, but it must be a number or -inf if unknown."
         )
     values = {name: _real(value) for name, value in _parameters(loss).items()}
     for name, value in values.items():
         if value is None:
-            given = _shown(getattr(loss, name))
+            given = shown(getattr(loss, name))
             raise InputError(f"{name} of {loss.name} loss is {given}, but parameters must be numbers; change {name}.")
     if all(type(value) is float for value in loss):
         return loss  # type: ignore[no-any-return]
@@ -313,11 +337,6 @@ def _real(value: Any) -> float | None:
         return None
 
 
-def _shown(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:60] + "…"
-
-
 def _single(value: Any) -> Any:
     """The value inside a numpy scalar or an array of one entry; anything else unchanged."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
@@ -328,14 +347,13 @@ def _single(value: Any) -> Any:
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {' x '.join(map(str, value.shape)) or 'one'} entries of type {value.dtype}"
-    text = repr(value)
-    return text if len(text) <= 40 else text[:40] + "…"
+    return shown(value)
 
 
 def one_number(name: str, value: Any) -> float:
     """A stored number: a scalar or an array of one entry."""
     single = _single(value)
-    if isinstance(single, bool) or not isinstance(single, int | float):
+    if isinstance(single, bool) or not isinstance(single, int | float) or _real(single) is None:
         raise InputError(f"{name} is {_described(single)}, but one number was expected; store it as {name}=0.1, say.")
     return float(single)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.doubles import EXACT, Rounding, exactly, rounding_between, rounding_of, say
+from exactsel.problem.numbered import as_name
 from exactsel.types import BoolArray, FloatArray
 
 FRAME_LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals")
@@ -40,6 +42,8 @@ class Column:
     """(n,) numbers, nan where there is none, of a column that has some."""
     absent: BoolArray | None = None
     """(n,) where a text column has no entry, if some are missing."""
+    rounding: Rounding | None = None
+    """What its numbers lose as doubles."""
 
 
 def is_frame(value: Any) -> bool:
@@ -72,11 +76,11 @@ def frame_columns(frame: Any) -> list[Column]:
             f"a {type(frame).__module__}.{type(frame).__name__} cannot be read as a table; collect it into a pandas, "
             f"polars or pyarrow frame first."
         ) from None
-    return [_column(nw, str(name), known[:, place]) for place, name in enumerate(known.columns)]
+    return [_column(nw, as_name(name), known[:, place]) for place, name in enumerate(known.columns)]
 
 
-def numeric_matrix(columns: Sequence[Column], where: str = "the data frame") -> FloatArray:
-    """The columns side by side (n, d).
+def numeric_matrix(columns: Sequence[Column], where: str = "the data frame", rounded: bool = False) -> FloatArray:
+    """The columns side by side (n, d); with ``rounded`` nothing is said of what numbers lose as doubles.
 
     Raises
     ------
@@ -84,15 +88,25 @@ def numeric_matrix(columns: Sequence[Column], where: str = "the data frame") -> 
         Naming the columns that hold text, dates or missing values, and what to do about them.
     """
     _refuse(columns, where)
+    for column in columns if not rounded else ():
+        tell_of_column(column, where)
     kept = [column.values for column in columns if column.values is not None]
     return np.column_stack(kept) if kept else np.zeros((0, 0))
 
 
-def frame_matrix(A: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
-    """A matrix and its column names: a data frame brings both, anything else passes through, a sparse matrix dense."""
+def tell_of_column(column: Column, where: str) -> None:
+    """A word about what a column loses as doubles; :class:`InputError` where that is too much."""
+    say(column.rounding, f"in {where}, column {column.name}", advice=f", or leave it out with {_drop([column])}")
+
+
+def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> tuple[Any, Sequence[str] | None]:
+    """A matrix and its column names: a data frame brings both, anything else passes through, a sparse matrix dense.
+
+    ``rounded`` as for :func:`numeric_matrix`.
+    """
     if is_frame(A):
         columns = frame_columns(A)
-        return numeric_matrix(columns), [column.name for column in columns] if names is None else names
+        return numeric_matrix(columns, rounded=rounded), [column.name for column in columns] if names is None else names
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(A):
         return A.toarray(), names
@@ -102,9 +116,12 @@ def frame_matrix(A: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str
 def _column(nw: Any, name: str, series: Any) -> Column:
     missing, dtype = int(series.null_count()), series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
-        values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        values = _doubles(nw, series)
         lost = max(missing, int(np.count_nonzero(np.isnan(values))))
-        return Column(name, None, missing=lost, partial=values) if lost else Column(name, values)
+        rounding = None if dtype.is_float() or dtype == nw.Boolean else _rounding(series, values)
+        if lost:
+            return Column(name, None, missing=lost, partial=values, rounding=rounding)
+        return Column(name, values, rounding=rounding)
     if dtype.is_temporal():
         return Column(name, None, kind="dates", missing=missing)
     absent = series.is_null().to_list()
@@ -114,11 +131,31 @@ def _column(nw: Any, name: str, series: Any) -> Column:
         try:
             partial = np.array([np.nan if entry is None else entry for entry in given], dtype=np.float64)
             missing = int(np.count_nonzero(np.isnan(partial)))
-            return Column(name, None, missing=missing, partial=partial) if missing else Column(name, partial)
-        except (TypeError, ValueError):
+            whole = Column(name, partial, rounding=rounding_between(map(exactly, given), partial))
+            return replace(whole, values=None, missing=missing, partial=partial) if missing else whole
+        except (TypeError, ValueError, OverflowError):
             pass
     places = np.array(absent) if missing else None
     return Column(name, None, kind="text", missing=missing, texts=tuple(map(str, entries)), absent=places)
+
+
+def _doubles(nw: Any, series: Any) -> FloatArray:
+    """The numbers of a column, nan where there is none; a library may refuse to round them."""
+    try:
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    except Exception:
+        return np.array([np.nan if entry is None else float(entry) for entry in series.to_list()])
+
+
+def _rounding(series: Any, values: FloatArray) -> Rounding | None:
+    """What a column of integers or decimals loses as the doubles ``values``, nan where there is none."""
+    known = values[~np.isnan(values)]
+    if series.dtype.is_integer() and not (known.size and np.abs(known).max() >= EXACT):
+        return None
+    entries = np.asarray(series.drop_nulls().to_numpy())
+    if entries.dtype.kind not in "iuO" or entries.size != known.size:
+        entries = np.array(series.drop_nulls().to_list(), dtype=object)
+    return rounding_of(entries, known) if entries.size == known.size else None
 
 
 def _refuse(columns: Sequence[Column], where: str) -> None:

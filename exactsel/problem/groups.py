@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from exactsel.arguments import entries
 from exactsel.errors import InputError
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.checks import column_number
 from exactsel.problem.fit import Fit
+from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.units import Units
 from exactsel.types import IntArray, StateArray
 
@@ -66,8 +68,11 @@ class GroupedUnits(Units):
             raise InputError("these columns are under a constraint, which groups do not know; leave one of them out.")
         made = cls(columns.columns, columns.column_names, named=_named_groups(groups, columns))
         inside, outside = (
-            [*made.units_of(columns.columns_of(own)), *given]
-            for own, given in ((columns.must_have, must_have), (columns.must_not, must_not))
+            [*map(Position, made.units_of(columns.columns_of(own))), *entries(which, given)]
+            for which, own, given in (
+                ("must_have", columns.must_have, must_have),
+                ("must_not", columns.must_not, must_not),
+            )
         )
         return made.demanding(inside, outside)
 
@@ -124,6 +129,7 @@ class GroupedUnits(Units):
             return found[0]
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < self.d:
             raise InputError(f"{which} names group {entry!r}, but the groups are numbered 0 to {self.d - 1}.")
+        check_position(entry, self.names, which)
         return int(entry)
 
     def label(self, unit: int) -> str:
@@ -179,7 +185,7 @@ def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...
     """The groups people named, each with its columns ascending."""
     if isinstance(groups, Mapping):
         named = {
-            str(name): [j for entry in _listed(held) for j in _meant(entry, columns, str(name))]
+            str(name): [j for entry in entries(f"the group '{name}'", held) for j in _meant(entry, columns, str(name))]
             for name, held in groups.items()
         }
     else:
@@ -202,20 +208,16 @@ def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...
     return {name: tuple(sorted(members)) for name, members in named.items()}
 
 
-def _by_labels(labels: Sequence[Any], d: int) -> dict[str, list[int]]:
-    if isinstance(labels, str) or len(labels) != d:
-        found = "a text" if isinstance(labels, str) else f"{len(labels)} labels"
+def _by_labels(given: Sequence[Any], d: int) -> dict[str, list[int]]:
+    labels = [] if isinstance(given, str | bytes) else entries("groups", given, "names with columns, or labels,")
+    if len(labels) != d:
+        found = "a text" if isinstance(given, str | bytes) else f"{len(labels)} labels"
         raise InputError(f"groups is {found}, but {d} columns need one label each; or give names with their columns.")
     named: dict[str, list[int]] = {}
     for j, label in enumerate(labels):
         if label is not None:
             named.setdefault(str(label), []).append(j)
     return named
-
-
-def _listed(held: Any) -> Any:
-    """One text is one column or pattern, and not its letters."""
-    return [held] if isinstance(held, str) else held
 
 
 def matching(entry: int | str, names: Sequence[str] | None, whose: str) -> list[int] | None:
@@ -249,6 +251,8 @@ def _column(entry: int | str, columns: Units, group: str) -> int:
             what = "no column is" if not found else f"{len(found)} columns are"
             raise InputError(f"the group '{group}' names {entry!r}, but {what} called that; correct the name.")
         return found[0]
+    if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
+        check_position(entry, columns.column_names, f"the group '{group}'")
     if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < columns.columns:
         raise InputError(
             f"the group '{group}' names column {entry!r}, but the columns are numbered 0 to {columns.columns - 1}."

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.arguments import shown
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.units import Units
@@ -219,8 +220,8 @@ def hierarchy_of(spec: Mapping[Any, Any], kind: str, d: int, number: Callable[[i
     InputError
         For a kind that is not known, a unit that is its own parent, one named twice, or anything but names and numbers.
     """
-    if kind not in KINDS:
-        raise InputError(f"the hierarchy is of kind {kind!r}, but strong or weak was expected; give one of them.")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"the hierarchy is of kind {shown(kind)}, but strong or weak was expected; give one of them.")
     if not isinstance(spec, Mapping):
         raise InputError(
             f"the hierarchy is a {type(spec).__name__}, but a mapping was expected; write {{'a*b': ['a', 'b']}}."

@@ -17,7 +17,7 @@ def labels_for(loss: Any, y: Any, stacklevel: int = 2) -> Any:
     their place, with a warning that says which is which. Any other target is returned as it is.
     """
     called = getattr(loss, "name", loss)
-    if called not in CLASSES:
+    if not isinstance(called, str) or called not in CLASSES:
         return y
     entries = np.asarray(y)
     if entries.dtype.kind in "biuf":

@@ -79,7 +79,7 @@ class Model:
             found = self._columns_named(frame_columns(A), [self.names[j] for j in chosen])
             by_name: FloatArray = found.reshape(len(A), chosen.size) @ self.coef[chosen] + (self.intercept or 0.0)
             return by_name
-        given, _ = frame_matrix(A, None)
+        given, _ = frame_matrix(A, None, rounded=True)
         rows = np.asarray(given, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.coef.size:
             raise InputError(
@@ -150,7 +150,7 @@ class Model:
                     f"the model needs the column '{name}', but {held} called that{did_you_mean(name, given)}; give the "
                     f"columns the names they had, or pass an array with all {self.coef.size} in their order."
                 )
-        return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict")
+        return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict", rounded=True)
 
 
 def _objective_of(problem: SubsetProblem) -> Objective | None:

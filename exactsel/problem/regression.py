@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.arguments import switch
 from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.plain import html_table
-from exactsel.problem.checks import checked_data, checked_k, default_delta
+from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupedUnits, GroupSpec
@@ -31,6 +32,7 @@ from exactsel.problem.limits import limited_units
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
+from exactsel.problem.row_labels import check_rows
 from exactsel.problem.tall import Tall
 from exactsel.problem.units import Units
 from exactsel.problem.vanishing import without_ridge
@@ -105,6 +107,8 @@ class Problem:
         hierarchy_kind: str = "strong",
         per_group: int | None = None,
     ) -> None:
+        name_of_loss(loss)
+        check_rows(A, y=y)
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
@@ -145,12 +149,14 @@ class Problem:
             For an intercept or weights with a loss that is not declared to take them; for scaling with an offset of
             Poisson loss.
         """
+        check_rows(A, y=y, weights=weights, offset=offset)
+        name, scale = name_of_loss(loss), switch("scale", scale)
+        centre = wants_intercept(intercept if isinstance(intercept, str) else switch("intercept", intercept), loss)
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
-        name = loss if isinstance(loss, str) else loss.name
-        centre = wants_intercept(intercept, loss)
-        known, exposure = None if weights is None else checked_weights(weights, target.size, loss), None
+        counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
+        known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
-            target, known, exposure = with_offset(name, target, known, offset, scale)
+            target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"), scale)
         if not (centre or scale or known is not None):
             return cls(AT.T, target, k, loss=loss, **options)
         if loss == "huber" and known is not None and options.get("delta") is None:

@@ -12,11 +12,13 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from exactsel.arguments import entries
 from exactsel.errors import InputError
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.checks import checked_names, column_meant
 from exactsel.problem.fit import Fit
+from exactsel.problem.numbered import Position
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 
@@ -180,7 +182,7 @@ class Units:
     def demanding(self, must_have: Sequence[int | str], must_not: Sequence[int | str]) -> Units:
         """The same units with these demands in place of its own."""
         inside, outside = (
-            tuple(sorted({self.number(entry, which) for entry in given}))
+            tuple(sorted({self.number(entry, which) for entry in entries(which, given)}))
             for given, which in ((must_have, "must_have"), (must_not, "must_not"))
         )
         both = sorted({*inside} & {*outside})
@@ -193,7 +195,8 @@ class Units:
         named = self
         if "feature_names" in changes:
             named = replace(self, column_names=checked_names(changes["feature_names"], self.columns))
-        return named.demanding(changes.get("must_have", self.must_have), changes.get("must_not", self.must_not))
+        kept = {name: map(Position, getattr(self, name)) for name in ("must_have", "must_not")}
+        return named.demanding(*(changes.get(name, own) for name, own in kept.items()))
 
     def number(self, entry: int | str, which: str) -> int:
         """The unit somebody means in the argument ``which``."""

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
+from exactsel.arguments import mapping, shown, switch
 from exactsel.errors import InputError
+from exactsel.losses.base import CLASSES
 from exactsel.problem.boxed import ALL, boxed
 from exactsel.problem.checks import default_delta
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
+from exactsel.problem.row_labels import check_rows
+from exactsel.sklearn.given import SPARSE, dense, numbered_names, tell_of_rounding_in, two_classes
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
 from exactsel.types import BoolArray, FloatArray, IntArray
-
-SPARSE = ("csr", "csc", "coo")
-"""Kinds of sparse matrices that are taken, and made dense."""
 
 DEFAULT_LAM = {"quadratic": 0.0}
 """Ridge weight when none is given; 1 for other losses, as scikit-learn's C = 1."""
@@ -78,6 +78,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     class_weight = cast("Any", None)
     loss = ""
 
+    _numbered = cast("Sequence[str] | None", None)
+
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
     """What ``loss`` may be."""
 
@@ -102,11 +104,15 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, X: Any, y: Any, sample_weight: Any, **split: Any) -> None:
         """Fit; ``split`` is what an estimator that chooses hands to its splitter of rows."""
-        if self.loss not in self.losses:
+        if not isinstance(self.loss, str) or self.loss not in self.losses:
             raise InputError(
-                f"loss is {self.loss!r}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
+                f"loss is {shown(self.loss)}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
             )
+        check_rows(X, y=y, sample_weight=sample_weight)
+        given = X
         X, target = self._training_data(X, y)
+        self._numbered = numbered_names(given)
+        tell_of_rounding_in(given, y if self.loss not in CLASSES else None, sample_weight)
         self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y), **split))
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -154,8 +160,19 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         mask[self.support_] = True
         return mask
 
+    @property
+    def _names(self) -> Any:
+        """The names of the columns, also where they are numbers; None where there are none."""
+        return getattr(self, "feature_names_in_", self._numbered)
+
     def _options(self) -> dict[str, Any]:
-        return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **(self.solver_options or {})}
+        own = mapping("solver_options", self.solver_options)
+        return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **own}
+
+    def _intercept(self) -> bool:
+        """Whether models have an intercept."""
+        wanted = self.fit_intercept
+        return wants_intercept(wanted if isinstance(wanted, str) else switch("fit_intercept", wanted), self.loss)
 
     def _lam(self) -> float:
         return DEFAULT_LAM.get(self.loss, 1.0) if self.lam is None else self.lam
@@ -187,11 +204,11 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         size = min(k, X.shape[1]) if isinstance(k, int | np.integer) else k
         problem = Problem.prepared(
             X, y, size, loss=self.loss, lam=lam, delta=self._delta(y, weights), weights=weights,
-            intercept=wants_intercept(self.fit_intercept, self.loss), scale=bool(self.standardize),
-            feature_names=getattr(self, "feature_names_in_", None),
+            intercept=self._intercept(), scale=switch("standardize", self.standardize),
+            feature_names=self._names,
         )  # fmt: skip
         chosen: Any = self._constrained(problem)
-        chosen = boxed(chosen, ALL) if self.positive else chosen
+        chosen = boxed(chosen, ALL) if switch("positive", self.positive) else chosen
         result = self._searched(chosen, self._options() | limits)
         self._note(result)
         assert result.model is not None
@@ -266,6 +283,11 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         return dense(X), np.asarray(y, dtype=np.float64)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, see :class:`sklearn.base.RegressorMixin`; rows as for :meth:`fit`."""
+        check_rows(X, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
+
     def predict(self, X: Any) -> FloatArray:
         """Predicted targets.
 
@@ -300,6 +322,11 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = two_classes(y)
         return dense(X), labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The part of labels predicted right, see :class:`sklearn.base.ClassifierMixin`; rows as for :meth:`fit`."""
+        check_rows(X, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores of the rows, positive for the second class; with logistic loss its log-odds.
@@ -350,24 +377,3 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
 
     def _set_model(self, coef: FloatArray, intercept: float) -> None:
         self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
-
-
-def dense(X: Any) -> FloatArray:
-    """The matrix with its zeros, as the search takes it."""
-    matrix: FloatArray = X.toarray() if issparse(X) else X
-    return matrix
-
-
-def two_classes(y: Any) -> tuple[Any, FloatArray]:
-    """The two classes of a target, and -1 and +1 for them."""
-    check_classification_targets(y)
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    classes = np.unique(y)
-    if kind != "binary" or len(classes) > 2:
-        raise InputError(
-            f"Only binary classification is supported. The type of the target is {kind}. For several classes put the "
-            f"estimator into sklearn.multiclass.OneVsRestClassifier, which chooses columns for each of them."
-        )
-    if len(classes) < 2:
-        raise InputError(f"the target holds one class, {classes[0]!r}, but a classifier needs two; give rows of both.")
-    return classes, np.where(y == classes[1], 1.0, -1.0)

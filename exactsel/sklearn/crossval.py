@@ -20,11 +20,15 @@ from sklearn.utils.metadata_routing import (
 )
 
 from exactsel import clock
+from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
+from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
 from exactsel.problem.boxed import ALL
-from exactsel.problem.preparing import wants_intercept
+from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
+from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
 from exactsel.solving.result import Termination
+from exactsel.solving.settings import Settings
 from exactsel.studies.crossval import cross_validate
 from exactsel.studies.path import SolutionPath
 from exactsel.types import FloatArray
@@ -90,19 +94,29 @@ class ChoosingBase(BestSubsetBase):
     def _best_model(
         self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any
     ) -> tuple[FloatArray, float]:
-        ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else list(self.ks)
-        lams = [self._lam()] if self.lams is None else list(self.lams)
-        folds = list(check_cv(self.cv, y, classifier=self.loss in CLASSES).split(X, y, **split))
+        ks = list(range(1, min(10, X.shape[1]) + 1)) if self.ks is None else whole_numbers("ks", self.ks)
+        lams = [self._lam()] if self.lams is None else numbers("lams", self.lams)
+        if not ks or not lams:
+            raise InputError("ks or lams is an empty list, so there is nothing to choose from; give some.")
+        try:
+            folds = list(check_cv(self.cv, y, classifier=self.loss in CLASSES).split(X, y, **split))
+        except TypeError:
+            raise InputError(
+                f"cv is {shown(self.cv)}, but a number of folds, a splitter or pairs of rows were expected; give one."
+            ) from None
         options, began = self._options(), clock.now()
-        total = self.time_limit if "time_limit" not in (self.solver_options or {}) else None
+        total = self.time_limit if "time_limit" not in mapping("solver_options", self.solver_options) else None
+        Settings(time_limit=total)
+        says = any(whole_numbers("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose))
         if total is not None:
             del options["time_limit"]
+        units = under_hierarchy(Units.of(X.shape[1], self._names, (), ()), self.hierarchy, self.hierarchy_kind)
         found = cross_validate(
-            X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights), scale=bool(self.standardize),
-            intercept=wants_intercept(self.fit_intercept, self.loss), weights=weights,
-            hierarchy=self.hierarchy, hierarchy_kind=self.hierarchy_kind, total=total,
-            nonnegative=ALL if self.positive else (),
-            progress=partial(_say, len(folds)) if self.verbose else None, **options,
+            X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights),
+            scale=switch("standardize", self.standardize), intercept=self._intercept(), weights=weights,
+            total=total,
+            nonnegative=ALL if switch("positive", self.positive) else (),
+            progress=partial(_say, len(folds)) if says else None, **hierarchy_options(units), **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best
         self.cv_proven_ = found.proven

@@ -11,15 +11,13 @@ from sklearn.utils.validation import validate_data
 
 from exactsel.losses.base import CLASSES
 from exactsel.sklearn.base import (
-    SPARSE,
     ChoiceOfLoss,
     GivenSize,
     HuberThreshold,
     LinearClassifier,
     LinearRegressor,
-    dense,
-    two_classes,
 )
+from exactsel.sklearn.given import SPARSE, dense, two_classes
 from exactsel.types import BoolArray, FloatArray
 
 

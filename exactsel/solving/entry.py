@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactsel._jit import interpreted
+from exactsel.arguments import function, signal_numbers, switch
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -67,8 +68,7 @@ def solve(
 
     Returns
     -------
-    Result
-        With a lower bound that holds however the search ended.
+    Result, with a lower bound that holds however the search ended
 
     Raises
     ------
@@ -76,17 +76,24 @@ def solve(
         For what cannot be served; :class:`exactsel.errors.InvariantError` where the search contradicts itself.
     """
     asked, settings = problem_asked(problem, y, k, options)
+    record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
-    auditor, by = _auditor(asked) if audit else None, executor_for(executor, workers, scheduler)
+    by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
+    told = (_auditor(asked) if audit else None, *watching)
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
-    watching = (auditor, callback, only(IncumbentFound, on_incumbent), only(LowerBoundRaised, on_bound))
-    more: dict[str, Any] = {"start": start, "signals": signals, "executor": by}
+    more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
-        return solve_saved(asked, settings, how, files, watching, record=record, **more)
+        return solve_saved(asked, settings, how, files, told, record=record, **more)
     with interpreted(is_small(asked) and executor is None):
         run = _search(asked, Settings(**settings), how, compiled=executor is not None, **more)
-        return observed(run, watching, files, record)
+        return observed(run, told, files, record)
+
+
+def _watching(callback: Any, on_incumbent: Any, on_bound: Any) -> tuple[Callback | None, ...]:
+    """Who is told of events, found to be functions."""
+    incumbents, bounds = function("on_incumbent", on_incumbent), function("on_bound", on_bound)
+    return function("callback", callback), only(IncumbentFound, incumbents), only(LowerBoundRaised, bounds)
 
 
 def _auditor(problem: SubsetProblem) -> Callback:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean
 from exactsel.search.pool import SHARD, Executor
 
@@ -32,7 +33,9 @@ def executor_for(asked: Any, workers: int | None = None, scheduler: str | None =
     """
     if asked is None:
         return None
-    if asked not in NAMES and isinstance(asked, str):
+    if not isinstance(asked, str):
+        return _made_before(asked, workers, scheduler)
+    if asked not in NAMES:
         raise InputError(f"there is no executor {asked!r}{did_you_mean(asked, NAMES)}; use {', '.join(NAMES)}.")
     if scheduler is not None and asked != "dask":
         raise InputError("a scheduler is given, but only the executor dask has one; give --executor dask too.")
@@ -42,10 +45,19 @@ def executor_for(asked: Any, workers: int | None = None, scheduler: str | None =
         from exactsel.solving.processes import ProcessExecutor
 
         return ProcessExecutor(workers)
-    if asked == "dask" or hasattr(asked, "scheduler_info"):
-        return _dask(None if asked == "dask" else asked, workers, scheduler)
+    return _dask(None, workers, scheduler)
+
+
+def _made_before(asked: Any, workers: int | None, scheduler: str | None) -> Executor:
+    """An executor that was made before, or that of a client of a cluster."""
+    if scheduler is not None:
+        raise InputError("a scheduler is given, but only the executor dask has one; give --executor dask too.")
+    if hasattr(asked, "scheduler_info"):
+        return _dask(asked, workers, None)
     if not all(hasattr(asked, name) for name in ("begin", "submit", "close", "name")):
-        raise InputError(f"executor is {asked!r}, but it must be {', '.join(NAMES)}, a Dask client or an executor.")
+        raise InputError(
+            f"executor is {shown(asked)}, but it must be {', '.join(NAMES)}, a Dask client or an executor."
+        )
     made: Executor = asked
     return made
 

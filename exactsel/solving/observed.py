@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from exactsel.errors import InputError, InvariantError
+from exactsel.arguments import file_name, seconds
+from exactsel.errors import InvariantError
 from exactsel.files import NamedFile, named_files, refuse_shared
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
@@ -50,8 +50,9 @@ class Files:
     """Folder for what is kept of a search that contradicts itself."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.every) and self.every >= 0):
-            raise InputError(f"checkpoint_every is {self.every}, but it must be a number of seconds from 0 on.")
+        for name in ("proof", "trace", "checkpoint", "resume", "failures"):
+            file_name(name, getattr(self, name))
+        seconds("checkpoint_every", self.every)
         refuse_shared(self._written)
 
     def sparing(self, problem: SubsetProblem) -> Files:

@@ -9,6 +9,8 @@ from numbers import Integral, Real
 from textwrap import indent
 from typing import Any
 
+from exactsel import registry
+from exactsel.arguments import shown
 from exactsel.errors import InputError
 from exactsel.search.tolerance import Tolerance
 from exactsel.start.portfolio import AUTO
@@ -110,6 +112,8 @@ class Settings:
     def __post_init__(self) -> None:
         for entry in fields(self):
             setting, value = entry.metadata["setting"], getattr(self, entry.name)
+            if setting.plug_ins:
+                _check_plug_in(entry.name, setting, value)
             if setting.kind is str or (value is None and entry.default is None):
                 continue
             value = _checked(entry.name, setting, value)
@@ -158,12 +162,12 @@ def _checked(name: str, setting: Setting, value: Any) -> float | int | bool:
     """The value as a plain number or switch; :class:`InputError` where it is none, or one that cannot be."""
     if setting.kind is bool:
         if not isinstance(value, bool):
-            raise InputError(f"{name} is {value!r}, but it is a switch; give True or False.")
+            raise InputError(f"{name} is {shown(value)}, but it is a switch; give True or False.")
         return value
     number = _whole(value) if setting.kind is int else _number(value)
     if number is None:
         what = "whole number" if setting.kind is int else "number"
-        raise InputError(f"{name} is {value!r}, but it must be a {what}; set {option_of(name)}.")
+        raise InputError(f"{name} is {shown(value)}, but it must be a {what}; set {option_of(name)}.")
     if not setting.holds(number):
         raise InputError(f"{name} is {number}, but {setting.demand}; set {option_of(name)}.")
     return number
@@ -188,9 +192,20 @@ def _listed(heuristics: Any) -> tuple[Any, ...]:
     if isinstance(heuristics, str):
         names = tuple(name.strip() for name in heuristics.split(",") if name.strip())
         return () if names == ("none",) else names
-    if not isinstance(heuristics, Iterable):
-        raise InputError(f"heuristics is {heuristics!r}, but a list of names or objects was expected; () is for none.")
-    return tuple(heuristics)
+    listed = tuple(heuristics) if isinstance(heuristics, Iterable) and not isinstance(heuristics, type) else (None,)
+    if not all(isinstance(one, str) or callable(getattr(one, "run", None)) for one in listed):
+        raise InputError(
+            f"heuristics is {shown(heuristics)}, but a list of names or objects was expected; () is for none."
+        )
+    return listed
+
+
+def _check_plug_in(name: str, setting: Setting, value: Any) -> None:
+    """:class:`InputError` for what is neither the name of a plug-in nor an object with one."""
+    called = value if isinstance(value, str) else getattr(value, "name", None)
+    if isinstance(value, type) or not isinstance(called, str):
+        known = ", ".join(registry.names(setting.plug_ins))
+        raise InputError(f"{name} is {shown(value)}, but a name or an object was expected; known are: {known}.")
 
 
 def _name(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactsel import registry
+from exactsel.arguments import whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import Fit
@@ -93,9 +94,10 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
 
 def checked_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
     """A proposed support, ascending; :class:`InputError` when it is not one of this problem."""
-    columns = tuple(sorted({int(j) for j in support}))
-    if len(columns) != len(tuple(support)):
-        raise InputError(f"the support {list(support)} names a column twice; give each column once.")
+    given = whole_numbers("the support", support)
+    columns = tuple(sorted({*given}))
+    if len(columns) != len(given):
+        raise InputError(f"the support {given} names a column twice; give each column once.")
     wrong = next((j for j in columns if not 0 <= j < problem.d), None)
     if wrong is not None:
         raise InputError(

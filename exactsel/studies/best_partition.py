@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.numbered import Position
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.solving.entry import solve
@@ -46,7 +47,7 @@ class Partition:
             inside, outside = regions.pop()
             if units.d - len(outside) < self.problem.k:
                 continue
-            problem = self.problem.replace(must_have=inside, must_not=outside)
+            problem = self.problem.replace(must_have=map(Position, inside), must_not=map(Position, outside))
             columns, reason = self._one(problem)
             if reason:
                 return reason

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.arguments import entries, shown
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
@@ -21,6 +22,8 @@ from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, demands_text, prepared_coef
+from exactsel.problem.numbered import Position, check_position
+from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
@@ -217,21 +220,25 @@ def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[
     """Column numbers of a support given as numbers, as feature names or as a boolean mask; of groups likewise, for
     which the names of their columns will do too.
     """
-    mask = np.asarray(names)
+    given = entries("the support", names)
+    mask = np.asarray(given) if all(isinstance(one, bool | np.bool_) for one in given) else np.empty(0)
     if mask.dtype == np.bool_:
         if mask.shape != (problem.d,):
             raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
         return tuple(int(j) for j in np.flatnonzero(mask))
-    return problem.units.chosen(_column_number(problem, name) for name in names)
+    return problem.units.chosen(_column_number(problem, name) for name in given)
 
 
 def _column_number(problem: SubsetProblem, name: int | str) -> int:
     """A number as it is, else the column of that name; a text that is no name but reads as a number is one."""
     if not isinstance(name, str):
         try:
-            return operator.index(name)
+            number = operator.index(name)
         except TypeError:
             pass
+        else:
+            check_position(number if not isinstance(name, Position) else name, problem.feature_names, "the support")
+            return number
     units = problem.units
     found = units.called(name) if isinstance(name, str) else []
     if len(found) > 1:
@@ -242,7 +249,8 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         return int(name if isinstance(name, str) else "")
     except ValueError:
         raise InputError(
-            f"there is no {units.named_thing} called '{name}'; give a number from 0 to {problem.d - 1} or a known name."
+            f"there is no {units.named_thing} called {shown(name)}; give a number from 0 to {problem.d - 1} or a known "
+            f"name."
         ) from None
 
 
@@ -252,9 +260,12 @@ def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | 
     if fitted is not None:
         support, coef = fitted
         if support is not None and not hasattr(candidate, "support"):
-            return problem.units.units_of(support), None  # an estimator speaks of columns
+            return list(map(Position, problem.units.units_of(support))), None  # an estimator speaks of columns
         return support, coef
-    values = np.asarray(candidate)
+    try:
+        values = np.asarray(candidate)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"the candidate is {shown(candidate)}; give a list of columns or of d coefficients.") from None
     if values.ndim != 1:
         raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
     if values.size == 0 or values.dtype.kind in "biuU":
@@ -267,9 +278,9 @@ def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | 
 def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None] | None:
     """The support or the coefficients of a result of ours or of a fitted estimator; None for plain data."""
     if hasattr(candidate, "support") and not isinstance(candidate, np.ndarray):
-        return list(candidate.support), None
+        return list(map(Position, candidate.support)), None
     if callable(getattr(candidate, "get_support", None)):
-        return np.flatnonzero(candidate.get_support()).tolist(), None
+        return list(map(Position, np.flatnonzero(candidate.get_support()))), None
     if not hasattr(candidate, "coef_"):
         return None
     coef = np.asarray(candidate.coef_, dtype=np.float64)
@@ -277,8 +288,19 @@ def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None
         raise InputError(f"the estimator's coefficients have the shape {coef.shape}; give one of one target.")
     if np.any(np.asarray(getattr(candidate, "intercept_", 0.0))):
         # The objective here has no intercept, so only the choice of columns can be compared.
-        return np.flatnonzero(coef.reshape(-1)).tolist(), None
+        return list(map(Position, np.flatnonzero(coef.reshape(-1)))), None
     return None, coef.reshape(-1)
+
+
+def _check_labels(coef: Any, names: Sequence[str] | None) -> None:
+    """:class:`InputError` for coefficients that are labelled by the columns, but in another order."""
+    labels = labels_of_rows(coef)
+    given = None if labels is None else [str(label) for label in labels]
+    if given is not None and names is not None and given != list(names) and sorted(given) == sorted(names):
+        raise InputError(
+            "the coefficients are labelled by the columns, but in another order; give them in that of the columns, as "
+            "coef.loc[X.columns], or coef.to_numpy() if they go by their position."
+        )
 
 
 def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
@@ -286,6 +308,7 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     otherwise.
     """
     d = problem.units.columns
+    _check_labels(coef, problem.units.column_names)
     try:
         vector = np.asarray(coef).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):

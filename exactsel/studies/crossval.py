@@ -22,6 +22,7 @@ from exactsel.problem.labels import labels_for
 from exactsel.problem.offsets import checked_offset
 from exactsel.problem.preparing import checked_weights
 from exactsel.problem.regression import Problem
+from exactsel.problem.row_labels import check_rows
 from exactsel.solving.executors import Workers
 from exactsel.solving.result import Termination
 from exactsel.studies.path import SolutionPath, solve_path
@@ -171,6 +172,7 @@ def cross_validate(
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
     """
+    check_rows(A, y=y, weights=weights, offset=offset)
     given = (must_have, must_not, hierarchy, hierarchy_kind, groups, per_group)
     demands: dict[str, Any] = dict(zip(_DEMANDS, given, strict=True))
     data = _Data.of(A, y, loss, delta, weights, offset, missing)

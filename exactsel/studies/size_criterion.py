@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from exactsel.arguments import shown
 from exactsel.errors import InputError, did_you_mean
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
 
@@ -57,10 +58,10 @@ class SizeCriterion:
         UnsupportedError
             For column subset selection.
         """
-        if name not in NAMES:
+        if not isinstance(name, str) or name not in NAMES:
             raise InputError(
-                f"criterion is {name!r}, but it must be one of {', '.join(NAMES)}{did_you_mean(str(name), NAMES)}; "
-                f"choose one of them."
+                f"criterion is {shown(name)}, but it must be one of {', '.join(NAMES)}"
+                f"{did_you_mean(shown(name), NAMES)}; choose one of them."
             )
         if (name == "custom") != (price is not None):
             raise InputError(

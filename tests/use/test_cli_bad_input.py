@@ -140,7 +140,7 @@ class TestBadInput:
             (["--support", "signal,0"], "the support [0, 0] names a column twice; give each column once."),
             (["--support", "noise"], "there is no column called 'noise'; give a number from 0 to 4 or a known name."),
             (["--support", "0.5"], "there is no column called '0.5'"),
-            (["--coef", "nowhere.txt"], "nowhere.txt does not exist; give the file that holds the coefficients."),
+            (["--coef", "nowhere.txt"], "nowhere.txt does not exist; give the file that holds the numbers."),
             (["--coef", str(INSTANCES)], "does not hold plain numbers; give a .npy vector or text with one number"),
         ],
     )

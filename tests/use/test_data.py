@@ -184,7 +184,7 @@ class TestTextTables:
     def test_the_index_pandas_writes(self, tmp_path):
         pd = pytest.importorskip("pandas")
         pd.DataFrame(A, columns=NAMES).assign(price=Y).to_csv(tmp_path / "d.csv")
-        with pytest.warns(UserWarning, match="first column of .* has no name; it is taken for row labels"):
+        with pytest.warns(UserWarning, match="first column of .* has no name; it is taken for row names"):
             assert load(tmp_path / "d.csv", target="price", k=2, lam=0.1).hash == EXPECTED
 
     def test_a_column_called_y_is_the_target(self, tmp_path):

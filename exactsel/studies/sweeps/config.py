@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from exactsel import registry
+from exactsel.data.arrays import read_text
 from exactsel.errors import InputError, did_you_mean
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.solving.settings import Settings, settings_of
@@ -68,16 +69,16 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     file = Path(path)
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(file))
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; check the name and the folder.") from None
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is no text in UTF-8, which a config must be; write it again.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError(f"{file} is no TOML ({why}); correct it there.") from None
+    except ValueError:
+        raise InputError(f"{file} is no text in UTF-8, which a config must be; write it again.") from None
 
 
 @dataclass(frozen=True)

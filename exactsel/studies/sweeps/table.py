@@ -25,6 +25,9 @@ OF_TIME = ("seconds",)
 
 ENDINGS = (".csv", ".parquet")
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How texts begin that spreadsheets may take for formulas."""
+
 
 def check_table(file: str | os.PathLike[str]) -> None:
     """:class:`InputError` now rather than after all jobs where a table cannot be written."""
@@ -49,9 +52,15 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], file: str | os.PathLike[str])
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        values = (row.get(name) for name in COLUMNS)
-        writer.writerow("" if value is None else value for value in values)
+        writer.writerow(_cell(row.get(name)) for name in COLUMNS)
     return out.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell of a CSV table: a text that may be a formula to a spreadsheet gets an apostrophe before it."""
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _parquet(rows: Iterable[Mapping[str, Any]]) -> bytes:

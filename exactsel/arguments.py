@@ -1,0 +1,108 @@
+"""Arguments found to be of the kind they should be, each refused in one sentence or returned in clean form."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import InputError
+
+LONGEST = 60
+"""Characters of a value that a message shows."""
+
+
+def shown(value: Any) -> str:
+    """A value in a message: on one line, and not too long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a number of thousands of digits, or an object that cannot say what it is
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def switch(name: str, value: Any) -> bool:
+    """A switch; 0 and 1 will do."""
+    if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise InputError(f"{name} is {shown(value)}, but it is a switch; give True or False.")
+
+
+def entries(name: str, value: Any, what: str = "names or numbers of columns") -> list[Any]:
+    """The entries of a list; a single text or number is one entry."""
+    if isinstance(value, str | bytes) or (np.isscalar(value) and value is not None):
+        return [value]
+    if value is None or isinstance(value, type) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is {shown(value)}, but {what} were expected; give a list, () for none.")
+    return list(value)
+
+
+def mapping(name: str, value: Any) -> dict[str, Any]:
+    """A mapping of names to values; None is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InputError(f"{name} is {shown(value)}, but names with values were expected; give a dictionary.")
+    return dict(value)
+
+
+def file_name(name: str, value: Any) -> Any:
+    """The name of a file, or None."""
+    try:
+        if value is None or (isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)):
+            return value
+    except (TypeError, UnicodeError):  # of a text that is no name on this system
+        pass
+    raise InputError(f"{name} is {shown(value)}, but the name of a file was expected; give a text, or leave it out.")
+
+
+def function(name: str, value: Any) -> Any:
+    """A function, or None."""
+    if value is None or callable(value):
+        return value
+    raise InputError(f"{name} is {shown(value)}, but a function was expected; give one, or leave it out.")
+
+
+def seconds(name: str, value: Any) -> float:
+    """A finite number of seconds."""
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise InputError(f"{name} is {shown(value)}, but it must be a number of seconds from 0 on.")
+    return number
+
+
+def signal_numbers(name: str, value: Any) -> list[int]:
+    """The numbers of signals there are."""
+    found = whole_numbers(name, value)
+    wrong = next((number for number in found if number not in {*map(int, signal.Signals)}), None)
+    if wrong is not None:
+        raise InputError(f"{name} holds {shown(wrong)}, but no signal has this number; give signal.SIGINT, say.")
+    return found
+
+
+def whole_numbers(name: str, value: Any) -> list[int]:
+    """The entries of a list of whole numbers."""
+    found = entries(name, value, "whole numbers")
+    wrong = [entry for entry in found if isinstance(entry, bool | np.bool_) or not isinstance(entry, int | np.integer)]
+    if wrong:
+        raise InputError(f"{name} holds {shown(wrong[0])}, but whole numbers were expected; correct it.")
+    return [int(entry) for entry in found]
+
+
+def numbers(name: str, value: Any) -> list[float]:
+    """The entries of a list of numbers."""
+    found = entries(name, value, "numbers")
+    try:
+        if not any(isinstance(entry, str | bytes | bool) for entry in found):
+            return [float(entry) for entry in found]
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} is {shown(value)}, but numbers were expected; give a list of them.")

@@ -1,0 +1,96 @@
+"""Rows with labels, as pandas has them: data that belong together must have them in the same order.
+
+Everything here goes by position. Where a target or weights are labelled like the rows of the data, but in another
+order, or otherwise, going by position would pair the wrong rows; that is refused. The labels 0, 1, 2 and so on that
+pandas gives to rows without any say nothing, unless the other labels are the same numbers in another order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactsel.errors import InputError
+
+LIBRARIES = ("pandas", "modin", "cudf")
+"""Libraries whose frames and series have labels of rows."""
+
+
+def labels_of_rows(values: Any) -> Any:
+    """The labels of the rows, or None for data that have none; labels themselves are their own."""
+    library = type(values).__module__.partition(".")[0]
+    if library in LIBRARIES and type(values).__name__.endswith("Index"):
+        return values
+    index = getattr(values, "index", None) if library in LIBRARIES else None
+    return None if index is None or callable(index) else index
+
+
+def check_rows(rows: Any, **others: Any) -> None:
+    """Refuse data whose rows are labelled in another way than those of others they are to be used with.
+
+    Parameters
+    ----------
+    rows : any
+        The data that say which rows there are; anything without labels will do, and says nothing.
+    **others : any
+        By the names of their arguments; what has no labels goes by position.
+
+    Raises
+    ------
+    InputError
+        When labels differ.
+    """
+    known = [(name, labels) for name, value in others.items() if (labels := labels_of_rows(value)) is not None]
+    first = labels_of_rows(rows)
+    if first is not None:
+        known.insert(0, ("the data", first))
+    for name, labels in known[1:]:
+        _check(known[0][0], known[0][1], name, labels)
+
+
+def _check(first: str, expected: Any, name: str, found: Any) -> None:
+    """:class:`InputError` where two sets of labels do not pair the rows as their positions do."""
+    if len(expected) != len(found) or expected.equals(found):
+        return  # other lengths are refused by who counts rows
+    way_on = f"give {name}.to_numpy() if rows go by their position"
+    if _same_in_another_order(expected, found):
+        whose = "X.index" if first == "the data" else f"{first}.index"
+        raise InputError(
+            f"the rows of {name} have the same labels as those of {first}, but in another order; give "
+            f"{name}.loc[{whose}], or {way_on[5:]}."
+        )
+    if not (_counts(expected) or _counts(found)):
+        raise InputError(
+            f"the rows of {name} have other labels (such as {_shown(found, expected)}) than those of {first} (such as "
+            f"{_shown(expected, found)}); choose the same rows of both, or {way_on}."
+        )
+
+
+def _same_in_another_order(one: Any, other: Any) -> bool:
+    try:
+        return bool(one.is_unique and other.is_unique and one.isin(other).all())
+    except TypeError:  # of labels that cannot be looked up
+        return False
+
+
+def _counts(labels: Any) -> bool:
+    """Whether the labels are 0, 1, 2 and so on."""
+    try:
+        return bool(np.array_equal(np.asarray(labels), np.arange(len(labels))))
+    except (TypeError, ValueError):
+        return False
+
+
+def _shown(labels: Any, others: Any) -> str:
+    """A label of the first place at which two differ."""
+    place = next(i for i, (one, other) in enumerate(zip(labels, others, strict=True)) if not _equal(one, other))
+    text = repr(labels[place])
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,57 @@
+"""What the estimators are given: sparse matrices, names that are numbers, labels of two classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from exactsel.errors import InputError
+from exactsel.problem.doubles import as_array, tell_of_rounding
+from exactsel.problem.frames import frame_columns, is_frame, tell_of_column
+from exactsel.problem.numbered import NumberedName, as_name
+from exactsel.types import FloatArray
+
+SPARSE = ("csr", "csc", "coo")
+"""Kinds of sparse matrices that are taken, and made dense."""
+
+
+def numbered_names(X: Any) -> list[str] | None:
+    """The names of a frame's columns where some are numbers, of which scikit-learn makes no names."""
+    names = [as_name(label) for label in X.columns] if is_frame(X) else []
+    return names if any(isinstance(name, NumberedName) for name in names) else None
+
+
+def tell_of_rounding_in(X: Any, y: Any, weights: Any) -> None:
+    """A word about what whole numbers lose as doubles, of which scikit-learn says nothing."""
+    if is_frame(X):
+        for column in frame_columns(X):
+            tell_of_column(column, "X")
+    for name, values in (("X", None if is_frame(X) else X), ("y", y), ("sample_weight", weights)):
+        if values is None or (issparse(values) and values.dtype.kind == "f" and values.dtype.itemsize <= 8):
+            continue
+        array = as_array(values.toarray() if issparse(values) else values)
+        tell_of_rounding(array, array.astype(np.float64), name, refuse=name != "sample_weight")
+
+
+def dense(X: Any) -> FloatArray:
+    """The matrix with its zeros, as the search takes it."""
+    matrix: FloatArray = X.toarray() if issparse(X) else X
+    return matrix
+
+
+def two_classes(y: Any) -> tuple[Any, FloatArray]:
+    """The two classes of a target, and -1 and +1 for them."""
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    classes = np.unique(y)
+    if kind != "binary" or len(classes) > 2:
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}. For several classes put the "
+            f"estimator into sklearn.multiclass.OneVsRestClassifier, which chooses columns for each of them."
+        )
+    if len(classes) < 2:
+        raise InputError(f"the target holds one class, {classes[0]!r}, but a classifier needs two; give rows of both.")
+    return classes, np.where(y == classes[1], 1.0, -1.0)
