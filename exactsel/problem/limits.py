@@ -8,7 +8,7 @@ matroid, cut off at k), so a greedy choice is a best one wherever columns have w
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.groups import GroupedUnits, GroupSpec
+from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
 
@@ -145,3 +146,19 @@ def limit_options(units: Units) -> dict[str, Any]:
         for j in group:
             labels[j] = f"g{number}"
     return {"groups": labels, "per_group": limits.most}
+
+
+def units_of(
+    columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
+    must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
+    hierarchy_kind: str = "strong", per_group: int | None = None,
+) -> Units:  # fmt: skip
+    """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
+    if per_group is not None:
+        columns_alone = under_hierarchy(Units.of(columns, names, must_have, must_not), hierarchy, hierarchy_kind)
+        return limited_units(columns_alone, groups, per_group)
+    if groups is None:
+        units = Units.of(columns, names, must_have, must_not)
+    else:
+        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
+    return under_hierarchy(units, hierarchy, hierarchy_kind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,12 +33,12 @@ from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.identity import data_hash, prepared_hash
+from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.preparing import Preparation, check_two_classes
 from exactsel.problem.storing import raw_data
 from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-from exactsel_certificates.radii import Radii
+from exactsel.types import FloatArray, IntArray, StateArray
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -57,27 +57,6 @@ ROWS_AT_ONCE = 65_536
 
 _DATA_ONLY = ("gram", "norms", "raw", "reduced", "shortest_share", "spectral_norm_squared")
 """Cached properties that depend on the data alone."""
-
-
-class Vanishing(NamedTuple):
-    """What is known where the ridge that is searched with stands for none."""
-
-    point: FloatArray
-    """(d,) about the fit on all columns, around which the limits were found."""
-    limits: Radii
-    """How large coefficients of models are that cost no more than the empty one."""
-    taken: float
-    """What the ridge adds to the objective of such a model, at most."""
-    allowed: BoolArray
-    """(d,) columns these models may use."""
-    most: int
-    """The most columns of a model."""
-    scope: str = ""
-    """The models in words that all of this is about, where the data do not limit coefficients."""
-
-    def serves(self, allowed: BoolArray, most: int) -> bool:
-        """Whether what is known holds for models of at most ``most`` of the columns ``allowed``, too."""
-        return bool(np.all(self.allowed | ~allowed)) and most <= self.most
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,10 +25,9 @@ from exactsel.plain import html_table
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.fit import Fit, fit_support
-from exactsel.problem.groups import GroupedUnits, GroupSpec
-from exactsel.problem.hierarchy import under_hierarchy
+from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
-from exactsel.problem.limits import limited_units
+from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
@@ -112,7 +111,7 @@ class Problem:
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        units = _units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind, per_group)
+        units = units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind, per_group)
         self._settle(objective, units, units.limited(k))
 
     @classmethod
@@ -165,7 +164,7 @@ class Problem:
         lam, delta, names = (options.pop(name, None) for name in ("lam", "delta", "feature_names"))
         size = checked_k(k, len(made.made.AT))
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam, delta=delta)
-        units = _units_of(len(AT), names, **options)
+        units = units_of(len(AT), names, **options)
         return cls.of(objective.prepared(made), units, units.limited(size))
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
@@ -389,19 +388,3 @@ class Problem:
         demanded = {name: changes.pop(name) for name in _OF_UNITS if name in changes}
         objective, units = self.objective.replace(**changes), self.units.replace(**demanded)
         return self.of(objective, units, units.limited(k))
-
-
-def _units_of(
-    columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong", per_group: int | None = None,
-) -> Units:  # fmt: skip
-    """What is chosen among some columns, as the arguments of :class:`Problem` have it."""
-    if per_group is not None:
-        columns_alone = under_hierarchy(Units.of(columns, names, must_have, must_not), hierarchy, hierarchy_kind)
-        return limited_units(columns_alone, groups, per_group)
-    if groups is None:
-        units = Units.of(columns, names, must_have, must_not)
-    else:
-        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
-    return under_hierarchy(units, hierarchy, hierarchy_kind)

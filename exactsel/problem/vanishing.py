@@ -26,7 +26,8 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses.huber import Huber
 from exactsel.problem.even import divided, powers_near, with_even_columns
-from exactsel.problem.objective import MOST_ROWS, Objective, Vanishing
+from exactsel.problem.infinitesimal import Vanishing
+from exactsel.problem.objective import MOST_ROWS, Objective
 from exactsel.problem.rows import Rows, Unusable, fit_all
 from exactsel.problem.separation import refuse_separated
 from exactsel.problem.units import Units
