@@ -24,6 +24,7 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     is, it shows the columns and says what to do.
     """
     import json
+    from dataclasses import replace
 
     from exactsel.data import read_columns
     from exactsel.data.tables import with_labels, with_offset_read
@@ -40,6 +41,8 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     try:
         with warnings_as_lines():
             instance, _ = with_offset_read(with_labels(read_file(arguments), arguments["loss"]), arguments["offset"])
+            if arguments["weights"] is not None:  # they are about the problem, and not about the columns
+                instance = replace(instance, weights=None)
             facts = instance_facts(instance, arguments["problem"], **overrides)
     except InputError:
         show_columns()
