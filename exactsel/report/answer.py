@@ -91,7 +91,7 @@ def answer_section(result: Result) -> str:
             paragraph(answer_text(result), style),
             paragraph(
                 f"The search stopped because {Termination(result.termination).sentence} ({result.termination.value}). "
-                f"What is proven: {result.claim.value}.",
+                f"What is proven: {result.claim.value}." + (f" What helps: {result.advice}" if result.advice else ""),
                 "quiet",
             ),
             tiles(facts),
