@@ -124,7 +124,7 @@ class BoxedProblem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, d), read-only."""
+        """The data (n, d) as they are searched, read-only."""
         return self.base.A
 
     @property

@@ -136,7 +136,7 @@ class Objective:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, d), read-only."""
+        """The data (n, d) as they are searched, read-only."""
         return self.AT.T
 
     @property

@@ -229,7 +229,7 @@ class Problem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, columns), read-only."""
+        """The data (n, columns) as they are searched, read-only: prepared, of even length without a ridge."""
         return self.objective.A
 
     @property
