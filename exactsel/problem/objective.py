@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel._jit import available_threads, interpreted, parallel_section
-from exactsel.algebra.extended import inner_products
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
-from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
@@ -32,6 +30,7 @@ from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
+from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.preparing import Preparation, check_two_classes
@@ -120,6 +119,8 @@ class Objective:
             return self
         if self.before is not None:
             # A ridge would be one on columns as they were.
+            if "gram" in self.__dict__ and self.even is not None:
+                self.before.__dict__.setdefault("gram", multiplied(self.gram, self.before.AT, self.even))
             return self.before.replace(**changes)
         arguments = {"loss": self.loss, "lam": self.lam, "delta": None, **changes}
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
@@ -242,14 +243,7 @@ class Objective:
     @cached_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
-        if self.n >= self.d:
-            products, roundings = inner_products(self.AT, self.y)
-            gram, b = np.ascontiguousarray(products[:-1, :-1]), products[:-1, -1].copy()
-            return GramData(gram, b, 0.5 * float(products[-1, -1]), roundings, self.norms, self.AT[:0])
-        with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
-            gram, b = self.AT @ self.AT.T, self.AT @ self.y
-        # Kernels go by way of A, too, where it is the smaller one: sums are as long as it has rows.
-        return GramData(gram, b, 0.5 * float(self.y @ self.y), self.n, self.norms, self.AT)
+        return gram_data(self.AT, self.y, self.norms)
 
     @property
     def hessian(self) -> FloatArray:

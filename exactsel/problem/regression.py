@@ -178,7 +178,9 @@ class Problem:
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
                 f"{self.units.columns}; write the file anew with exactsel gram."
             )
-        return self.of(replace(self.objective, tall=tall), self.units, self.k)
+        before = self.objective.before
+        told = None if before is None else replace(before, tall=tall)
+        return self.of(replace(self.objective, tall=tall, before=told), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, and freeze; without a ridge the objective is one to search with."""

@@ -11,6 +11,7 @@ from exactsel.algebra.curvature import balanced_curvature, has_curvature, unifor
 from exactsel.problem.boxed import boxed
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.model import prepared_coef, searched_coef
+from exactsel.problem.tall import Tall
 from exactsel.solving.result import Termination
 from exactsel.studies.best_known import KnownModels
 from exactsel_certificates.formula import Instance
@@ -65,6 +66,22 @@ def test_coefficients_go_there_and_back():
     assert np.all((problem.norms >= 0.5) & (problem.norms < 1.0 + 1e-12))
     assert problem.replace(lam=1.0).lam == 1.0
     assert np.array_equal(problem.replace(lam=1.0).A, A * units)
+
+
+@pytest.mark.parametrize("n", [20, 4])
+def test_another_ridge_finds_the_same_gram_matrix(n):
+    A, y, units = table(2, n=n)
+    problem = Problem(A * units, y, 2)
+    kept = problem.gram
+    found, anew = problem.replace(lam=0.5).gram, Problem(A * units, y, 2, lam=0.5).gram
+    assert all(np.array_equal(one, other) for one, other in zip(found, anew, strict=True))
+    assert kept is problem.gram
+
+
+def test_another_ridge_keeps_the_rows_that_reduced_ones_stand_for():
+    A, y, _ = table(2)
+    problem = Problem(A, y, 2).standing_for(Tall(100, 100.0, np.full(6, 1e-9)))
+    assert problem.replace(lam=0.5).objective.tall is problem.objective.tall
 
 
 @pytest.mark.parametrize("make", [balanced_curvature, uniform_curvature])
