@@ -56,7 +56,7 @@ def brute(count: int, first: int, both: bool) -> None:
 
 def _exactly(problem: Any, optimum: Any) -> float:
     """The optimum where doubles do not tell: the best objective on the best support, in exact arithmetic."""
-    from exactsel.problem.model import prepared_coef, prepared_columns
+    from exactsel.problem.model import prepared_coef
     from exactsel.proofs.writer import instance_of
     from exactsel_certificates import standalone
     from exactsel_certificates.exact import ExactBounds, float_above
@@ -65,19 +65,16 @@ def _exactly(problem: Any, optimum: Any) -> float:
         return float_above(
             ExactBounds(instance_of(problem)).objective(prepared_coef(problem, problem.fit(optimum.support).coef))
         )
-    regression = standalone.Regression(
-        prepared_columns(problem).T.tolist(), problem.y.tolist(), problem.k, "quadratic", problem.lam, 1.0
-    )
+    regression = standalone.Regression(problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
     return float_above(regression.at_fit(set(optimum.support), set(), [], False))
 
 
 def _second(problem: Any, data: bytes) -> str:
-    from exactsel.problem.model import prepared_columns
     from exactsel_certificates import standalone
 
     delta = problem.loss_parameters.get("delta", 1.0)
     return standalone.check(
-        data, prepared_columns(problem).T.tolist(), problem.y.tolist(), problem.k, problem.loss.name, problem.lam, delta
+        data, problem.A.tolist(), problem.y.tolist(), problem.k, problem.loss.name, problem.lam, delta
     )
 
 

@@ -56,7 +56,7 @@ def lost(problem: Problem, solver: BoundSolver) -> float:
 
 def checker_lost(problem: Problem) -> float:
     """The same of formula (3) as the first checker evaluates it, at the fit, with half the curvature there is."""
-    instance = Instance(problem.A, problem.y, problem.k, "quadratic", 0.0)
+    instance = Instance(problem.AT.T, problem.y, problem.k, "quadratic", 0.0)
     curvature = np.full(problem.d, 0.5 * float(np.linalg.eigvalsh(problem.gram.G)[0]))
     assert leaves_convex(instance, curvature)
     bounds, fit = RigorousBounds(instance), problem.fit(range(problem.k))

@@ -109,7 +109,7 @@ class PreparedOracle(PreparedBound):
             limits = [z[fixed:] >= 0, z[fixed:] <= 1, cp.sum(z[fixed:]) <= problem.k - fixed]
             if fixed:  # older versions of cvxpy know no empty constraint
                 limits.insert(0, z[:fixed] == 1)
-            cost = self._loss(problem.A[:, columns] @ x) + 0.5 * problem.lam * cp.sum(t)
+            cost = self._loss(problem.AT[columns].T @ x) + 0.5 * problem.lam * cp.sum(t)
             program = cp.Problem(cp.Minimize(cost), [perspective, *limits])
             try:
                 program.solve(solver=cp.CLARABEL, tol_gap_abs=ACCURACY, tol_gap_rel=ACCURACY, tol_feas=ACCURACY)

@@ -124,8 +124,8 @@ class BoxedProblem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, d) as they are searched, read-only."""
-        return self.base.A
+        """The data (n, d), read-only: as given, or prepared."""
+        return (self.base.before or self.base).A
 
     @property
     def lam(self) -> float:

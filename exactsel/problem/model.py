@@ -172,12 +172,6 @@ def column_ratio(problem: SubsetProblem) -> float:
     return 1.0 if objective is None else 1.0 / objective.shortest_share
 
 
-def prepared_columns(problem: SubsetProblem) -> FloatArray:
-    """The columns (d, n) as they were prepared; those that are searched may be of even length."""
-    objective = _objective_of(problem)
-    return problem.A.T if objective is None or objective.before is None else objective.before.AT
-
-
 def prepared_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """Coefficients of the columns as they were prepared (d,), from those of the columns as they are searched."""
     even = _even(problem)

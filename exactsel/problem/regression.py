@@ -231,8 +231,8 @@ class Problem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, columns) as they are searched, read-only: prepared, of even length without a ridge."""
-        return self.objective.A
+        """The data (n, columns), read-only: as given, or prepared; ``AT`` is what is searched."""
+        return (self.objective.before or self.objective).A
 
     @property
     def is_quadratic(self) -> bool:

@@ -14,7 +14,6 @@ from exactsel.losses.base import CLASSES
 from exactsel.plain import finite
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import prepared_columns
 from exactsel.problem.objective import ROWS_AT_ONCE
 from exactsel.problem.regression import Problem
 from exactsel.problem.tall import Tall
@@ -111,8 +110,8 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
 
 def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
     """What the columns are like."""
-    AT = prepared_columns(problem)
-    A, norms = AT.T, np.sqrt(np.einsum("ij,ij->i", AT, AT))
+    A = problem.A
+    norms = np.sqrt(np.einsum("ij,ij->j", A, A))
     spread = norms[norms > 0]
     values = np.linalg.svd(_with_the_same_values(A), compute_uv=False)
     rank = int(np.count_nonzero(values > values[0] * max(A.shape) * np.finfo(np.float64).eps))
@@ -120,10 +119,10 @@ def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
         "rank": rank,
         "condition": float(values[0] / values[rank - 1]) if rank else None,
         "constant_columns": int(np.count_nonzero(np.ptp(A, axis=0) == 0)),
-        "duplicate_columns": problem.d - _distinct(AT),
+        "duplicate_columns": problem.d - _distinct(A.T),
         "column_norms_min": float(spread.min()) if spread.size else 0.0,
         "column_norms_max": float(norms.max()),
-        "largest_correlation": _largest_correlation(AT, norms),
+        "largest_correlation": _largest_correlation(A, norms),
     }
 
 
@@ -147,12 +146,12 @@ def log10_supports(problem: SubsetProblem) -> float:
     return (math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(10)
 
 
-def _largest_correlation(AT: FloatArray, norms: FloatArray) -> float | None:
+def _largest_correlation(A: FloatArray, norms: FloatArray) -> float | None:
     """Largest absolute cosine between two different columns; None for many columns."""
-    if not 2 <= len(AT) <= 3000:
+    if not 2 <= A.shape[1] <= 3000:
         return None
     scale = np.where(norms > 0, norms, 1.0)
-    cosines = np.abs((AT @ AT.T) / np.outer(scale, scale))
+    cosines = np.abs((A.T @ A) / np.outer(scale, scale))
     np.fill_diagonal(cosines, 0.0)
     return float(cosines.max())
 

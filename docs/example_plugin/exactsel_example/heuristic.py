@@ -18,6 +18,6 @@ class Screening:
     def run(self, problem, context):
         """Score each column by itself; no support is refitted."""
         problem = regression(problem, self.name)
-        norms = np.linalg.norm(problem.A, axis=0)
+        norms = np.linalg.norm(problem.AT, axis=1)
         scores = np.abs(problem.gradient(np.zeros(problem.d))) / np.where(norms > 0, norms, 1.0) ** self.power
         return Proposal.of(np.argsort(-scores, kind="stable")[: problem.k], evaluations=0)
