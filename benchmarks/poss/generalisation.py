@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 from benchmarks.paper.tables import Row
 from benchmarks.poss.data import Data, half
 from benchmarks.poss.methods import methods
+from exactsel.problem.model import prepared_coef
 from exactsel.problem.regression import Problem
 from exactsel_heuristics.base import Context
 
@@ -52,7 +53,7 @@ def compare(data: Data, k: int, splits: int, seed: int, ridge: float = 0.0) -> C
             rss = 2.0 * fit.value / rows
             scores = compared.scores.setdefault(name, Scores())
             scores.training.append(rss if ridge else 1.0 - rss * rows / float(part.y @ part.y))
-            scores.test.append(part.test_r2(fit.coef))
+            scores.test.append(part.test_r2(prepared_coef(problem, fit.coef)))
     return compared
 
 

@@ -1,13 +1,15 @@
 """Columns of even length: without a ridge a problem does not depend on the units of its columns, nor does its search.
 
 With lam = 0 a column divided by a power of two is the same column in other units: nothing is rounded, and coefficients
-are multiplied by that power. The search works on columns whose lengths lie between a half and 1, so that one tolerance
-serves all of them, and a problem whose columns are multiplied by powers of two has the same tree, bit for bit. A ridge
-(lam/2) ||x||^2 goes by the units of the columns, so a problem with lam > 0 keeps them.
+are multiplied by that power. The search works on columns whose root mean square is about 1, so that one tolerance
+serves all of them (and a standardised column is left as it is), and a problem whose columns are multiplied by powers of
+two has the same tree, bit for bit. A ridge (lam/2) ||x||^2 goes by the units of the columns, so a problem with lam > 0
+keeps them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,12 +25,13 @@ def with_even_columns(objective: Objective) -> Objective:
     """The objective on columns divided by powers of two near their lengths; the same one where that is done already."""
     if objective.even is not None:
         return objective
-    return divided(objective, powers_near(objective.norms))
+    return divided(objective, powers_near(objective.norms / math.sqrt(objective.n)))
 
 
 def powers_near(sizes: FloatArray) -> FloatArray:
-    """The smallest powers of two above the sizes (d,), 1 for those that are zero."""
-    return np.where(sizes > 0.0, np.ldexp(1.0, np.frexp(sizes)[1]), 1.0)
+    """The powers of two nearest to the sizes (d,), 1 for those that are zero."""
+    parts, exponents = np.frexp(sizes)
+    return np.where(sizes > 0.0, np.ldexp(1.0, exponents - (parts < math.sqrt(0.5))), 1.0)
 
 
 def divided(objective: Objective, even: FloatArray) -> Objective:

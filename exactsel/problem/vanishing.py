@@ -25,7 +25,7 @@ from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses.huber import Huber
-from exactsel.problem.even import divided, powers_near, with_even_columns
+from exactsel.problem.even import divided, with_even_columns
 from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.objective import MOST_ROWS, Objective
 from exactsel.problem.rows import Rows, Unusable, fit_all
@@ -85,7 +85,7 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
         return _within_radius(alike, allowed, most)
     point, limits = found
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
-    further = 1.0 / powers_near(limits.size)
+    further = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
     point, limits = point * further, Radii(limits.level, limits.size * further)
     alike = divided(alike, further)
     square = float(limits.size @ limits.size)

@@ -61,7 +61,7 @@ class SizeCriterion:
         if not isinstance(name, str) or name not in NAMES:
             raise InputError(
                 f"criterion is {shown(name)}, but it must be one of {', '.join(NAMES)}"
-                f"{did_you_mean(shown(name), NAMES)}; choose one of them."
+                f"{did_you_mean(str(name), NAMES)}; choose one of them."
             )
         if (name == "custom") != (price is not None):
             raise InputError(

@@ -320,7 +320,11 @@ def test_the_writer_stores_splits_once(tmp_path):
     level = 0.6 * float(optimum(case).value)
     problem = exactsel.Problem(np.array(case.A), np.array(case.y), case.k, lam=0.0)
     columns, scale, entries = clipped(case, level)
-    split = SplitPoint(np.array(columns, dtype=np.int32), np.array(scale), np.array(entries, dtype=np.float16))
+    split = SplitPoint(
+        np.array(columns, dtype=np.int32),
+        np.array(scale) / problem.objective.even[columns],
+        np.array(entries, dtype=np.float16),
+    )
     file = tmp_path / "run.exsel"
     writer = ProofWriter(problem, file)
     state = np.ones(8, dtype=np.int8)

@@ -147,7 +147,7 @@ def nodes(draw):
     warm = [None, *proofs[3:7], vector(rng, 11), np.zeros(0), np.zeros((2, 0, 3)), np.array(1.5)]
     return [
         Node(
-            draw(st.integers(0, 2**62)), draw(st.integers(-1, 2**62)), draw(st.integers(0, 99)),
+            draw(st.integers(0, 2**53)), draw(st.integers(-1, 2**53)), draw(st.integers(0, 99)),
             rng.integers(0, 3, D).astype(np.int8), draw(FLOATS), draw(st.sampled_from(proofs)),
             draw(st.sampled_from(warm)), draw(st.booleans()), draw(FLOATS),
         )

@@ -85,7 +85,7 @@ def test_limits_that_are_too_small_are_found(attacks, monkeypatch):
 @pytest.mark.untrue
 def test_limits_that_are_too_small_are_found_in_the_second_checker(attacks, monkeypatch):
     sizes = checking.sizes
-    monkeypatch.setattr(checking, "sizes", lambda r, x: [value / 10**6 for value in sizes(r, x)])
+    monkeypatch.setattr(checking, "sizes", lambda r, x, out=(): [value / 10**6 for value in sizes(r, x, out)])
     assert first_found(attacks, True).startswith("false accept: second")
 
 

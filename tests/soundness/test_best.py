@@ -54,7 +54,11 @@ def deviance(problem, objective):
 
 def criterion(name, problem, objective, size):
     n, d = problem.n, problem.d
-    p = size + (problem.preparation is not None) + (problem.loss.name == "quadratic")
+    p = (
+        size
+        + bool(problem.preparation is not None and problem.preparation.centred)
+        + (problem.loss.name == "quadratic")
+    )
     fit = deviance(problem, objective)
     return {
         "aic": lambda: fit + 2 * p, "aicc": lambda: fit + 2 * p * n / (n - p - 1), "bic": lambda: fit + p * math.log(n),
