@@ -48,8 +48,9 @@ class Data:
         self.powers = [exponent for _, exponent in split]
         offset = [Fraction(0) if case.offset is None else Fraction(case.offset[i]) for i in rows]
         target = [Fraction(case.y[i]) for i in rows]
-        if case.loss in RESIDUAL:  # the offset is a part of the target
-            target, offset = [t - o for t, o in zip(target, offset, strict=True)], [Fraction(0)] * len(rows)
+        if case.loss in RESIDUAL:  # the offset is a part of the target, as the difference in doubles
+            target = [Fraction(float(t) - float(o)) for t, o in zip(target, offset, strict=True)]
+            offset = [Fraction(0)] * len(rows)
         self.target, self.target_power = dyadic(target)
         self.offset = offset
         self.lam = Fraction(case.lam)

@@ -254,7 +254,8 @@ def believed(file: Path, rng: Rng) -> str:
         arrays = {name: array.copy() for name, array in one.arrays.items()}
         for name in arrays:
             if name in ("Node.bound", "node.bound", "_SavedState.dropped", "_SavedState.proven"):
-                arrays[name][...] = (1e300, np.inf, arrays[name] + abs(arrays[name]) * 0.1)[how]
+                with np.errstate(all="ignore"):
+                    arrays[name][...] = (1e300, np.inf, arrays[name] + abs(arrays[name]) * 0.1)[how]
         _put_blob(connection, table, number, to_bytes(Packed(one.header, arrays)))
     return "believed bounds"
 

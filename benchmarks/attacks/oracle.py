@@ -115,12 +115,12 @@ class Oracle:
         return best
 
     def tame(self, support: Support) -> bool:
-        """Whether the best model on a support has coefficients of a size that doubles can tell (quadratic loss).
+        """Whether the best model on a support has coefficients of a size that doubles can tell (quadratic, Huber loss).
 
         A column that is another one but for the last bits leaves less than all others together, by coefficients that no
         fit in doubles finds; nor is a model with them one of those a scope speaks of.
         """
-        if self.case.loss != "quadratic" or self.case.lam > 0 or self.case.lower is not None:
+        if self.case.loss not in ("quadratic", "huber") or self.case.lam > 0 or self.case.lower is not None:
             return True
         return self._bounded(best_coefficients(self.data, [j for u in support for j in self.case.units[u]]))
 
