@@ -77,7 +77,9 @@ class RowModel:
     def __init__(self, objective: Objective, columns: IntArray) -> None:
         A = objective.AT[columns].T
         largest = np.max(np.abs(A), axis=0, initial=0.0)
-        scale = np.where(largest > 0.0, np.ldexp(1.0, -np.frexp(largest)[1]), 1.0)
+        # A column of zeros is as long as its ridge: nothing may depend on the units of the data.
+        largest = np.where(largest > 0.0, largest, np.sqrt(objective.lam) or 1.0)
+        scale = np.ldexp(1.0, -np.frexp(largest)[1])
         self._objective, self._columns = objective, columns
         self.loss, self.y = objective.loss, objective.y
         self.weights = np.ones(objective.n) if objective.weights is None else objective.weights
