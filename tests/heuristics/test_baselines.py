@@ -71,11 +71,11 @@ def test_the_interface_is_followed_and_the_registry_knows_the_name(heuristic):
 )
 def test_proposals_are_valid_and_reproducible(heuristic, loss, n, d, k):
     problem = make_problem(n + d, n, d, k, loss)
-    before = problem.A.copy(), problem.y.copy()
+    before = problem.AT.T.copy(), problem.y.copy()
     proposal = heuristic.run(problem, Context(seed=1))
     assert_valid(problem, proposal)
     assert heuristic.run(problem, Context(seed=2)) == proposal
-    assert np.array_equal(problem.A, before[0])
+    assert np.array_equal(problem.AT.T, before[0])
     assert np.array_equal(problem.y, before[1])
 
 
@@ -154,7 +154,7 @@ def literal_foba(problem, nu=0.5, steps=5, refit=True):
         fit = problem.fit(active)
         gradient = problem.gradient(fit.coef)
         alone = [
-            gradient[j] ** 2 / (problem.loss.smoothness * np.sum(problem.A[:, j] ** 2) + problem.lam)
+            gradient[j] ** 2 / (problem.loss.smoothness * np.sum(problem.AT.T[:, j] ** 2) + problem.lam)
             for j in range(problem.d)
         ]
         outside = [j for j in range(problem.d) if j not in active]
@@ -219,7 +219,7 @@ def test_foba_returns_fewer_columns_where_no_more_gain():
 
 def scaled_least_squares(problem, columns):
     """Ridge coefficients on some columns, of smallest norm in unit columns where they are not unique."""
-    matrix = np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(len(columns))])
+    matrix = np.vstack([problem.AT.T[:, columns], np.sqrt(problem.lam) * np.eye(len(columns))])
     norms = np.linalg.norm(matrix, axis=0)
     norms[norms == 0.0] = 1.0
     return np.linalg.pinv(matrix / norms, rcond=1e-10) @ np.concatenate([problem.y, np.zeros(len(columns))]) / norms
@@ -247,7 +247,7 @@ def test_rfe_equals_its_slow_twin(n, d, lam):
         assert_each_deletion_has_the_smallest_weight(problem, RecursiveFeatureElimination(), weights_of, 1e-7)
 
         def scaled_weights_of(columns, problem=problem):
-            return scaled_least_squares(problem, columns) * np.linalg.norm(problem.A[:, columns], axis=0)
+            return scaled_least_squares(problem, columns) * np.linalg.norm(problem.AT.T[:, columns], axis=0)
 
         scaled = RecursiveFeatureElimination(scaled=True)
         assert_each_deletion_has_the_smallest_weight(problem, scaled, scaled_weights_of, 1e-7)
@@ -282,7 +282,7 @@ def test_rfe_agrees_with_scikit_learn():
             # Its share is one of all columns, ours one of those that are left, so only the first round is the same.
             k = 4 if step == 0.0 else 9
             estimator = linear.LinearRegression(fit_intercept=False)
-            theirs = selection.RFE(estimator, n_features_to_select=k, step=step or 1).fit(problem.A, problem.y)
+            theirs = selection.RFE(estimator, n_features_to_select=k, step=step or 1).fit(problem.AT.T, problem.y)
             ours = RecursiveFeatureElimination(step=step).run(problem.replace(k=k), Context()).support
             assert ours == tuple(np.flatnonzero(theirs.support_).tolist())
 
@@ -297,7 +297,7 @@ def keep_largest(x, k):
 
 def literal_iht(problem, steps, normalised):
     """The iterates of the papers for quadratic loss with a ridge, from the definition."""
-    A, y, lam = problem.A, problem.y, problem.lam
+    A, y, lam = problem.AT.T, problem.y, problem.lam
     x, iterates = np.zeros(problem.d), []
     for _ in range(steps):
         ascent = A.T @ (y - A @ x) - lam * x

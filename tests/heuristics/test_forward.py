@@ -23,7 +23,7 @@ from exactsel_heuristics._elimination import Elimination
 def lstsq_value(problem, support):
     """The quadratic objective on a support, by an orthogonal factorisation of the data."""
     columns = list(support)
-    matrix = np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(len(columns))])
+    matrix = np.vstack([problem.AT.T[:, columns], np.sqrt(problem.lam) * np.eye(len(columns))])
     target = np.concatenate([problem.y, np.zeros(len(columns))])
     return 0.5 * float(np.sum((target - matrix @ np.linalg.lstsq(matrix, target, rcond=1e-10)[0]) ** 2))
 

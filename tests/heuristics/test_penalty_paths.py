@@ -61,7 +61,7 @@ def test_the_lasso_agrees_with_least_angle_regression():
     linear = pytest.importorskip("sklearn.linear_model")
     for seed in range(4):
         problem = make_problem(seed, 40, 12, 12, lam=0.0, awkward=False)
-        _, _, path = linear.lars_path(problem.A, problem.y, method="lasso")
+        _, _, path = linear.lars_path(problem.AT.T, problem.y, method="lasso")
         sizes = np.count_nonzero(path, axis=0)
         for k in range(1, 12):
             # Between two knots the support is the one at the second; the first knot beyond k ends the path.

@@ -51,7 +51,7 @@ def test_dual_iht_climbs_to_the_primal_value_where_nothing_is_cut_off(loss):
     loss_gradient(problem.loss, beta.copy(), problem.y, beta)
     for t in range(3000):
         step = problem.loss.smoothness / (1.0 + t + problem.loss.smoothness * problem.spectral_norm_squared / 5.0)
-        _ascend(problem.loss, beta, problem.A @ (problem.AT @ beta) / -5.0, step, problem.y)
+        _ascend(problem.loss, beta, problem.AT.T @ (problem.AT @ beta) / -5.0, step, problem.y)
     dual = -loss_conjugate(problem.loss, beta, problem.y) - np.sum((problem.AT @ beta) ** 2) / 10.0
     best = problem.fit(range(4)).value
     assert dual <= best + 1e-9

@@ -41,7 +41,7 @@ def twin_prox_norm(u, places, weight):
 
 def twin_pdal(problem, iterations):
     """The paper's Algorithm 3 at the root, word for word; the best bound, the last beta and x, and the steps."""
-    A, gamma = problem.A, 1.0 / problem.loss.smoothness
+    A, gamma = problem.AT.T, 1.0 / problem.loss.smoothness
     # The algorithm as published, for A in units in which its norm is between 1/2 and 1.
     norm = np.sqrt(problem.spectral_norm_squared)
     unit = 2.0 ** np.frexp(norm)[1]
@@ -82,7 +82,7 @@ def test_pdal_follows_the_paper(loss):
 
 def twin_supergradient(problem, iterations):
     """Projected supergradient ascent at the root; the best bound and the last beta."""
-    A, loss, k = problem.A, problem.loss, problem.k
+    A, loss, k = problem.AT.T, problem.loss, problem.k
     first = 1.0 + loss.smoothness * problem.spectral_norm_squared / problem.lam
     beta, best = np.zeros(problem.n), -np.inf
     for step in range(iterations + 1):

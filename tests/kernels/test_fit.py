@@ -30,7 +30,7 @@ def random_problem(rng, loss, n, d, kind="plain", lam=0.1, k=None) -> Problem:
 
 def plain_objective(problem: Problem, x) -> float:
     """P(x) by the formulas of the README, in plain numpy."""
-    z, y = problem.A @ x, problem.y
+    z, y = problem.AT.T @ x, problem.y
     if problem.loss.name == "quadratic":
         value = 0.5 * np.sum((z - y) ** 2)
     elif problem.loss.name == "huber":
@@ -42,14 +42,14 @@ def plain_objective(problem: Problem, x) -> float:
 
 
 def plain_gradient(problem: Problem, x):
-    z, y = problem.A @ x, problem.y
+    z, y = problem.AT.T @ x, problem.y
     if problem.loss.name == "quadratic":
         slope = z - y
     elif problem.loss.name == "huber":
         slope = np.clip(z - y, -problem.loss.delta, problem.loss.delta)
     else:
         slope = -y / (1.0 + np.exp(np.clip(y * z, -700, 700)))
-    return problem.A.T @ slope + problem.lam * x
+    return problem.AT.T.T @ slope + problem.lam * x
 
 
 def independent_minimum(problem: Problem, support) -> float:
@@ -109,7 +109,7 @@ class TestFit:
             gradient = plain_gradient(problem, fit.coef)[np.sort(support)]
             scale = 1.0 + np.linalg.norm(plain_gradient(problem, np.zeros(d)))
             assert fit.gradient_norm <= 1e-10 * scale
-            assert np.linalg.norm(gradient) <= 1e-10 * scale + 1e-13 * scale * np.abs(problem.A).max()
+            assert np.linalg.norm(gradient) <= 1e-10 * scale + 1e-13 * scale * np.abs(problem.AT.T).max()
             assert fit.value == pytest.approx(plain_objective(problem, fit.coef), rel=1e-12)
             assert set(fit.support) <= set(fit.columns.tolist()) == set(support.tolist())
 
@@ -134,7 +134,7 @@ class TestFit:
         for rng, kind, n, d, support in fits():
             problem = random_problem(rng, "quadratic", n, d, kind, lam=0.0)
             columns = np.sort(support)
-            matrix = problem.A[:, columns]
+            matrix = problem.AT.T[:, columns]
             unit = matrix / np.where(matrix.any(axis=0), np.linalg.norm(matrix, axis=0), 1.0)
             residual = problem.y - unit @ np.linalg.lstsq(unit, problem.y, rcond=1e-12)[0]
             fit = problem.fit(support)

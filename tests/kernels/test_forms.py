@@ -52,7 +52,7 @@ def drawn_problem(seed, groups=False):
 def test_rows_and_gram_matrix_say_the_same(seed):
     problem, rng = drawn_problem(seed)
     columns = np.sort(rng.choice(problem.d, int(rng.integers(1, problem.d + 1)), replace=False))
-    x, A = rng.standard_normal(columns.size), problem.A[:, columns]
+    x, A = rng.standard_normal(columns.size), problem.AT.T[:, columns]
     size = (np.abs(A) @ np.abs(x) + np.abs(problem.y)).sum() ** 2 + 1.0
     gradient = A.T @ (A @ x - problem.y)
     value = 0.5 * np.sum((A @ x - problem.y) ** 2)
@@ -117,7 +117,7 @@ def test_images_in_gram_form_are_those_of_a_copy(seed):
 @given(st.integers(0, 10**6))
 def test_what_is_said_of_an_image_in_gram_form_holds_in_exact_arithmetic(seed):
     problem, columns, form, models = drawn_images(seed)
-    A = [[Fraction(float(entry)) for entry in problem.A[:, j]] for j in columns]
+    A = [[Fraction(float(entry)) for entry in problem.AT.T[:, j]] for j in columns]
     y = [Fraction(float(entry)) for entry in problem.y]
     for x in models[:3]:
         image, q, v = np.empty(x.size), np.empty(x.size), np.empty(x.size)

@@ -268,7 +268,7 @@ def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
     full = np.zeros(d)
     full[columns] = x
     instance = Instance(
-        np.array(problem.A), np.array(problem.y), problem.k, "quadratic", problem.lam, groups=problem.units.groups
+        np.array(problem.AT.T), np.array(problem.y), problem.k, "quadratic", problem.lam, groups=problem.units.groups
     )  # fmt: skip
     reference = curved_bound(instance, S, C, full, data.columns.floor)
     scale = abs(reference) + problem.inner.gram.constant + x @ x * np.max(np.diag(problem.inner.hessian))

@@ -87,7 +87,7 @@ def test_curvature_exists_wherever_it_is_said_to(estimates):
 def test_the_spectral_norm_from_products(estimates, loss, shape):
     for seed in range(20):
         problem = problem_of(seed, *shape, loss=loss)
-        exact = np.linalg.norm(problem.A, 2) ** 2
+        exact = np.linalg.norm(problem.AT.T, 2) ** 2
         assert problem.spectral_norm_squared == pytest.approx(exact, rel=0.01)
 
 

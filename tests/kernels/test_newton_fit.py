@@ -48,7 +48,7 @@ def hessian(problem, columns, z):
     W = np.diag(w)
     if problem.intercept and w.sum() > 0:
         W -= np.outer(w, w) / w.sum()
-    A = problem.A[:, columns]
+    A = problem.AT.T[:, columns]
     return A.T @ W @ A + problem.lam * np.eye(columns.size), w
 
 
@@ -118,7 +118,7 @@ def test_the_hessian_is_the_one_by_single_columns(block):
         exact, w = hessian(problem, columns, z)
         weighted_gram(problem.row_loss, problem.raw.AT, columns, w, problem.lam, slow)
         assert fit_hessian(problem.row_loss, problem.raw.AT, columns, w, problem.lam, NEVER, fast)
-        size = 1e-11 * (1.0 + np.abs(problem.A[:, columns]).max() ** 2 * w.sum())
+        size = 1e-11 * (1.0 + np.abs(problem.AT.T[:, columns]).max() ** 2 * w.sum())
         assert np.allclose(np.tril(slow), np.tril(fast), rtol=1e-12, atol=size)
         assert np.allclose(np.tril(exact), np.tril(fast), rtol=1e-9, atol=1e3 * size)
 

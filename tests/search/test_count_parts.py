@@ -52,7 +52,7 @@ def awkward(seed):
 
 def least(problem):
     """The smallest objective of any model, set by set."""
-    matrix = np.vstack([problem.A, np.sqrt(problem.lam) * np.eye(problem.d)])
+    matrix = np.vstack([problem.AT.T, np.sqrt(problem.lam) * np.eye(problem.d)])
     target = np.concatenate([problem.y, np.zeros(problem.d)])
     best = 0.5 * float(target @ target)
     for columns in combinations(range(problem.d), problem.k):

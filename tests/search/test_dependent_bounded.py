@@ -100,8 +100,8 @@ def test_distances_are_not_too_small(seed):
 
 def best_square(problem, columns, j):
     """Half the squared distance of column j from the span of some others, exactly."""
-    A = np.column_stack([problem.A[:, columns], np.zeros(problem.n)])
-    return exact_fit(Problem(A, problem.A[:, j], 1, lam=0.0), list(range(len(columns))))
+    A = np.column_stack([problem.AT.T[:, columns], np.zeros(problem.n)])
+    return exact_fit(Problem(A, problem.AT.T[:, j], 1, lam=0.0), list(range(len(columns))))
 
 
 @given(SEEDS)

@@ -70,7 +70,7 @@ def test_curvature_of_what_is_called_independent(seed):
         columns = np.sort(rng.permutation(problem.d)[: rng.integers(1, problem.d + 1)])
         if not spans.independent(columns):
             continue
-        A = [[Fraction(float(value)) for value in problem.A[:, j]] for j in columns]
+        A = [[Fraction(float(value)) for value in problem.AT.T[:, j]] for j in columns]
         M = [[sum(p * q for p, q in zip(a, b, strict=True)) for b in A] for a in A]
         for i, j in enumerate(columns):
             M[i][i] -= Fraction(float(spans.curvature[j]))

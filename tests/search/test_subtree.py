@@ -47,7 +47,7 @@ def random_problem(seed):
 
 def long_double_fit(problem, columns):
     """The least-squares objective on the columns by normal equations in long double, with refinement."""
-    A, y = problem.A[:, columns].astype(np.longdouble), problem.y.astype(np.longdouble)
+    A, y = problem.AT.T[:, columns].astype(np.longdouble), problem.y.astype(np.longdouble)
     H = A.T @ A + np.longdouble(problem.lam) * np.eye(columns.size, dtype=np.longdouble)
     inverse, b, x = np.linalg.inv(H.astype(float)), A.T @ y, np.zeros(columns.size, dtype=np.longdouble)
     for _ in range(60):

@@ -66,7 +66,7 @@ def small_problem(seed):
 
 def objective(problem, columns):
     """The minimum on some columns by a singular value decomposition, slow and without a Gram matrix."""
-    A = problem.A[:, list(columns)]
+    A = problem.AT.T[:, list(columns)]
     matrix = np.vstack([A, np.sqrt(problem.lam) * np.eye(A.shape[1])])
     target = np.concatenate([problem.y, np.zeros(A.shape[1])])
     x = np.linalg.lstsq(matrix, target, rcond=1e-13)[0]

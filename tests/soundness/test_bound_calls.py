@@ -82,7 +82,7 @@ def assert_same(a, b):
 @each_loss
 def test_inputs_are_not_modified(bound, loss):
     problem = make_problem(9, loss)
-    A, y = problem.A.copy(), problem.y.copy()
+    A, y = problem.AT.T.copy(), problem.y.copy()
     first = call(bound, problem, [root(problem)])
     memory, beta = first.warm[0].copy(), first.proofs[0].beta.copy()
     states = make_states(problem)
@@ -94,7 +94,7 @@ def test_inputs_are_not_modified(bound, loss):
     assert np.array_equal(states, before)
     assert np.array_equal(first.warm[0], memory)
     assert np.array_equal(first.proofs[0].beta, beta)
-    assert np.array_equal(problem.A, A)
+    assert np.array_equal(problem.AT.T, A)
     assert np.array_equal(problem.y, y)
 
 

@@ -75,7 +75,7 @@ def test_what_a_column_gains(seed):
         assert gains[j] <= most + 1e-4 * (1.0 + abs(most))
     x = rng.standard_normal(problem.d)
     _, q = problem.dual(x, columns)
-    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.A.T @ (problem.A @ x - problem.base.y)), columns))
+    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.AT.T.T @ (problem.AT.T @ x - problem.base.y)), columns))
 
 
 @pytest.mark.parametrize("seed", sample(30, 1000, smoke=3))

@@ -13,7 +13,7 @@ from exactsel.problem.regression import Problem
 
 def convex_without(problem, D):
     """The smallest eigenvalue of A'A + lam I - diag(D), in extended precision as far as the product goes."""
-    A = problem.A.astype(np.longdouble)
+    A = problem.AT.T.astype(np.longdouble)
     matrix = A.T @ A + np.diag(problem.lam - D.astype(np.longdouble))
     return float(np.linalg.eigvalsh(np.asarray(matrix, dtype=float))[0])
 

@@ -108,8 +108,8 @@ def test_a_fit_is_as_good_as_one_by_orthogonal_factors(lam, seed):
     A[:, 3] = A[:, 2] * (1.0 + 1e-6 * rng.standard_normal(12)) if seed % 2 else A[:, 3]
     problem = Problem(A, rng.integers(-9, 10, 12).astype(float), 4, lam=lam)
     for columns in ([0], [1, 2], [2, 3], [0, 1, 2, 3]):
-        lengths = np.sqrt(np.sum(problem.A[:, columns] ** 2, axis=0) + problem.lam)
-        matrix = np.vstack([problem.A[:, columns], np.sqrt(problem.lam) * np.eye(len(columns))]) / lengths
+        lengths = np.sqrt(np.sum(problem.AT.T[:, columns] ** 2, axis=0) + problem.lam)
+        matrix = np.vstack([problem.AT.T[:, columns], np.sqrt(problem.lam) * np.eye(len(columns))]) / lengths
         coef, target = np.zeros(4), np.append(problem.y, np.zeros(len(columns)))
         coef[columns] = np.linalg.lstsq(matrix, target, rcond=1e-13)[0] / lengths
         value = problem.fit(columns).value
