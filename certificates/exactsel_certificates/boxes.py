@@ -20,6 +20,13 @@ import numpy as np
 from exactsel_certificates.formula import Box, FloatArray
 
 
+def within(box: Box | None, sizes: FloatArray | None) -> Box | None:
+    """What coefficients (d,) can be by limits set and by sizes known; None where neither says anything."""
+    if sizes is None:
+        return box
+    return Box(-sizes, sizes) if box is None else Box(np.maximum(box.lower, -sizes), np.minimum(box.upper, sizes))
+
+
 def gains_above(box: Box, D: FloatArray, V: FloatArray, error: FloatArray) -> FloatArray:
     """c_j (P, d), rounded upwards, where -s is V (P, d), off by ``error``; D has a number for each, or each column.
 

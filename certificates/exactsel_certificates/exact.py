@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel_certificates.boxes import gain
+from exactsel_certificates.boxes import gain, within
 from exactsel_certificates.exact_poisson import minus_conjugate, poisson_loss, steepness
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import TOO_SMALL, find_levels
@@ -31,8 +31,8 @@ class ExactBounds:
     """Bound to one instance."""
 
     def __init__(self, instance: Instance, sizes: FloatArray | None = None) -> None:
-        """``sizes`` (d,) take the ridge's place where there is none, see radii.py."""
-        self.instance, self._sizes = instance, sizes
+        """``sizes`` (d,) are those coefficients are known to have at most, see radii.py."""
+        self.instance, self._sizes, self._box = instance, sizes, within(instance.box, sizes)
         self.A = scaled(instance.A)
         self.y = scaled(instance.y)
         self.lam = Fraction(instance.lam)
@@ -64,10 +64,12 @@ class ExactBounds:
 
     def _term(self, j: int, v: Fraction) -> Fraction:
         """What column j takes off a bound, twice, where its product with the dual vector is v."""
-        return self._taken(j, v, self.lam) if self._sizes is None else 2 * Fraction(float(self._sizes[j])) * abs(v)
+        if self.lam or self._sizes is None:
+            return self._taken(j, v, self.lam)
+        return 2 * Fraction(float(self._sizes[j])) * abs(v)
 
     def _taken(self, j: int, v: Fraction, D: Fraction) -> Fraction:
-        return v * v / D if self.instance.box is None else 2 * gain(self.instance.box, D, j, v)
+        return v * v / D if self._box is None else 2 * gain(self._box, D, j, v)
 
     def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:
         w = scaled(np.ones(self.y.values.size) if self.instance.weights is None else self.instance.weights)

@@ -75,7 +75,7 @@ class GivenInstance(Instance):
         return Transfer(self.prepared, self.plain)
 
     def limit(self, found: Radii) -> None:
-        """Take into account how large coefficients of prepared columns can be; lam = 0, Huber and logistic loss.
+        """Take into account how large coefficients of prepared columns can be (radii.py).
 
         What is known is about models of a prepared objective up to the level. It is used for those that cost less than
         the empty model. On the way from that one to such a model costs stay below the empty model's, while a prepared
@@ -87,7 +87,7 @@ class GivenInstance(Instance):
             return
         transfer = Transfer(self.prepared, self.plain, found.size)
         empty = objective_above(self, np.zeros(len(found.size)))
-        if transfer.exact or transfer.lower(found.level, math.inf, False) >= empty:
+        if transfer.exact or transfer.lower(found.level, empty, False) >= empty:
             self.__dict__["transfer"] = transfer
 
     def exact_objective(self, x: Sequence[float]) -> Fraction:

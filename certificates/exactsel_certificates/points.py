@@ -60,12 +60,11 @@ def left_first(proof: Proof) -> NDArray[np.int64]:
 def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
     """Limits on coefficients: the scope's, or those around the point a proof names for them.
 
-    None where it names none, or there is a ridge. Where a model has no columns there is nothing to limit.
+    None where it names none, or the loss is quadratic. Where a model has no columns there is nothing to limit.
     """
     points, named = Points(proof), proof.limit_point.astype(np.int64)
-    free = instance.lam == 0 and instance.loss != "quadratic"
-    if not (free and named.size == 1 and 0 <= named[0] < len(points)):
+    if not (instance.loss != "quadratic" and named.size == 1 and 0 <= named[0] < len(points)):
         return None
     if instance.k == 0:
         return Radii(np.inf, np.zeros(instance.A.shape[1]))
-    return within_scope(instance) if proof.scope else radii(instance, points.models(named)[0])
+    return within_scope(instance) if proof.scope and instance.lam == 0 else radii(instance, points.models(named)[0])

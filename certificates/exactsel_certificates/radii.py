@@ -1,4 +1,5 @@
-"""How large coefficients can be without a ridge (FORMAT.md, *Radii*): Huber and logistic loss, lam = 0.
+"""How large coefficients can be (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber and
+logistic loss.
 
 Let b be a dual vector in the domain of L*, with v = A'b. A model of an objective of at most L has, by weak duality,
 
@@ -9,6 +10,10 @@ at the fit on all columns, where A'g = 0: with h the room each slope has in its 
 (delta^2 - g^2) / delta^2 for Huber loss) and H = A' diag(h) A it is g + t diag(h) A H^-1 e_j. What v has besides t e_j
 is rounding; it limits coefficients by each other, |x| <= a + E|x|, and any R > 0 with R >= a + E R is no smaller than
 any such |x|: E then has a spectral radius below one.
+
+A ridge limits coefficients itself, (lam/2) x_j^2 <= L, and says all there is to say of a column that is short beside
+it. Of a long one, a_j'a_j >= LONG lam, dual vectors say more; a short column l then takes v_l^2 / (2 lam) of what b
+shows instead of v_l x_l, which is (lam/2) x_l^2 less.
 
 No b like that exists where the columns separate the classes, or depend on each other: then nothing limits models.
 Columns no model may hold are not looked at.
@@ -28,7 +33,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.mapped import column_blocks
 from exactsel_certificates.prepared import lengths
-from exactsel_certificates.rigorous import RigorousBounds, gamma, model_objective
+from exactsel_certificates.rigorous import RigorousBounds, U, gamma, model_objective
 from exactsel_certificates.work import spend
 
 ABOVE = 1.001
@@ -47,6 +52,9 @@ WIDER = 1.001
 """Times what is needed: R, so that roundings do not matter."""
 
 STEPS = 6
+
+LONG = 1e6
+"""Times lam: the square of the length from which dual vectors are asked to limit a column's coefficient."""
 
 AT_ONCE = 4_000_000
 """Numbers in the dual vectors looked at together."""
@@ -89,7 +97,7 @@ def within_scope(instance: Instance) -> Radii:
 def radii(instance: Instance, x: FloatArray) -> Radii | None:
     """What limits models of the instance, by dual vectors around the slopes at a model x (d,); None where nothing does.
 
-    x should be near the fit on all columns models may use. For Huber and logistic loss.
+    x should be near the fit on all columns models may use. Not for quadratic loss.
     """
     with np.errstate(all="ignore"):
         plain = RigorousBounds(instance)
@@ -100,13 +108,22 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
         size = np.zeros(plain.d)
         if not used.size:
             return Radii(level, size)
+        long = used[plain.norms[used] ** 2 >= LONG * instance.lam]
+        if instance.lam > 0:
+            size[used] = WIDER * np.sqrt(2.0 * level / instance.lam)
+        if not long.size:
+            return Radii(level, size)
         slopes = plain.gradients(np.asarray(x, dtype=np.float64)[None])[0]
         for part in SHRUNK:
-            found = _around(plain, slopes * (1.0 - part), used, level)
-            if found is not None:
-                size[used] = found
+            found = _around(plain, slopes * (1.0 - part), used, long, level)
+            norms = plain.norms[long]
+            if found is not None and instance.lam > 0:
+                size[long] = np.minimum(size[long], _lowered(*found, size[long] * norms) / norms)
+            limited = None if found is None else _limited(*found)
+            if limited is not None:
+                size[long] = np.minimum(size[long] if instance.lam > 0 else np.inf, limited / norms * (1.0 + 1e-12))
                 return Radii(level, size)
-    return None
+    return Radii(level, size) if instance.lam > 0 else None
 
 
 def _room(instance: Instance, g: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -114,19 +131,28 @@ def _room(instance: Instance, g: FloatArray) -> tuple[FloatArray, FloatArray]:
     if instance.loss == "huber":
         left = instance.delta - np.abs(g)
         return left / instance.delta * (1.0 + np.abs(g) / instance.delta), left
+    if instance.loss == "poisson":
+        mean = instance.y + g
+        return mean, mean
     p = np.abs(g)
+    if instance.loss == "squared_hinge":
+        return p, p
     return p * (1.0 - p), np.minimum(p, 1.0 - p)
 
 
-def _around(plain: RigorousBounds, g: FloatArray, used: NDArray[np.intp], level: float) -> FloatArray | None:
-    """The sizes of the used columns' coefficients (m,), or None."""
-    instance, norms = plain.instance, plain.norms[used]
+def _around(
+    plain: RigorousBounds, g: FloatArray, used: NDArray[np.intp], long: NDArray[np.intp], level: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """a (l,) and E (l, l) for the long columns, which are some of the ``used`` ones (m,), divided by their lengths."""
+    instance, norms, place = plain.instance, plain.norms[used], np.searchsorted(used, long)
     h, left = _room(instance, g)
     weighted = h if instance.weights is None else h * instance.weights
     B = plain.A[:, used] / norms
     if instance.intercept:
         B = np.hstack([B, np.full((plain.n, 1), 1.0 / np.sqrt(plain.n))])
     H = B.T @ (B * weighted[:, None])
+    if instance.lam > 0:
+        H[np.arange(used.size), np.arange(used.size)] += instance.lam / norms**2
     roots = np.sqrt(np.diagonal(H))
     if not (np.all(np.isfinite(H)) and np.all(roots > 0)):
         return None
@@ -135,40 +161,67 @@ def _around(plain: RigorousBounds, g: FloatArray, used: NDArray[np.intp], level:
     except np.linalg.LinAlgError:
         return None
     inverse = inverse.T @ inverse / np.outer(roots, roots)
-    m = used.size
+    m, many = used.size, long.size
     spend(2.0 * plain.n * m * m + float(m) ** 3)
-    gap = max(level - float(plain.correlations(g[None])[0][0]), 1e-6 * level)
-    a, E = np.zeros(m), np.zeros((m, m))
+    ridge = _Ridge(instance.lam, np.setdiff1d(used, long))
+    gap = max(level - float(ridge.left(*plain.correlations(g[None]))[0]), 1e-6 * level)
+    a, E = np.zeros(many), np.zeros((many, many))
     step = max(1, AT_ONCE // plain.n)
-    for first in range(0, m, step):
-        rows = slice(first, min(m, first + step))
+    for first in range(0, many, step):
+        rows = slice(first, min(many, first + step))
         spend(8.0 * plain.n * m * (rows.stop - rows.start))
-        directions = h[:, None] * (B @ inverse[:, rows])
+        directions = h[:, None] * (B @ inverse[:, place[rows]])
         moved = np.max(np.where(directions != 0, np.abs(directions) / left[:, None], 0.0), axis=0)
-        length = np.minimum(CAREFUL / moved, np.sqrt(2.0 * gap / np.diagonal(inverse)[rows]))
+        length = np.minimum(CAREFUL / moved, np.sqrt(2.0 * gap / np.diagonal(inverse)[place[rows]]))
         for sign in (1.0, -1.0):
-            base, V, error = plain.correlations(plain.projected(g + sign * (directions * length).T))
-            V, error = V[:, used] / norms, error[:, used] / norms * (1.0 + 8 * plain.unit)
+            found = plain.correlations(plain.projected(g + sign * (directions * length).T))
+            V, error = found[1][:, long] / norms[place], found[2][:, long] / norms[place] * (1.0 + 8 * plain.unit)
             own = np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)
             pull = (sign * V[own] - error[own]) * (1.0 - 8 * plain.unit)
             rest = np.abs(V) + error
             rest[own] = 0.0
-            if not np.all(pull > 0):
+            if instance.lam == 0 and not np.all(pull > 0):
                 return None
-            most = np.maximum(level - base, 0.0) * (1.0 + 8 * plain.unit)
-            a[rows] = np.maximum(a[rows], most / pull)
-            E[rows] = np.maximum(E[rows], rest / pull[:, None])
-    return _limited(a, E, norms)
+            most = np.maximum(level - ridge.left(*found), 0.0) * (1.0 + 8 * plain.unit)
+            a[rows] = np.maximum(a[rows], np.where(pull > 0, most / pull, np.inf))
+            E[rows] = np.maximum(E[rows], np.where(pull[:, None] > 0, rest / pull[:, None], 0.0))
+    return a, E
 
 
-def _limited(a: FloatArray, E: FloatArray, norms: FloatArray) -> FloatArray | None:
-    """R > 0 with R >= a + E R, of unit columns, for columns as they are."""
+class _Ridge(NamedTuple):
+    """What a ridge makes of columns that no dual vector limits."""
+
+    lam: float
+    short: NDArray[np.intp]
+
+    def left(self, base: FloatArray, V: FloatArray, error: FloatArray) -> FloatArray:
+        """A lower bound (P,) of P(x) - v'x over all x of the short columns, from what dual vectors come to."""
+        if not self.short.size:
+            return base
+        squares = ((np.abs(V[:, self.short]) + error[:, self.short]) ** 2).sum(axis=1) / (2.0 * self.lam)
+        squares = squares * (1.0 + gamma(self.short.size + 16))
+        return np.asarray(base - squares - 8 * U * (np.abs(base) + squares))
+
+
+def _limited(a: FloatArray, E: FloatArray) -> FloatArray | None:
+    """R > 0 with R >= a + E R."""
     R = WIDER * a
     for _ in range(STEPS):
-        needed = (a + E @ R) * (1.0 + gamma(len(a) + 8))
+        needed = _reached(a, E, R)
         if not (np.all(np.isfinite(needed)) and np.all(needed > 0)):
             return None
         if np.all(needed < R):
-            return np.asarray(R / norms * (1.0 + 1e-12))
+            return R
         R = WIDER * needed
     return None
+
+
+def _lowered(a: FloatArray, E: FloatArray, R: FloatArray) -> FloatArray:
+    """What is no smaller than any coefficient because R is not, either."""
+    for _ in range(STEPS):
+        R = np.fmin(R, _reached(a, E, R) * (1.0 + 1e-12))
+    return R
+
+
+def _reached(a: FloatArray, E: FloatArray, R: FloatArray) -> FloatArray:
+    return np.asarray((a + E @ R) * (1.0 + gamma(len(a) + 8)))

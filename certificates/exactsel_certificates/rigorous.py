@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.boxes import gains_above
+from exactsel_certificates.boxes import gains_above, within
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, row_slices, side_parts
 from exactsel_certificates.mapped import column_blocks, is_kept
@@ -117,8 +117,7 @@ class RigorousBounds:
         # The conjugate is this times b^2, and y b; but for logistic and Poisson loss.
         self._bent = 0.25 if instance.loss == "squared_hinge" else 0.5
         self.sizes: FloatArray | None = None
-        """(d,) with lam = 0, Huber and logistic loss, how large coefficients can be (radii.py), where that is known:
-        bounds then speak of these models only."""
+        """(d,) how large coefficients can be (radii.py), where that is known: bounds speak of these models only."""
 
     def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
         """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
@@ -175,20 +174,22 @@ class RigorousBounds:
         """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0, or sizes are known.
 
         With weights or an intercept B holds the slopes of the rows, from which the dual vector is made. Where sizes
-        take the ridge's place a term is what v_j x_j can take of the bound, twice; in a box see boxes.py.
+        take the ridge's place a term is what v_j x_j can take of the bound, twice; in a box, and with sizes beside a
+        ridge, see boxes.py.
         """
         with np.errstate(all="ignore"):
             base, V, error = self.correlations(B)
-            if self.sizes is None:
-                terms = self._taken(V, error, self.ridge)
-            else:
+            if self.instance.lam == 0 and self.sizes is not None:
                 terms = 2.0 * self.sizes * (np.abs(V) + error) * ROUNDED
+            else:
+                terms = self._taken(V, error, self.ridge)
             return Evaluated(base, self._per_unit(terms))
 
     def _taken(self, V: FloatArray, error: FloatArray, curvature: FloatArray) -> FloatArray:
         """What columns take off bounds (P, d), twice, at products V, off by ``error``."""
-        if self.instance.box is not None:
-            return 2.0 * gains_above(self.instance.box, curvature, V, error)
+        box = within(self.instance.box, self.sizes)
+        if box is not None:
+            return 2.0 * gains_above(box, curvature, V, error)
         return np.asarray(((np.abs(V) + error) / np.sqrt(curvature)) ** 2 * ROUNDED)
 
     def correlations(self, B: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

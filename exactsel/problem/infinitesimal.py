@@ -1,4 +1,7 @@
-"""What is known of a ridge so small that it stands for none (:mod:`exactsel.problem.vanishing`)."""
+"""What is known where the ridge that is searched with costs hardly more than the one given, which may be none.
+
+See :mod:`exactsel.problem.vanishing` and :mod:`exactsel.problem.long_columns`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from exactsel_certificates.radii import Radii
 
 
 class Vanishing(NamedTuple):
-    """What is known where the ridge that is searched with stands for none."""
+    """What is known where the ridge that is searched with is more than the one given."""
 
     point: FloatArray
     """(d,) about the fit on all columns, around which the limits were found."""

@@ -68,7 +68,7 @@ class Objective:
     """The target (n,); read-only."""
     loss: Loss
     lam: float
-    """Ridge weight; where :attr:`vanishing` says so a very small one that stands for none."""
+    """Ridge weight; where :attr:`before` has none a very small one that stands for none."""
     preparation: Preparation | None = None
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     weights: FloatArray | None = None
@@ -78,11 +78,12 @@ class Objective:
     tall: Tall | None = None
     """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.tall`."""
     vanishing: Vanishing | None = None
-    """What is known where lam stands for none, see :mod:`exactsel.problem.vanishing`."""
+    """What is known where the ridge costs more than the one given, see :mod:`exactsel.problem.vanishing` and
+    :mod:`exactsel.problem.long_columns`."""
     before: Objective | None = None
-    """The objective on columns as they were, without a ridge, where they have been divided by :attr:`even`."""
+    """The objective on columns as they were, where they have been divided by :attr:`even`."""
     even: FloatArray | None = None
-    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.even`; None with a ridge."""
+    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.even`; None where they are not."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -153,7 +154,7 @@ class Objective:
     @property
     def asked_lam(self) -> float:
         """The ridge weight of the problem as it was given."""
-        return self.lam if self.vanishing is None else 0.0
+        return self.lam if self.before is None else self.before.lam
 
     @property
     def scope(self) -> str:

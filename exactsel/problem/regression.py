@@ -28,6 +28,7 @@ from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
+from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
@@ -122,6 +123,13 @@ class Problem:
         return problem
 
     @classmethod
+    def held(cls, objective: Objective, units: Units, k: int) -> Problem:
+        """The same where the objective is the one to search with as it is."""
+        problem: Problem = object.__new__(Problem)
+        problem._hold(objective, units, k)
+        return problem
+
+    @classmethod
     def prepared(
         cls,
         A: ArrayLike,
@@ -183,11 +191,14 @@ class Problem:
         return self.of(replace(self.objective, tall=tall, before=told), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
-        """Store the three parts, and freeze; without a ridge the objective is one to search with."""
+        """Store the three parts, and freeze; the objective is one to search with."""
         units.check(k)
-        if objective.asked_lam == 0.0:
-            quadratic = objective.is_quadratic
-            objective = with_even_columns(objective) if quadratic else without_ridge(objective, units, k)
+        if objective.asked_lam > 0.0:
+            objective = with_long_columns_divided(objective, units, k)
+        elif objective.is_quadratic:
+            objective = with_even_columns(objective)
+        else:
+            objective = without_ridge(objective, units, k)
         self._hold(objective, units, k)
 
     def _hold(self, objective: Objective, units: Units, k: int) -> None:
@@ -320,9 +331,7 @@ class Problem:
     def inner(self) -> Problem:
         """The problem of choosing among all columns, without a limit or demands."""
         units = Units(self.units.columns, self.units.column_names)
-        problem: Problem = object.__new__(Problem)
-        problem._hold(self.objective, units, units.d)  # its ridge too, where a small one stands for none
-        return problem
+        return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
 
     @property
     def root_state(self) -> StateArray:

@@ -113,7 +113,7 @@ def most_columns(units: Units, k: int) -> int:
 
 def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective:
     """What to search with for models within :data:`MODEL_RADIUS`."""
-    size = within_scope(_instance(alike)).size
+    size = within_scope(instance_of_all(alike)).size
     size[~allowed] = 0.0
     square = float(np.sort(size * size)[::-1][:most].sum())
     lam = _small_ridge(alike, np.zeros(alike.d), square)
@@ -158,15 +158,24 @@ def _limits(objective: Objective) -> tuple[FloatArray, Radii] | None:
     """About the fit on all columns (d,), and what limits models around it; None where nothing does."""
     if not np.any(objective.norms > 0.0):
         nothing = np.zeros(objective.d)
-        limits = radii(_instance(objective), nothing)
+        limits = radii(instance_of_all(objective), nothing)
         return None if limits is None else (nothing, limits)
-    huber = isinstance(objective.loss, Huber)
-    for begin in (_at_zero, _reweighted) if huber else (_at_zero,):
+    for begin in _beginnings(objective):
         point = _fit(objective, begin)
-        limits = None if point is None else radii(_instance(objective), point)
+        limits = None if point is None else radii(instance_of_all(objective), point)
         if point is not None and limits is not None:
             return point, limits
     return None
+
+
+def fit_on_all(objective: Objective) -> FloatArray | None:
+    """About the fit on all columns (d,); None where there seems to be none."""
+    found = [_fit(objective, begin) for begin in _beginnings(objective)]
+    return min((point for point in found if point is not None), key=objective, default=None)
+
+
+def _beginnings(objective: Objective) -> tuple[Callable[[Rows, FloatArray], FloatArray], ...]:
+    return (_at_zero, _reweighted) if isinstance(objective.loss, Huber) else (_at_zero,)
 
 
 def _fit(objective: Objective, begin: Callable[[Rows, FloatArray], FloatArray]) -> FloatArray | None:
@@ -205,8 +214,10 @@ def _reweighted(rows: Rows, x: FloatArray) -> FloatArray:
     return x
 
 
-def _instance(objective: Objective) -> Instance:
+def instance_of_all(objective: Objective, lam: float = 0.0, must_not: tuple[int, ...] = ()) -> Instance:
+    """The problem of choosing all columns, as the checker takes it."""
     return Instance(
-        objective.A, objective.y, objective.d, objective.loss.name, 0.0,
-        objective.loss_parameters.get("delta", math.inf), weights=objective.weights, intercept=objective.intercept,
+        objective.A, objective.y, objective.d, objective.loss.name, lam,
+        objective.loss_parameters.get("delta", math.inf), must_not=must_not, weights=objective.weights,
+        intercept=objective.intercept,
     )  # fmt: skip

@@ -223,15 +223,15 @@ def allowed(problem: Problem) -> list[list[float]]:
 
 
 def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
-    """Whether this is about Huber or logistic loss without a ridge; what limits coefficients is then taken down.
+    """Whether what limits coefficients takes part in bounds, which is then taken down; always where there is no ridge.
 
     Columns in ``out`` are in no model.
     """
-    free = bool(r.loss != "quadratic" and r.lam == 0)
     named = [*p["limit_point"]]
-    if free and named and 0 <= named[0] < len(p["points"]) - 1:
-        r.sizes = sizes_in_scope(r) if p["scope"] else sizes(r, r.given(point(p, named[0])), out)
-    return free
+    known = bool(r.loss != "quadratic" and named and 0 <= named[0] < len(p["points"]) - 1)
+    if known:
+        r.sizes = sizes_in_scope(r) if p["scope"] and not r.lam else sizes(r, r.given(point(p, named[0])), out)
+    return known or bool(r.loss != "quadratic" and r.lam == 0)
 
 
 def below(p: dict[str, Any], r: Regression, claim: F) -> Semidefinite:

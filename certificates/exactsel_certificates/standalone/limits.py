@@ -1,7 +1,9 @@
-"""How large coefficients can be without a ridge, for the second checker (Huber and logistic loss, lam = 0).
+"""How large coefficients can be, for the second checker (every loss but the quadratic one).
 
 Doubles say which dual vectors to look at; what these show is worked out in fractions. With v = A'b every model of an
-objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little else limits x_j.
+objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little else limits x_j. A ridge limits
+coefficients, too; only where a column is long beside it do dual vectors say more, and of what they show a short column
+takes v_l^2 / (2 lam).
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from .work import tally
 
 MODEL_RADIUS = 10**4
 """Claims about bounded models speak of those with |x_j| ||a_j|| <= this * ||y||."""
+
+LONG = 10**6
+"""Times the ridge weight of a column: its square from which dual vectors are asked."""
 
 CAREFUL = 0.9
 """Part of the room of the slopes that is used."""
@@ -34,14 +39,22 @@ def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
     banned = {*out}
     # Of columns that are constant beside an intercept nothing is left.
     used = [j for j in range(len(r.columns)) if r.G[j][j] and j not in banned]
+    known = {j: F(0) for j in range(len(r.columns))}
     if r.k == 0 or not used:
-        return [F(0)] * len(r.columns)
+        return [*known.values()]
+    long = [j for j in used if r.G[j][j] >= LONG * r.ridge[j]]
+    if r.lam:
+        known |= {j: near(root(2 * level / r.ridge[j], above=True) * F(1001, 1000)) for j in used}
     for part in (F(0), F(1, 2)):
-        found = around(r, [v * (1 - part) for v in g], used, level)
-        if found is not None:
-            known = dict(zip(used, found, strict=True))
-            return [known.get(j, F(0)) for j in range(len(r.columns))]
-    return []
+        found = around(r, [v * (1 - part) for v in g], used, long, level)
+        if found is not None and r.lam:
+            known |= dict(zip(long, lowered(*found, [known[j] for j in long]), strict=True))
+        limited = None if found is None else within(*found)
+        if limited is not None:
+            for j, size in zip(long, limited, strict=True):
+                known[j] = min(size, known[j]) if r.lam else size
+            return [*known.values()]
+    return [*known.values()] if r.lam else []
 
 
 def sizes_in_scope(r: Regression) -> list[F]:
@@ -54,17 +67,19 @@ def sizes_in_scope(r: Regression) -> list[F]:
     ]
 
 
-def around(r: Regression, g: list[F], used: list[int], level: F) -> list[F] | None:
-    """The same for some columns by dual vectors around slopes g."""
-    most = as_float(r.delta) if r.loss == "huber" else 1.0
-    now = [as_float(abs(v)) for v in g]
-    left = [max(0.0, most - v) if r.loss == "huber" else min(v, 1.0 - v) for v in now]
-    room = [(most - v) * (most + v) / most**2 if r.loss == "huber" else v * (1.0 - v) for v in now]
-    turned = directions(r, used, [as_float(w) * h for w, h in zip(r.weights, room, strict=True)])
+def around(
+    r: Regression, g: list[F], used: list[int], long: list[int], level: F
+) -> tuple[list[F | None], list[list[F]]] | None:
+    """a and E for the long ones of the used columns, by dual vectors around slopes g: |x| <= a + E |x|.
+
+    An a of None is that of a column of which they say nothing.
+    """
+    left, room = rooms(r, g)
+    turned = directions(r, used, long, [as_float(w) * h for w, h in zip(r.weights, room, strict=True)])
     if turned is None:
         return None
     a, E = [], []
-    gap = max(as_float(level - pulls(r, g, used)[0]), 1e-6 * as_float(level))
+    gap = max(as_float(level - pulls(r, g, used, long)[0]), 1e-6 * as_float(level))
     for place, (moves, bend) in enumerate(turned):
         moves = [h * m for h, m in zip(room, moves, strict=True)]
         if any(m and not left[i] for i, m in enumerate(moves)):
@@ -75,33 +90,49 @@ def around(r: Regression, g: list[F], used: list[int], level: F) -> list[F] | No
         if not all(map(math.isfinite, moves)):
             return None
         length = min(CAREFUL / furthest, math.sqrt(2.0 * gap / bend) if bend > 0.0 else math.inf)
-        limits, rests = [], []
+        limits: list[F] = []
+        rests: list[list[F]] = []
         for sign in (1, -1):
             moved = [v + near(F(sign * length * m)) if m else v for v, m in zip(g, moves, strict=True)]
-            value, v = pulls(r, moved, used)
+            value, v = pulls(r, moved, used, long)
             pull = sign * v[place]
-            if pull <= 0:
+            if pull <= 0 and not r.lam:
                 return None
+            if pull <= 0:
+                limits, rests = [], []
+                break
             limits.append(max(F(0), level - value) / pull)
             rests.append([abs(u) / pull if j != place else F(0) for j, u in enumerate(v)])
-        a.append(max(limits))
+        a.append(max(limits) if limits else None)
         E.append([near(max(up, down)) * F(1001, 1000) if up or down else F(0) for up, down in zip(*rests, strict=True)])
-    return limited(a, E)
+    return a, E
 
 
-def pulls(r: Regression, g: list[F], used: list[int]) -> tuple[F, list[F]]:
-    """-L* at slopes of the rows, at least, and A'b on the used columns."""
+def rooms(r: Regression, g: list[F]) -> tuple[list[float], list[float]]:
+    """How far the slope of each row may move, and how much of that directions give it."""
+    now = [as_float(abs(v)) for v in g]
     if r.loss == "huber":
-        g = [min(max(v, -r.delta), r.delta) for v in g]
-    else:
-        g = [-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, r.y, strict=True)]
-    value, products = r.spoken(g)
-    return value, [products[j] for j in used]
+        most = as_float(r.delta)
+        return [max(0.0, most - v) for v in now], [(most - v) * (most + v) / most**2 for v in now]
+    if r.loss == "logistic":
+        return [min(v, 1.0 - v) for v in now], [v * (1.0 - v) for v in now]
+    if r.loss == "poisson":
+        now = [as_float(t + v) for v, t in zip(g, r.y, strict=True)]
+    return now, now
 
 
-def directions(r: Regression, used: list[int], weights: list[float]) -> list[tuple[list[float], float]] | None:
-    """For each used column A H^-1 e_j and its entry j, H = A' diag(weights) A with the intercept and columns as long as
-    one; None where there is no inverse.
+def pulls(r: Regression, g: list[F], used: list[int], long: list[int]) -> tuple[F, list[F]]:
+    """What is left of -L* at slopes of the rows, at least, once short columns took theirs, and A'b on the long ones."""
+    value, products = r.spoken(r.in_domain(g))
+    short = {*used} - {*long}
+    return value - sum((products[j] ** 2 / r.ridge[j] for j in short), F(0)) / 2, [products[j] for j in long]
+
+
+def directions(
+    r: Regression, used: list[int], long: list[int], weights: list[float]
+) -> list[tuple[list[float], float]] | None:
+    """For each long column A H^-1 e_j and its entry j, H = A' diag(weights) A with the intercept and the ridge, columns
+    as long as one; None where there is no inverse.
     """
     sides = [[as_float(v) for v in r.columns[j]] for j in used] + ([[1.0] * len(r.y)] if r.level else [])
     scale = [max(map(abs, side)) for side in sides]
@@ -109,6 +140,8 @@ def directions(r: Regression, used: list[int], weights: list[float]) -> list[tup
     m = len(sides)
     tally(m * m * (len(weights) + m) / 4)
     rows = [[sum(w * a * b for w, a, b in zip(weights, left, right, strict=True)) for right in sides] for left in sides]
+    for i, j in enumerate(used):
+        rows[i][i] += as_float(r.ridge[j] / F(scale[i]) ** 2)
     rows = [row + [float(i == j) for j in range(m)] for i, row in enumerate(rows)]
     for j in range(m):
         pivot = max(range(j, m), key=lambda i: abs(rows[i][j]))
@@ -122,19 +155,33 @@ def directions(r: Regression, used: list[int], weights: list[float]) -> list[tup
                 rows[i] = [v - factor * u for v, u in zip(rows[i], rows[j], strict=True)]
     inverse = [row[m:] for row in rows]
     data = [list(row) for row in zip(*sides, strict=True)]
-    return [
-        ([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in range(len(used))
-    ]
+    places = [used.index(j) for j in long]
+    return [([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in places]
 
 
-def limited(a: list[F], E: list[list[F]]) -> list[F] | None:
+def within(a: list[F | None], E: list[list[F]]) -> list[F] | None:
     """R > 0 with R >= a + E R."""
-    R = [near(v) * F(1001, 1000) for v in a]
-    for _ in range(STEPS):
-        needed = [v + sum((e * u for e, u in zip(row, R, strict=True)), F(0)) for v, row in zip(a, E, strict=True)]
+    R = [near(v) * F(1001, 1000) for v in a if v is not None]
+    for _ in range(STEPS if len(R) == len(a) else 0):
+        needed = [v for v in reached(a, E, R) if v is not None]
         if not all(v > 0 for v in needed):
             return None
         if all(v >= u for v, u in zip(R, needed, strict=True)):
             return R
         R = [near(v) * F(1001, 1000) for v in needed]
     return None
+
+
+def lowered(a: list[F | None], E: list[list[F]], R: list[F]) -> list[F]:
+    """What is no smaller than any coefficient because R is not, either."""
+    for _ in range(STEPS):
+        R = [u if v is None else min(u, near(v) * F(1001, 1000)) for u, v in zip(R, reached(a, E, R), strict=True)]
+    return R
+
+
+def reached(a: list[F | None], E: list[list[F]], R: list[F]) -> list[F | None]:
+    """a + E R."""
+    return [
+        None if v is None else v + sum((e * u for e, u in zip(row, R, strict=True)), F(0))
+        for v, row in zip(a, E, strict=True)
+    ]

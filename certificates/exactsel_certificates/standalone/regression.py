@@ -56,7 +56,7 @@ class Regression:
         self.inverses = [inverse_root(s) for s in self.squares]
         self.ridge = [self.lam * s for s in self.squares]
         self.sizes: list[F] = []
-        """How large coefficients of the data as given can be, where there is no ridge and that is known (limits.py)."""
+        """How large coefficients of the data as given can be, where that is known (limits.py)."""
 
     def weigh(self, column: list[F]) -> list[F]:
         """Numbers times the weights of their rows."""
@@ -133,12 +133,13 @@ class Regression:
 
     def taken_by(self, j: int, v: F, bend: F) -> F:
         """The largest -2 v w - bend w^2 over the coefficients w that column j may have."""
-        if not self.bounds:
-            return v * v / bend
-        low, high = (side[j] for side in self.bounds)
         w = -v / bend
-        w = max(w, F(low)) if math.isfinite(low) else w
-        w = min(w, F(high)) if math.isfinite(high) else w
+        if self.sizes:
+            w = max(min(w, self.sizes[j]), -self.sizes[j])
+        if self.bounds:
+            low, high = (side[j] for side in self.bounds)
+            w = max(w, F(low)) if math.isfinite(low) else w
+            w = min(w, F(high)) if math.isfinite(high) else w
         return -w * (2 * v + bend * w)
 
     def at_dual(self, beta: Sequence[float]) -> list[Bound]:
@@ -148,13 +149,17 @@ class Regression:
         g = [F(beta[i]) for i in self.rows]
         if self.loss == "quadratic":
             return [self.sloped([v * inverse_root(w) for v, w in zip(g, self.weights, strict=True)])]
+        return [self.sloped(self.in_domain(g))]
+
+    def in_domain(self, g: list[F]) -> list[F]:
+        """The slopes of rows in the domain of the conjugate that are nearest to these; not for quadratic loss."""
         if self.loss == "huber":
-            return [self.sloped([min(max(v, -self.delta), self.delta) for v in g])]
+            return [min(max(v, -self.delta), self.delta) for v in g]
         if self.loss == "poisson":
-            return [self.sloped([max(v, -t) for v, t in zip(g, self.y, strict=True)])]
+            return [max(v, -t) for v, t in zip(g, self.y, strict=True)]
         if self.loss == "squared_hinge":
-            return [self.sloped([min(v * t, F(0)) * t for v, t in zip(g, self.y, strict=True)])]
-        return [self.sloped([-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, self.y, strict=True)])]
+            return [min(v * t, F(0)) * t for v, t in zip(g, self.y, strict=True)]
+        return [-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, self.y, strict=True)]
 
     def given(self, prepared: dict[int, F]) -> dict[int, F]:
         """Coefficients of the data as given, from those of prepared columns."""
