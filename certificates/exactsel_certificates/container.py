@@ -92,7 +92,7 @@ HIERARCHIES = ("strong", "weak", "limits")
 LAST_ENTRIES = ("weights", "groups", "intercept")
 
 BOUNDS = "bounds"
-"""Says true where there are limits on coefficients; it is in no other files."""
+"""Says true where there are limits on coefficients: always in files of version 7, and maybe in those of version 6."""
 
 SCOPES = ("", "bounded models")
 
@@ -179,7 +179,7 @@ def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int
         version, last["hierarchy"] = RELATED_VERSION, entries["hierarchy"]
     version = next((number for number, more in MORE_ARRAYS.items() if {*more} <= {*arrays}), version)
     if entries.get(BOUNDS):
-        version, last[BOUNDS] = BOXED_VERSION, True
+        version, last[BOUNDS] = version if version == FREE_VERSION else BOXED_VERSION, True
     whole = {"format": "exsel", "version": version, **first, **last, "arrays": listed}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
@@ -281,8 +281,9 @@ def _header(text: bytes) -> dict[str, Any]:
     for name in (*FLAGS, BOUNDS):
         if header.get(name) is not None and header[name] is not True:
             raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")
-    if (header.get(BOUNDS) is True) != (header["version"] == BOXED_VERSION):
-        what = "speaks of" if header.get(BOUNDS) else "speaks of no"
+    bounded = header.get(BOUNDS) is True
+    if header["version"] != FREE_VERSION and bounded != (header["version"] == BOXED_VERSION):
+        what = "speaks of" if bounded else "speaks of no"
         raise MalformedError(f"the file is of version {header['version']}, but {what} limits on coefficients.")
     _check_hierarchy(header)
     many = len(arrays_of(header["version"]))

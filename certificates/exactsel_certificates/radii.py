@@ -11,6 +11,8 @@ at the fit on all columns, where A'g = 0: with h the room each slope has in its 
 is rounding; it limits coefficients by each other, |x| <= a + E|x|, and any R > 0 with R >= a + E R is no smaller than
 any such |x|: E then has a spectral radius below one.
 
+A model has m columns at most, so of a row of E only the m - 1 largest E_jl R_l count.
+
 A ridge limits coefficients itself, (lam/2) x_j^2 <= L, and says all there is to say of a column that is short beside
 it. Of a long one, a_j'a_j >= LONG lam, dual vectors say more; a short column l then takes v_l^2 / (2 lam) of what b
 shows instead of v_l x_l, which is (lam/2) x_l^2 less.
@@ -36,8 +38,8 @@ from exactsel_certificates.prepared import lengths
 from exactsel_certificates.rigorous import RigorousBounds, U, gamma, model_objective
 from exactsel_certificates.work import spend
 
-ABOVE = 1.001
-"""Times P(0): L."""
+ABOVE, FAR_ABOVE = 1.001, 1.1
+"""Times P(0): L without and with a ridge, where it may have to leave room for what preparing the data rounds."""
 
 MODEL_RADIUS = 1e4
 """R: claims about bounded models speak of those with |x_j| ||a_j|| <= R ||y||; Huber and logistic loss, lam = 0."""
@@ -101,7 +103,7 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
     """
     with np.errstate(all="ignore"):
         plain = RigorousBounds(instance)
-        level = ABOVE * model_objective(instance, np.zeros(plain.d))
+        level = (ABOVE if instance.lam == 0 else FAR_ABOVE) * model_objective(instance, np.zeros(plain.d))
         allowed = np.ones(plain.d, dtype=np.bool_)
         allowed[instance.columns_of(instance.must_not)] = False
         used = np.flatnonzero((plain.norms > 0) & allowed)
@@ -113,13 +115,13 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
             size[used] = WIDER * np.sqrt(2.0 * level / instance.lam)
         if not long.size:
             return Radii(level, size)
-        slopes = plain.gradients(np.asarray(x, dtype=np.float64)[None])[0]
+        slopes, others = plain.gradients(np.asarray(x, dtype=np.float64)[None])[0], most_columns(instance) - 1
         for part in SHRUNK:
             found = _around(plain, slopes * (1.0 - part), used, long, level)
             norms = plain.norms[long]
             if found is not None and instance.lam > 0:
-                size[long] = np.minimum(size[long], _lowered(*found, size[long] * norms) / norms)
-            limited = None if found is None else _limited(*found)
+                size[long] = np.minimum(size[long], _lowered(*found, size[long] * norms, others) / norms)
+            limited = None if found is None else _limited(*found, others)
             if limited is not None:
                 size[long] = np.minimum(size[long] if instance.lam > 0 else np.inf, limited / norms * (1.0 + 1e-12))
                 return Radii(level, size)
@@ -163,8 +165,9 @@ def _around(
     inverse = inverse.T @ inverse / np.outer(roots, roots)
     m, many = used.size, long.size
     spend(2.0 * plain.n * m * m + float(m) ** 3)
-    ridge = _Ridge(instance.lam, np.setdiff1d(used, long))
-    gap = max(level - float(ridge.left(*plain.correlations(g[None]))[0]), 1e-6 * level)
+    ridge = _Ridge(instance.lam, np.setdiff1d(used, long), most_columns(instance) - 1)
+    at_g = plain.correlations(g[None])
+    gap, now = max(level - float(ridge.left(*at_g)[0]), 1e-6 * level), at_g[1][0, long] / norms[place]
     a, E = np.zeros(many), np.zeros((many, many))
     step = max(1, AT_ONCE // plain.n)
     for first in range(0, many, step):
@@ -172,8 +175,9 @@ def _around(
         spend(8.0 * plain.n * m * (rows.stop - rows.start))
         directions = h[:, None] * (B @ inverse[:, place[rows]])
         moved = np.max(np.where(directions != 0, np.abs(directions) / left[:, None], 0.0), axis=0)
-        length = np.minimum(CAREFUL / moved, np.sqrt(2.0 * gap / np.diagonal(inverse)[place[rows]]))
+        most = 2.0 * gap / np.diagonal(inverse)[place[rows]]
         for sign in (1.0, -1.0):
+            length = np.minimum(CAREFUL / moved, np.sqrt(now[rows] ** 2 + most) - sign * now[rows])
             found = plain.correlations(plain.projected(g + sign * (directions * length).T))
             V, error = found[1][:, long] / norms[place], found[2][:, long] / norms[place] * (1.0 + 8 * plain.unit)
             own = np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)
@@ -182,8 +186,8 @@ def _around(
             rest[own] = 0.0
             if instance.lam == 0 and not np.all(pull > 0):
                 return None
-            most = np.maximum(level - ridge.left(*found), 0.0) * (1.0 + 8 * plain.unit)
-            a[rows] = np.maximum(a[rows], np.where(pull > 0, most / pull, np.inf))
+            over = np.maximum(level - ridge.left(*found), 0.0) * (1.0 + 8 * plain.unit)
+            a[rows] = np.maximum(a[rows], np.where(pull > 0, over / pull, np.inf))
             E[rows] = np.maximum(E[rows], np.where(pull[:, None] > 0, rest / pull[:, None], 0.0))
     return a, E
 
@@ -193,21 +197,36 @@ class _Ridge(NamedTuple):
 
     lam: float
     short: NDArray[np.intp]
+    most: int
+    """Short columns beside a long one in a model, at most."""
 
     def left(self, base: FloatArray, V: FloatArray, error: FloatArray) -> FloatArray:
         """A lower bound (P,) of P(x) - v'x over all x of the short columns, from what dual vectors come to."""
         if not self.short.size:
             return base
-        squares = ((np.abs(V[:, self.short]) + error[:, self.short]) ** 2).sum(axis=1) / (2.0 * self.lam)
-        squares = squares * (1.0 + gamma(self.short.size + 16))
+        squares = _largest((np.abs(V[:, self.short]) + error[:, self.short]) ** 2, self.most) / (2.0 * self.lam)
         return np.asarray(base - squares - 8 * U * (np.abs(base) + squares))
 
 
-def _limited(a: FloatArray, E: FloatArray) -> FloatArray | None:
+def most_columns(instance: Instance) -> int:
+    """Columns of a model, at most."""
+    if not instance.groups:
+        return min(instance.k, int(instance.A.shape[1]))
+    return sum(sorted(map(len, instance.groups), reverse=True)[: instance.k])
+
+
+def _largest(parts: FloatArray, many: int) -> FloatArray:
+    """The sum (P,) of the ``many`` largest of non-negative numbers (P, m), rounded upwards."""
+    if many < parts.shape[1]:
+        parts = -np.partition(-parts, max(many - 1, 0), axis=1)[:, : max(many, 0)]
+    return np.asarray(parts.sum(axis=1) * (1.0 + gamma(parts.shape[1] + 16)))
+
+
+def _limited(a: FloatArray, E: FloatArray, others: int) -> FloatArray | None:
     """R > 0 with R >= a + E R."""
     R = WIDER * a
     for _ in range(STEPS):
-        needed = _reached(a, E, R)
+        needed = _reached(a, E, R, others)
         if not (np.all(np.isfinite(needed)) and np.all(needed > 0)):
             return None
         if np.all(needed < R):
@@ -216,12 +235,15 @@ def _limited(a: FloatArray, E: FloatArray) -> FloatArray | None:
     return None
 
 
-def _lowered(a: FloatArray, E: FloatArray, R: FloatArray) -> FloatArray:
+def _lowered(a: FloatArray, E: FloatArray, R: FloatArray, others: int) -> FloatArray:
     """What is no smaller than any coefficient because R is not, either."""
     for _ in range(STEPS):
-        R = np.fmin(R, _reached(a, E, R) * (1.0 + 1e-12))
+        R = np.fmin(R, _reached(a, E, R, others) * (1.0 + 1e-12))
     return R
 
 
-def _reached(a: FloatArray, E: FloatArray, R: FloatArray) -> FloatArray:
-    return np.asarray((a + E @ R) * (1.0 + gamma(len(a) + 8)))
+def _reached(a: FloatArray, E: FloatArray, R: FloatArray, others: int) -> FloatArray:
+    """a + E R, rounded upwards, of a row of E the largest parts that ``others`` columns can have."""
+    with np.errstate(all="ignore"):
+        parts = np.where(E > 0.0, E * R, 0.0)
+    return np.asarray((a + _largest(parts, others)) * (1.0 + 8 * U))

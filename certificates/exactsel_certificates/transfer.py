@@ -18,7 +18,8 @@ limits x':
   sqrt(t) ||x'|| <= 2 sqrt(2 upper) + ||y~|| + (the errors' lengths) ||x'||, over the columns that are not zero. Columns
   and their errors are divided by powers of two near their lengths here, and coefficients multiplied: the error of a
   long column then meets coefficients that are small;
-* with lam = 0 and Huber or logistic loss, what dual vectors say of coefficients (radii.py);
+* what dual vectors say of coefficients (radii.py; every loss but the quadratic one), where that is known, together with
+  the first;
 * where the claim is about bounded models only, |x'_j| ||a~_j|| <= R ||y~||, with another R for Huber and logistic loss
   (radii.py).
 
@@ -170,12 +171,11 @@ class Transfer:
             # Nothing is off of any column a model may use: then only the target's errors count, whatever the models.
             yield made.target_error, made.target_rest
             return
-        if self.limits is not None and (bounded or not self.scoped):
-            largest = np.sort(self.limits * made.column_error)[::-1][: self._most]
-            yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
-        if not (error or rest):
-            yield made.target_error, made.target_rest
         grown = upper * (1.0 + 2.2 * made.scale_error)
+        if self.limits is not None and (bounded or not self.scoped):
+            size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam) if self.instance.lam > 0 else math.inf
+            largest = np.sort(np.minimum(self.limits, size) * made.column_error)[::-1][: self._most]
+            yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
         if self.instance.lam > 0:
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam)
             yield size * error + made.target_error, size * rest + made.target_rest

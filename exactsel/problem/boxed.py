@@ -88,7 +88,7 @@ class BoxedProblem:
                 "bounds other than 0 go with columns as they are, for scaling rounds them; leave --scale out, or scale "
                 "the columns yourself."
             )
-        self.base: Objective = _with_ridge(problem.objective)
+        self.base: Objective = problem.objective
         """P without the box."""
         self._settle(problem.units, problem.k)
 
@@ -115,7 +115,7 @@ class BoxedProblem:
     @cached_property
     def unlimited(self) -> Problem:
         """The same problem without the box: the objective of every model is the same in both."""
-        return Problem.held(self.base, self.units, self.k)
+        return Problem.of(self.base, self.units, self.k)
 
     @property
     def preparation(self) -> Preparation | None:
@@ -248,14 +248,6 @@ class BoxedProblem:
         made.base, made.given_lower, made.given_upper = changed.objective, self.given_lower, self.given_upper
         made._settle(changed.units, changed.k)
         return made
-
-
-def _with_ridge(objective: Objective) -> Objective:
-    """The objective whose ridge says all that is known of coefficients: what follows for long columns counts on signs
-    being free.
-    """
-    before = objective.before
-    return objective if before is None or before.lam == 0.0 else before
 
 
 def _check_kind(problem: Problem) -> None:

@@ -59,7 +59,8 @@ def with_long_columns_divided(objective: Objective, units: Units, k: int) -> Obj
     if _lost(objective, allowed, most) <= ROOM:
         return objective
     forbidden = tuple(np.flatnonzero(~allowed).tolist())
-    best, instance = objective, instance_of_all(objective, lam=objective.lam, must_not=forbidden)
+    instance = replace(instance_of_all(objective), k=most, lam=objective.lam, must_not=forbidden)
+    best = objective
     for point in _points(objective, allowed):
         limits = radii(instance, point)
         if limits is not None:

@@ -214,10 +214,9 @@ def _reweighted(rows: Rows, x: FloatArray) -> FloatArray:
     return x
 
 
-def instance_of_all(objective: Objective, lam: float = 0.0, must_not: tuple[int, ...] = ()) -> Instance:
-    """The problem of choosing all columns, as the checker takes it."""
+def instance_of_all(objective: Objective) -> Instance:
+    """The problem of choosing all columns without a ridge, as the checker takes it."""
     return Instance(
-        objective.A, objective.y, objective.d, objective.loss.name, lam,
-        objective.loss_parameters.get("delta", math.inf), must_not=must_not, weights=objective.weights,
-        intercept=objective.intercept,
+        objective.A, objective.y, objective.d, objective.loss.name, 0.0,
+        objective.loss_parameters.get("delta", math.inf), weights=objective.weights, intercept=objective.intercept,
     )  # fmt: skip

@@ -46,6 +46,22 @@ def searched_instance_of(problem: SubsetProblem) -> AnyInstance:
     return replace(instance.plain, lam=objective.lam)
 
 
+def take_prepared(instance: GivenInstance, objective: Objective) -> None:
+    """Have the instance believe the prepared data, and what is known of coefficients.
+
+    Where columns are long beside a ridge it is the prepared data as they were before these were divided: the ridge of
+    the instance is about those.
+    """
+    made, known = objective.preparation, objective.vanishing
+    limits = None if known is None else known.limits
+    if limits is not None and objective.even is not None and objective.asked_lam > 0.0 and objective.before is not None:
+        made, limits = objective.before.preparation, limits._replace(size=limits.size / objective.even)
+    if made is not None:
+        instance.take(made.made)
+    if limits is not None:
+        instance.limit(limits)
+
+
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None

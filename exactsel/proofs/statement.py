@@ -19,7 +19,7 @@ from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
-from exactsel.proofs.instance import instance_of
+from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 from exactsel_certificates.columns import ColumnInstance
@@ -47,10 +47,8 @@ class _Regression:
         self._objective, self._instance = objective, instance
         self._taken = 0.0
         if isinstance(instance, GivenInstance):
-            instance.take(objective.preparation.made)
-        if isinstance(instance, GivenInstance) and objective.vanishing is not None:
-            instance.limit(objective.vanishing.limits)
-            self._taken = objective.vanishing.taken
+            take_prepared(instance, objective)
+            self._taken = 0.0 if objective.vanishing is None else objective.vanishing.taken
 
     def upper(self, fit: Fit) -> float:
         return self.upper_of(self._objective.coef_as_given(fit.coef))

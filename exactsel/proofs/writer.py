@@ -25,7 +25,7 @@ from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.instance import instance_of, objective_of
+from exactsel.proofs.instance import instance_of, objective_of, take_prepared
 from exactsel.proofs.pieces import Records
 from exactsel.proofs.spools import Spools
 from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of
@@ -97,9 +97,8 @@ class ProofWriter:
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
         objective = objective_of(problem)
-        preparation = None if objective is None else objective.preparation
-        if isinstance(self._instance, GivenInstance) and preparation is not None:
-            self._instance.take(preparation.made)
+        if isinstance(self._instance, GivenInstance) and objective is not None:
+            take_prepared(self._instance, objective)
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
@@ -157,8 +156,6 @@ class ProofWriter:
         if not isinstance(self._instance, Instance):
             margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
         if isinstance(self._instance, GivenInstance):
-            if self._vanishing is not None:
-                self._instance.limit(self._vanishing.limits)
             needed = self._instance.transfer.needed(lower, upper, scope != "")
             margin += PREPARING_MARGIN * max(0.0, needed - lower) if math.isfinite(needed) else 0.0
         return max(0.0, lower - margin)

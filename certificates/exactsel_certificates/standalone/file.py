@@ -60,7 +60,7 @@ def read(data: bytes) -> dict[str, Any]:
     version = proof["version"]
     need(proof.get(BOUNDS) is None or proof[BOUNDS] is True, "bounds")
     plain = (3, 4, 5, 6) if related else (1, 2, 4, 5, 6) if any(flags) else (1, 4, 5, 6)
-    need(version in ((7,) if proof.get(BOUNDS) else plain), "version")
+    need(version in ((6, 7) if proof.get(BOUNDS) else plain), "version")
     free = (MINORANT + LIMITS, [*MINORANT_ALLOWED, ["<i4"]])
     more = {4: (SPLITS, SPLITS_ALLOWED), 5: (MINORANT, MINORANT_ALLOWED), 6: free}.get(version, ([], []))
     names, kinds = NAMES + more[0], ALLOWED + more[1]

@@ -3,7 +3,7 @@
 Doubles say which dual vectors to look at; what these show is worked out in fractions. With v = A'b every model of an
 objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little else limits x_j. A ridge limits
 coefficients, too; only where a column is long beside it do dual vectors say more, and of what they show a short column
-takes v_l^2 / (2 lam).
+takes v_l^2 / (2 lam). A model has m columns at most, so beside any column only the m - 1 largest of these parts count.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
     if r.lam:
         known |= {j: near(root(2 * level / r.ridge[j], above=True) * F(1001, 1000)) for j in used}
     for part in (F(0), F(1, 2)):
-        found = around(r, [v * (1 - part) for v in g], used, long, level)
+        found, others = around(r, [v * (1 - part) for v in g], used, long, level), most_columns(r) - 1
         if found is not None and r.lam:
-            known |= dict(zip(long, lowered(*found, [known[j] for j in long]), strict=True))
-        limited = None if found is None else within(*found)
+            known |= dict(zip(long, lowered(*found, [known[j] for j in long], others), strict=True))
+        limited = None if found is None else within(*found, others)
         if limited is not None:
             for j, size in zip(long, limited, strict=True):
                 known[j] = min(size, known[j]) if r.lam else size
@@ -79,7 +79,8 @@ def around(
     if turned is None:
         return None
     a, E = [], []
-    gap = max(as_float(level - pulls(r, g, used, long)[0]), 1e-6 * as_float(level))
+    value, now = pulls(r, g, used, long)
+    gap = max(as_float(level - value), 1e-6 * as_float(level))
     for place, (moves, bend) in enumerate(turned):
         moves = [h * m for h, m in zip(room, moves, strict=True)]
         if any(m and not left[i] for i, m in enumerate(moves)):
@@ -89,11 +90,13 @@ def around(
             return None
         if not all(map(math.isfinite, moves)):
             return None
-        length = min(CAREFUL / furthest, math.sqrt(2.0 * gap / bend) if bend > 0.0 else math.inf)
+        already = as_float(now[place] / max(map(abs, r.columns[long[place]])))
+        furthest, best = CAREFUL / furthest, 2.0 * gap / bend if bend > 0.0 else math.inf
         limits: list[F] = []
         rests: list[list[F]] = []
         for sign in (1, -1):
-            moved = [v + near(F(sign * length * m)) if m else v for v, m in zip(g, moves, strict=True)]
+            length = min(furthest, math.sqrt(already**2 + best) - sign * already)
+            moved = [v + near(F(sign * length * m)) if length * m else v for v, m in zip(g, moves, strict=True)]
             value, v = pulls(r, moved, used, long)
             pull = sign * v[place]
             if pull <= 0 and not r.lam:
@@ -124,8 +127,13 @@ def rooms(r: Regression, g: list[F]) -> tuple[list[float], list[float]]:
 def pulls(r: Regression, g: list[F], used: list[int], long: list[int]) -> tuple[F, list[F]]:
     """What is left of -L* at slopes of the rows, at least, once short columns took theirs, and A'b on the long ones."""
     value, products = r.spoken(r.in_domain(g))
-    short = {*used} - {*long}
-    return value - sum((products[j] ** 2 / r.ridge[j] for j in short), F(0)) / 2, [products[j] for j in long]
+    taken = sorted((products[j] ** 2 / r.ridge[j] for j in {*used} - {*long}), reverse=True)
+    return value - sum(taken[: most_columns(r) - 1], F(0)) / 2, [products[j] for j in long]
+
+
+def most_columns(r: Regression) -> int:
+    """Columns of a model, at most."""
+    return sum(sorted(map(len, r.groups), reverse=True)[: r.k])
 
 
 def directions(
@@ -159,11 +167,11 @@ def directions(
     return [([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in places]
 
 
-def within(a: list[F | None], E: list[list[F]]) -> list[F] | None:
+def within(a: list[F | None], E: list[list[F]], others: int) -> list[F] | None:
     """R > 0 with R >= a + E R."""
     R = [near(v) * F(1001, 1000) for v in a if v is not None]
     for _ in range(STEPS if len(R) == len(a) else 0):
-        needed = [v for v in reached(a, E, R) if v is not None]
+        needed = [v for v in reached(a, E, R, others) if v is not None]
         if not all(v > 0 for v in needed):
             return None
         if all(v >= u for v, u in zip(R, needed, strict=True)):
@@ -172,16 +180,18 @@ def within(a: list[F | None], E: list[list[F]]) -> list[F] | None:
     return None
 
 
-def lowered(a: list[F | None], E: list[list[F]], R: list[F]) -> list[F]:
+def lowered(a: list[F | None], E: list[list[F]], R: list[F], others: int) -> list[F]:
     """What is no smaller than any coefficient because R is not, either."""
     for _ in range(STEPS):
-        R = [u if v is None else min(u, near(v) * F(1001, 1000)) for u, v in zip(R, reached(a, E, R), strict=True)]
+        found = reached(a, E, R, others)
+        R = [u if v is None else min(u, near(v) * F(1001, 1000)) for u, v in zip(R, found, strict=True)]
     return R
 
 
-def reached(a: list[F | None], E: list[list[F]], R: list[F]) -> list[F | None]:
-    """a + E R."""
-    return [
-        None if v is None else v + sum((e * u for e, u in zip(row, R, strict=True)), F(0))
-        for v, row in zip(a, E, strict=True)
-    ]
+def reached(a: list[F | None], E: list[list[F]], R: list[F], others: int) -> list[F | None]:
+    """a + E R, of a row of E the largest parts that ``others`` columns can have."""
+    found: list[F | None] = []
+    for v, row in zip(a, E, strict=True):
+        parts = sorted((e * u for e, u in zip(row, R, strict=False)), reverse=True)
+        found.append(None if v is None else v + sum(parts[:others], F(0)))
+    return found
