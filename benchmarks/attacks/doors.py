@@ -91,7 +91,11 @@ def through_near(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
 def _some_support(rng: Any, case: Case) -> tuple[int, ...]:
     free = [u for u in range(len(case.units)) if u not in {*case.must_have, *case.must_not}]
     many = int(rng.integers(0, max(0, min(case.k - len(case.must_have), len(free))) + 1))
-    return tuple(sorted((*case.must_have, *(int(u) for u in rng.permutation(free)[:many]))))
+    chosen = {*case.must_have, *(int(u) for u in rng.permutation(free)[:many])}
+    for child, parents in reversed(case.hierarchy):
+        if not chosen.issuperset(parents) and child not in case.must_have:
+            chosen.discard(child)
+    return tuple(sorted(chosen))
 
 
 def through_certify(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Truth) -> Iterator[Finding]:

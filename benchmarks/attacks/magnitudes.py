@@ -88,9 +88,11 @@ def _solved(pair: Stretched, plain: Any, problem: Any, outcome: Outcome) -> bool
     outcome.counts["interval wider than 1e-15"] += truth.loose
     outcome.counts[f"stopped after {NODES} nodes"] += result.termination.value == "node_limit"
     outcome.cells.update(cell(pair, result.claim.reached))
+    # A tolerance that the empty model meets is no reason to look at any other.
+    known = None if result.nodes or result.bound_calls or result.support else [()]
     outcome.findings += [
         Finding(f.what, f.size, f"{about(pair)}: {f.detail}")
-        for f in [*judged(result, oracle, truth), *trivial(result), *fits(result.upper, result.support, oracle)]
+        for f in [*judged(result, oracle, truth), *trivial(result), *fits(result.upper, result.support, oracle, known)]
     ]
     if first is not None:
         outcome.counts["compared with the same in other units"] += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactsel.kernels.refit import newton_refit
-from exactsel.problem.row_newton import improved, misjudged
+from exactsel.problem.row_newton import improved, misjudged, surely
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
         compact, converged = improved(objective, columns, start)
         other = replace(_as_fit(objective, columns, compact), converged=converged)
         nearer = other.gradient_norm < best.gradient_norm and other.value <= best.value * (1.0 + ROUNDED)
-        best = other if other.value < best.value or nearer else replace(best, converged=converged)
+        costs = [surely(objective, columns, fit.coef[columns]) for fit in (other, best)]
+        best = other if costs[0] < costs[1] or nearer else replace(best, converged=converged)
     return best
 
 

@@ -20,6 +20,7 @@ from exactsel.algebra import dense
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.minorant import rows_at
 from exactsel.kernels.rows import loss_majorizer
+from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -115,6 +116,12 @@ class RowModel:
         rows_at(self.loss, self.A @ x, self.y, values, slopes, bends)
         return float((self.weights * values).sum() + 0.5 * (self.ridge * x) @ x)
 
+    def surely(self, x: FloatArray) -> float:
+        """The objective and what rounding may have taken off it: much, where large coefficients cancel each other."""
+        here = self.at(x)
+        off = (x.size + 4) * UNIT * (np.abs(here.slopes) @ (np.abs(self.A) @ np.abs(x)))
+        return float(here.value + off)
+
     def gradient(self, x: FloatArray, rows: RowValues) -> FloatArray:
         """The gradient of the objective at a model."""
         return np.asarray(rows.slopes @ self.A + self.ridge * x)
@@ -157,7 +164,8 @@ def misjudged(objective: Objective, value: float) -> bool:
 
 
 def improved(objective: Objective, columns: IntArray, start: FloatArray) -> tuple[FloatArray, bool]:
-    """A model (m,) on these columns, no worse than the start, and whether no step promises anything any more.
+    """A model (m,) on these columns, no worse than the start as far as rounding tells, and whether no step promises
+    anything any more.
 
     For all losses; ``start`` is (m,).
     """
@@ -166,8 +174,15 @@ def improved(objective: Objective, columns: IntArray, start: FloatArray) -> tupl
         found = [_descended(rows, rows.model(start))]
         if not found[0][2] and np.any(start):
             found.append(_descended(rows, rows.model(np.zeros(columns.size))))
-        x, _, ended = min(found, key=lambda one: one[1])
+        x, _, ended = min(found, key=lambda one: rows.surely(one[0]))
         return rows.coef(_refined(rows, x) if ended else x), ended
+
+
+def surely(objective: Objective, columns: IntArray, coef: FloatArray) -> float:
+    """The objective of coefficients (m,) of some columns and what rounding may have taken off it."""
+    rows = RowModel(objective, columns)
+    with np.errstate(all="ignore"):
+        return rows.surely(rows.model(coef))
 
 
 def _refined(rows: RowModel, x: FloatArray) -> FloatArray:

@@ -49,6 +49,12 @@ def test_nothing_said_is_wrong_whatever_columns_are_measured_in(attacks, part):
     assert findings == []
 
 
+@pytest.mark.parametrize("seed", [5071, 5082, 5104])
+def test_seeds_that_once_found_something(attacks, seed):
+    """A fit whose large coefficients cancel each other; two judges that were too strict."""
+    assert attacks.running.guarded(attacks.magnitudes.attempted, seed).findings == []
+
+
 def test_the_command_writes_its_tables(attacks, tmp_path, monkeypatch):
     log = tmp_path / "found.jsonl"
     command = ["magnitudes", "--count", "3", "--processes", "1", "--log", str(log)]
