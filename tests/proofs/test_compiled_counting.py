@@ -12,7 +12,7 @@ import pytest
 from counted import first_says, random_file
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import examples, sample
+from samples import examples, many, sample
 from tiny_problems import optimum, random_case
 
 from exactsel_certificates import counting, semidefinite
@@ -120,7 +120,7 @@ def test_every_triple_is_looked_at():
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize(("d", "k"), [(6, 1), (6, 2), (7, 3), (7, 4), (8, 5), (8, 6), (7, 6)])
+@pytest.mark.parametrize(("d", "k"), [(6, 1), (6, 2), (7, 3), (7, 4), (8, 6)])
 @pytest.mark.parametrize("fixed", [0, 1])
 def test_the_one_set_below_the_level_is_found_wherever_it_stands(d, k, fixed):
     """For each set of k columns a target of which these, and no others, leave least; the level is between."""
@@ -244,7 +244,7 @@ def test_without_its_allowances_it_would(top, allowed, monkeypatch):
 def test_no_forged_claim_is_verified(chunk, always):
     """Trees of any shape over tiny problems, claims just above the truth and far above it."""
     proven = 0
-    for seed in range(chunk * 100, chunk * 100 + 100):
+    for seed in range(chunk * 100, chunk * 100 + many(60, 100)):
         rng = random.Random(seed)
         case = random_case(rng, "quadratic", widest=6)
         best = optimum(case)

@@ -173,7 +173,7 @@ def test_two_rounds_under_way_that_nobody_can_do_are_begun_again(ahead, kernels_
     problem, options = larger()
     options |= {"batch": 8, "shard": 4, "threads": 1}
     whole, both = solve(problem, executor="serial", signals=(), **options), 0
-    for last in range(5, 60, 6):
+    for last in range(5, 60, 12):
         some = Here(lambda number, answer, last=last: b"" if number > last else answer)
         failing = Search(problem, Settings(**options), executor=some, signals=())
         with pytest.warns(WorkerWarning):

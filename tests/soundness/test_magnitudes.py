@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from samples import sample
+from samples import many, sample
 from scipy.optimize import minimize
 
 from exactsel import best_model, solve
@@ -111,7 +111,7 @@ def test_a_seed_is_a_problem_and_all_kinds_occur(attacks):
 
 def test_powers_of_two_round_nothing_and_leave_the_truth_as_it_is(attacks):
     compared = 0
-    for seed in range(60):
+    for seed in range(many(30, 120)):
         pair = attacks.magnitude_cases.stretched(seed)
         if not pair.same:
             continue
@@ -123,7 +123,7 @@ def test_powers_of_two_round_nothing_and_leave_the_truth_as_it_is(attacks):
         one, other = (attacks.oracle.Oracle(case, delta).truth() for case in (pair.plain, pair.case))
         assert max(one.low, other.low) <= min(one.high, other.high)
         compared += 1
-    assert compared > 10
+    assert compared > 5
 
 
 # The oracles
