@@ -23,19 +23,17 @@ from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.plain import html_table
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
-from exactsel.problem.even import with_even_columns
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
-from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.row_labels import check_rows
+from exactsel.problem.searched import to_search_with
 from exactsel.problem.tall import Tall
 from exactsel.problem.units import Units
-from exactsel.problem.vanishing import without_ridge
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
@@ -193,13 +191,7 @@ class Problem:
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, and freeze; the objective is one to search with."""
         units.check(k)
-        if objective.asked_lam > 0.0:
-            objective = with_long_columns_divided(objective, units, k)
-        elif objective.is_quadratic:
-            objective = with_even_columns(objective)
-        else:
-            objective = without_ridge(objective, units, k)
-        self._hold(objective, units, k)
+        self._hold(to_search_with(objective, units, k), units, k)
 
     def _hold(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""

@@ -1,0 +1,19 @@
+"""The objective to search with in place of the one that is given: in units in which one tolerance serves all columns."""
+
+from __future__ import annotations
+
+from exactsel.problem.even import with_even_columns
+from exactsel.problem.long_columns import with_long_columns_divided
+from exactsel.problem.objective import Objective
+from exactsel.problem.units import Units
+from exactsel.problem.vanishing import without_ridge
+
+
+def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
+    """The objective on columns in units of their own, for models of at most k of the units.
+
+    Raises as :func:`exactsel.problem.vanishing.without_ridge` where there is no ridge.
+    """
+    if objective.asked_lam > 0.0:
+        return with_long_columns_divided(objective, units, k)
+    return with_even_columns(objective) if objective.is_quadratic else without_ridge(objective, units, k)
