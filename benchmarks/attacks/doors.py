@@ -108,6 +108,8 @@ def through_certify(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: T
         coef = np.zeros(case.d)
         columns = [j for u in support for j in case.units[u]]
         coef[columns] = rng.standard_normal(len(columns)) / np.maximum(np.abs(case.A).max(axis=0)[columns], 1e-60)
+        if case.lower is not None and case.upper is not None:
+            coef = np.clip(coef, case.lower, case.upper)
         certified = certify(problem, coef=coef, **QUIET)
     else:
         certified = certify(problem, support=support, **QUIET)

@@ -32,7 +32,7 @@ COUNTING_VERSION, MINORANT_VERSION = 4, 5
 """Of files whose tree holds a word COUNTED, or SPLIT, or MINORANT and have a minorant for it; all data as given."""
 
 FREE_VERSION = 6
-"""Of files about Huber or logistic loss with lam = 0, with or without a minorant; all data as given."""
+"""Of files that show limits on coefficients (FORMAT.md, *Limits*), with or without a minorant."""
 
 BOXED_VERSION = 7
 """Of files about problems with limits on coefficients, whatever else they have; all data as given."""

@@ -25,7 +25,7 @@ LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 CLASSES = ("logistic", "squared_hinge")
 """Losses of labels -1 and +1."""
 
-WITHOUT_RIDGE = ("quadratic", "huber", "logistic")
+WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
 """Losses with which lam may be 0, and of which minorants are known."""
 
 KINDS = ("strong", "weak")

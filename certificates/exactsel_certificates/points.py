@@ -67,4 +67,5 @@ def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
         return None
     if instance.k == 0:
         return Radii(np.inf, np.zeros(instance.A.shape[1]))
-    return within_scope(instance) if proof.scope and instance.lam == 0 else radii(instance, points.models(named)[0])
+    scoped = proof.scope and instance.lam == 0 and instance.loss != "poisson"
+    return within_scope(instance) if scoped else radii(instance, points.models(named)[0])

@@ -1,5 +1,5 @@
-"""How large coefficients can be (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber and
-logistic loss.
+"""How large coefficients can be (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber,
+logistic and Poisson loss.
 
 Let b be a dual vector in the domain of L*, with v = A'b. A model of an objective of at most L has, by weak duality,
 
@@ -7,9 +7,9 @@ Let b be a dual vector in the domain of L*, with v = A'b. A model of an objectiv
 
 So a b with v = t e_j, nearly, limits x_j from above, and one with v = -t e_j from below. Such b lie around the slopes g
 at the fit on all columns, where A'g = 0: with h the room each slope has in its domain (p (1 - p) for logistic loss,
-(delta^2 - g^2) / delta^2 for Huber loss) and H = A' diag(h) A it is g + t diag(h) A H^-1 e_j. What v has besides t e_j
-is rounding; it limits coefficients by each other, |x| <= a + E|x|, and any R > 0 with R >= a + E R is no smaller than
-any such |x|: E then has a spectral radius below one.
+(delta^2 - g^2) / delta^2 for Huber loss, the mean for Poisson loss) and H = A' diag(h) A it is g + t diag(h) A H^-1
+e_j. What v has besides t e_j is rounding; it limits coefficients by each other, |x| <= a + E|x|, and any R > 0 with R
+>= a + E R is no smaller than any such |x|: E then has a spectral radius below one.
 
 A model has m columns at most, so of a row of E only the m - 1 largest E_jl R_l count.
 
@@ -42,7 +42,7 @@ ABOVE, FAR_ABOVE = 1.001, 1.1
 """Times P(0): L without and with a ridge, where it may have to leave room for what preparing the data rounds."""
 
 MODEL_RADIUS = 1e4
-"""R: claims about bounded models speak of those with |x_j| ||a_j|| <= R ||y||; Huber and logistic loss, lam = 0."""
+"""R: claims about bounded models speak of those with |x_j| ||a_j|| <= R ||y||; lam = 0, not quadratic loss."""
 
 SHRUNK = (0.0, 0.5)
 """By which part slopes are shrunk: at the fit many may have hardly any room (Huber's outliers have none)."""
@@ -63,9 +63,9 @@ AT_ONCE = 4_000_000
 
 
 def of_allowed_columns(instance: Instance) -> Instance:
-    """The instance with zeros for columns no model may hold, where there is no ridge and Huber or logistic loss."""
+    """The instance with zeros for columns no model may hold, where there is no ridge; not for quadratic loss."""
     banned = instance.columns_of(instance.must_not)
-    if not banned or instance.lam > 0 or instance.loss not in ("huber", "logistic"):
+    if not banned or instance.lam > 0 or instance.loss == "quadratic":
         return instance
     A = np.array(instance.A, dtype=np.float64)
     A[:, banned] = 0.0

@@ -188,8 +188,8 @@ def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) 
         raise InputError(f"lam is {value:g}, too large to compute with; give at most {LARGEST_ENTRY:g}.")
     if value == 0 and not free:
         raise InputError(
-            f"lam is 0, which only quadratic, huber and logistic loss allow; give a positive lam (--lam) for {loss} "
-            f"loss."
+            f"lam is 0, which only quadratic, huber, logistic and poisson loss allow; give a positive lam (--lam) for "
+            f"{loss} loss."
         )
     return value
 

@@ -28,6 +28,7 @@ from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
+from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.gram_data import gram_data, multiplied
@@ -48,7 +49,7 @@ MOST_ROWS = 100_000
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 
-FREE = (Quadratic, Huber, Logistic)
+FREE = (Quadratic, Huber, Logistic, Poisson)
 """Losses that need no ridge where their problem has a solution without one."""
 
 ROWS_AT_ONCE = 65_536

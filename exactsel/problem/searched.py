@@ -1,4 +1,4 @@
-"""The objective to search with in place of the one that is given: in units in which one tolerance serves all columns."""
+"""The objective to search with in place of the one given: in units in which one tolerance serves all columns."""
 
 from __future__ import annotations
 

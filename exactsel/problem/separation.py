@@ -4,7 +4,8 @@ With logistic loss, and no ridge, the objective of a support has no minimiser wh
 the intercept) has y_i (a_i'w + c) >= 0 on all rows, not 0 on all of them: along w it only falls. Where the sign is
 strict on all rows the separation is complete, and else quasi-complete: the rows where it is strict can then be fitted
 as well as one likes, the others as before. Such a w is found by a linear program (Albert, Anderson: On the existence of
-maximum likelihood estimates in logistic regression models, Biometrika 1984; Konis 2007).
+maximum likelihood estimates in logistic regression models, Biometrika 1984; Konis 2007). With Poisson loss it is a
+direction that leaves rows of positive counts as they are, and on which predictions of rows whose counts are 0 fall.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.losses.logistic import Logistic
+from exactsel.losses.poisson import Poisson
 from exactsel.problem.objective import Objective
-from exactsel.types import BoolArray, IntArray
+from exactsel.types import BoolArray, FloatArray, IntArray
 
 STRICT = 1e-6
 """A row counts as on the right side where its prediction is more than this part of what it may be (and NOISE)."""
@@ -36,7 +38,7 @@ SHOWN = 8
 
 
 class Separation(NamedTuple):
-    """Columns that separate the classes, and the rows on the right side of their direction, not on its border."""
+    """Columns that separate rows, and the rows on the right side of their direction, not on its border."""
 
     columns: IntArray
     strict: BoolArray
@@ -49,7 +51,9 @@ class Separation(NamedTuple):
 
 
 def separation(objective: Objective, columns: Sequence[int] | IntArray) -> Separation | None:
-    """How some columns of a problem with logistic loss separate its classes, by few of them; None where they do not."""
+    """How some columns of a problem with logistic or Poisson loss separate its rows, by few of them; None where they
+    do not.
+    """
     found = _direction(objective, np.asarray(columns, dtype=np.int64))
     if found is None:
         return None
@@ -66,21 +70,25 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     """A direction on these columns that as many rows as possible are strictly on the right side of."""
     from scipy.optimize import linprog  # a second to load, and hardly ever needed
 
-    rows = objective.AT[columns] * objective.y
+    signs, fixed = _sides(objective)
+    rows = objective.AT[columns] * signs
     largest = np.max(np.abs(rows), axis=1, initial=0.0)
     kept = columns[largest > 0]
     rows = rows[largest > 0] / largest[largest > 0, None]
     if objective.intercept:
-        rows = np.vstack([rows, objective.y])
+        rows = np.vstack([rows, signs])
     if not len(rows):
         return None
     m, n = rows.shape
     # Maximise the sum of s with s <= y (Aw + c), 0 <= s <= 1: without bounds on w nothing is lost but scale.
     upper = np.hstack([-rows.T, np.eye(n)])
     cost = np.concatenate([np.zeros(m), -np.ones(n)])
+    level = np.hstack([rows.T, np.zeros((n, n))])[fixed]
+    equal = {"A_eq": level, "b_eq": np.zeros(len(level))} if len(level) else {}
     for most in (None, LARGE):
         free = (None, None) if most is None else (-most, most)
-        answer = linprog(cost, A_ub=upper, b_ub=np.zeros(n), bounds=[free] * m + [(0.0, 1.0)] * n, method="highs-ds")
+        answer = linprog(cost, A_ub=upper, b_ub=np.zeros(n), bounds=[free] * m + [(0.0, 1.0)] * n, method="highs-ds",
+                         **equal)  # fmt: skip
         if answer.x is not None:
             break
     if answer.x is None or not -answer.fun > STRICT:
@@ -91,9 +99,17 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     inside = np.abs(w[: kept.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
     # Of columns that are nearly multiples of each other coefficients are so large that others seem to be none.
     alone = np.where(np.concatenate([inside, np.ones(m - kept.size, np.bool_)]), w, 0.0) @ rows
-    if np.any((alone > least) != strict) or np.any(alone < -least):
+    if np.any((alone > least) != strict) or np.any(alone < -least) or np.any(np.abs(alone) > least, where=fixed):
         inside = w[: kept.size] != 0
     return Separation(kept[inside], strict) if np.any(strict) else None
+
+
+def _sides(objective: Objective) -> tuple[FloatArray, BoolArray]:
+    """Signs (n,) of the side of every row, and the rows (n,) whose predictions have to stay as they are."""
+    if isinstance(objective.loss, Logistic):
+        return objective.y, np.zeros(objective.n, dtype=np.bool_)
+    fixed = objective.y > 0.0
+    return np.where(fixed, 1.0, -1.0), fixed
 
 
 def refuse_separated(objective: Objective, columns: IntArray, in_a_model: Callable[[IntArray], bool]) -> None:
@@ -102,20 +118,35 @@ def refuse_separated(objective: Objective, columns: IntArray, in_a_model: Callab
     That columns do which no model has together does no harm. Where they do so quasi-completely another model may be
     better than all on these columns.
     """
-    if not isinstance(objective.loss, Logistic):
+    if not isinstance(objective.loss, Logistic | Poisson):
         return
-    found = separation(objective, columns)
-    if found is not None and found.complete and in_a_model(found.columns):
-        raise InputError(sentence(found, objective.n))
+    found, counts = separation(objective, columns), isinstance(objective.loss, Poisson)
+    if found is not None and (found.complete or counts) and in_a_model(found.columns):
+        raise InputError(sentence_on_counts(found) if counts else sentence(found, objective.n))
+
+
+def _named(found: Separation) -> str:
+    names = ", ".join(map(str, found.columns[:SHOWN].tolist()))
+    more = f" and {found.columns.size - SHOWN} more" if found.columns.size > SHOWN else ""
+    if not found.columns.size:
+        return "the intercept"
+    return f"column {names}" if found.columns.size == 1 else f"columns {names}{more}"
+
+
+def sentence_on_counts(found: Separation) -> str:
+    """What was found with Poisson loss, for people."""
+    rows = np.count_nonzero(found.strict)
+    what, verb = _named(found), "tells" if found.columns.size <= 1 else "tell"
+    return (
+        f"lam is 0, but {what} {verb} {rows} row{'s' if rows > 1 else ''} apart whose counts are 0, so that the "
+        f"smaller the means there the better, and no model is best; give a positive lam (--lam), or leave out such "
+        f"columns."
+    )
 
 
 def sentence(found: Separation, n: int) -> str:
-    """What was found, for people."""
-    names = ", ".join(map(str, found.columns[:SHOWN].tolist()))
-    more = f" and {found.columns.size - SHOWN} more" if found.columns.size > SHOWN else ""
-    what = f"column {names}" if found.columns.size == 1 else f"columns {names}{more}"
-    if not found.columns.size:
-        what = "the intercept"
+    """What was found with logistic loss, for people."""
+    what = _named(found)
     one = found.columns.size <= 1
     if found.complete:
         how = f"separate{'s' if one else ''} the two classes completely"

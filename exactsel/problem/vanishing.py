@@ -1,4 +1,4 @@
-"""Huber and logistic loss without a ridge: searched with one so small that what it does to any model is known.
+"""Huber, logistic and Poisson loss without a ridge: searched with one so small that what it does to any model is known.
 
 With lam = 0 the bounds that are made for a ridge have nothing to divide by. But where the fit on all columns exists,
 every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so for any mu > 0
@@ -25,6 +25,7 @@ from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses.huber import Huber
+from exactsel.losses.poisson import Poisson
 from exactsel.problem.even import divided, with_even_columns
 from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.objective import MOST_ROWS, Objective
@@ -50,18 +51,18 @@ SMALLEST, LARGEST = 1e-50, 900
 
 
 def without_ridge(objective: Objective, units: Units | None = None, k: int | None = None) -> Objective:
-    """The objective to search with in place of one of Huber or logistic loss with lam = 0.
+    """The objective to search with in place of one of Huber, logistic or Poisson loss with lam = 0.
 
     It serves models of at most k of the units; of all columns where none are given. Where nothing limits the
     coefficients of all columns that these may use, it serves models whose coefficients are not beyond
-    :data:`MODEL_RADIUS` (:attr:`Vanishing.scope`).
+    :data:`MODEL_RADIUS` (:attr:`Vanishing.scope`; not with Poisson loss, whose predictions are no numbers like y).
 
     Raises
     ------
     InputError
-        Where k of the units separate the classes, so that there is no best model.
+        Where k of the units separate the classes, or rows whose counts are 0, so that there is no best model.
     UnsupportedError
-        Where limits of coefficients are too large to compute with.
+        Where limits of coefficients are too large to compute with; with Poisson loss where there are none.
     """
     units = Units(objective.d) if units is None else units
     places = units.d if k is None else k
@@ -76,7 +77,7 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
         # No model is better than the empty one, or there is no other.
         known = Vanishing(nothing, Radii(0.0, nothing), 0.0, allowed, most)
         return replace(alike, lam=1.0, vanishing=known)
-    found = _limits(alike)
+    found = _limits(alike, most)
     if found is None:
         refuse_separated(
             objective, np.flatnonzero(allowed),
@@ -113,6 +114,11 @@ def most_columns(units: Units, k: int) -> int:
 
 def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective:
     """What to search with for models within :data:`MODEL_RADIUS`."""
+    if isinstance(alike.loss, Poisson):
+        raise UnsupportedError(
+            "lam is 0, but the data do not limit the coefficients of all columns together, which depend on each other "
+            "or tell rows apart whose counts are 0; leave some out, or give a small positive lam (--lam 1e-6)."
+        )
     size = within_scope(instance_of_all(alike)).size
     size[~allowed] = 0.0
     square = float(np.sort(size * size)[::-1][:most].sum())
@@ -154,15 +160,16 @@ def _rounded(objective: Objective, point: FloatArray) -> float:
     return 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes) * np.linalg.norm(objective.norms))
 
 
-def _limits(objective: Objective) -> tuple[FloatArray, Radii] | None:
-    """About the fit on all columns (d,), and what limits models around it; None where nothing does."""
+def _limits(objective: Objective, most: int) -> tuple[FloatArray, Radii] | None:
+    """About the fit on all columns (d,), and what limits models of at most so many columns; None where nothing does."""
+    instance = replace(instance_of_all(objective), k=most)
     if not np.any(objective.norms > 0.0):
         nothing = np.zeros(objective.d)
-        limits = radii(instance_of_all(objective), nothing)
+        limits = radii(instance, nothing)
         return None if limits is None else (nothing, limits)
     for begin in _beginnings(objective):
         point = _fit(objective, begin)
-        limits = None if point is None else radii(instance_of_all(objective), point)
+        limits = None if point is None else radii(instance, point)
         if point is not None and limits is not None:
             return point, limits
     return None

@@ -164,7 +164,7 @@ def test_a_ridge_that_is_not_taken_off_is_found(monkeypatch):
         found = made(objective, *rest)
         return replace(found, vanishing=found.vanishing._replace(taken=0.0))
 
-    monkeypatch.setattr("exactsel.problem.regression.without_ridge", careless)
+    monkeypatch.setattr("exactsel.problem.searched.without_ridge", careless)
     monkeypatch.setattr(vanishing, "SHARE", 1e-6)
     wrong = (what for seed, _ in ridgeless(0, 200) for what, _ in Trial(BRUTE_FORCE)(seed).wrong)
     assert "lower above the optimum" in wrong

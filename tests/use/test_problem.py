@@ -170,7 +170,7 @@ class TestParameters:
 
     def test_no_ridge_for_losses_known_to_need_none(self):
         assert make(lam=0).lam == 0.0
-        match = "^lam is 0, which only quadratic, huber and logistic loss allow; give a positive lam .--lam. for pseudo"
+        match = "^lam is 0, which only quadratic, huber, logistic and poisson loss allow; give a positive lam .--lam."
         refuse(match, lam=0.0, loss=PseudoHuber(1.0))
 
     def test_names(self):

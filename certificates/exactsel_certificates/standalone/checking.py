@@ -230,7 +230,8 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     named = [*p["limit_point"]]
     known = bool(r.loss != "quadratic" and named and 0 <= named[0] < len(p["points"]) - 1)
     if known:
-        r.sizes = sizes_in_scope(r) if p["scope"] and not r.lam else sizes(r, r.given(point(p, named[0])), out)
+        scoped = p["scope"] and not r.lam and r.loss != "poisson"
+        r.sizes = sizes_in_scope(r) if scoped else sizes(r, r.given(point(p, named[0])), out)
     return known or bool(r.loss != "quadratic" and r.lam == 0)
 
 

@@ -11,7 +11,7 @@ from .hierarchy import KINDS, Hierarchy, Limits
 
 LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 CLASSES = ("logistic", "squared_hinge")
-WITHOUT_RIDGE = ("quadratic", "huber", "logistic")
+WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
 SMALLEST, LARGEST = 1e-60, 1e60
 LIGHTEST, HEAVIEST = 1e-30, 1e30
 
