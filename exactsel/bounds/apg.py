@@ -157,7 +157,7 @@ class PreparedPerspective(PreparedBound):
             lam, scale = 1.0, np.sqrt(curvature)
         self.rules = solver.rules(inner, lipschitz, options.thorough)
         self._root_fit: FloatArray | None = None
-        self._decided = not may_lead(inner, data, groups)
+        self._decided = not may_lead(problem, data)
         self._form = KernelForm(Perspective(inner.row_loss, data, groups, lam, problem.k, self.rules), scale)
 
     def begins_at_fits(self) -> bool:

@@ -43,6 +43,10 @@ STRETCHED, FITTED = 1e6, 200
 columns up to which that is affordable (measured on Diabetes with its products: with lam = 0 the bound is 0 without;
 nothing is gained at 6e4, nor by fits for the nodes below)."""
 
+COMPARED, AFTER_FIT = 100, 20
+"""Proximal steps from the empty model that the root's fit in the box is held against, where there is no closed form: if
+they leave the bound below the fit's all nodes begin at fits, and take so many steps from there."""
+
 
 @dataclass(frozen=True)
 class BoxedBound(BoundSolver):
@@ -95,7 +99,10 @@ class PreparedBoxed(PreparedBound):
         self._rules = AcceleratedGradientBound().rules(free, max(lipschitz, 1e-300), options.thorough)
         # At the fit the bound is no smaller than what the fit costs, however slowly proximal steps get there.
         stretched = curvature is not None and lipschitz > STRETCHED
-        self._begins_at_fit = stretched and free.objective.d <= FITTED
+        few = free.objective.d <= FITTED
+        self._begins_at_fit = stretched and few
+        self._may_lead = few and not free.is_quadratic and free.objective.d < free.n
+        self._fit_leads: bool | None = None if self._may_lead else False
         self._lower, self._upper = problem.lower, problem.upper
         if curvature is not None:
             self._lower = _outwards(problem.lower, self._scale, -np.inf)
@@ -119,24 +126,44 @@ class PreparedBoxed(PreparedBound):
         if relaxed:
             begun = [warm[row] if options.warm_start else None for row in relaxed]
             starts = stack_points(begun, self._scale.size)
+            leads = self._fits_lead()
             for at, row in enumerate(relaxed):
-                if self._begins_at_fit and begun[at] is None and not options.stop[0]:
+                if (leads or (self._begins_at_fit and begun[at] is None)) and not options.stop[0]:
                     starts[at] = self.problem.fit(np.flatnonzero(states[row] != OUT)).coef
             target = cutoff if options.force_quit else np.inf
-            told = self._relax(states[relaxed], starts, target, known[relaxed])
+            told = self._relax(states[relaxed], starts, target, known[relaxed], AFTER_FIT if leads else None)
             for mine, theirs in zip(list[Any](answers), told, strict=True):
                 mine[relaxed] = theirs
             for row in relaxed:
                 points[row] = self._as_point(answers.point[row])
         return Tightened(answers, points, points)
 
+    def _fits_lead(self) -> bool:
+        """Whether nodes are best bounded from the fits in the box on their columns; what leads at the root does below.
+
+        As :mod:`exactsel.bounds.newton_fit` has it for free coefficients.
+        """
+        root, nothing = self.problem.root_state[None], np.full(1, -np.inf)
+        if self._fit_leads is None and is_convex(*node_columns(root[0]), self.problem.k):
+            self._fit_leads = False
+        if self._fit_leads is None and not self.options.stop[0]:
+            fit = self.problem.fit(np.flatnonzero(root[0] != OUT)).coef[None]
+            reached = float(self._relax(root, fit, np.inf, nothing, 0).bound[0])
+            told = self._relax(root, np.zeros_like(fit), reached, nothing, COMPARED)
+            if not self.options.stop[0]:
+                self._fit_leads = bool(told.bound[0] < reached)
+        return bool(self._fit_leads)
+
     def _relax(
-        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, iterates: bool = True
+        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, most: int | None = None
     ) -> Answers:
-        """Bound nodes that are no convex problems, or whose columns are all in, from some starts (B, d)."""
+        """Bound nodes that are no convex problems, or whose columns are all in, from some starts (B, d).
+
+        By at most so many proximal steps.
+        """
         problem = self.problem
         answers = empty_answers(len(states), problem.d, problem.k)
-        rules = self._rules if iterates else self._rules._replace(max_iterations=0)
+        rules = self._rules if most is None else self._rules._replace(max_iterations=most)
         with parallel_section(self.options.threads):
             relax_boxed_nodes(
                 problem.base.row_loss, self._data, self._lam, problem.k, rules, self._lower, self._upper,
@@ -162,7 +189,7 @@ class PreparedBoxed(PreparedBound):
         if self.curvature is not None and bound < cutoff:
             state = np.full((1, problem.d), OUT, dtype=np.int8)
             state[0, columns] = IN
-            curved = float(self._relax(state, coef[None], np.inf, np.full(1, -np.inf), iterates=False).bound[0])
+            curved = float(self._relax(state, coef[None], np.inf, np.full(1, -np.inf), 0).bound[0])
             if curved > bound:
                 bound, point = curved, self._as_point(coef)
         write_solved(answers, row, columns, coef[columns], bound)

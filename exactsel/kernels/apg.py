@@ -159,7 +159,7 @@ def relax_node(
     point, point_q = x.copy(), np.zeros(units.size)
     best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
-    costs, spent, most = np.zeros(x.size), 0, rules.max_iterations
+    costs, spent, most = np.zeros(units.size), 0, rules.max_iterations
     if rules.after_fit >= 0.0:
         spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs))
         most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))

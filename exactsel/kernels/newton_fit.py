@@ -22,6 +22,7 @@ import numpy as np
 from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.columns import Columns, all_whole, mixed_gram
 from exactsel.kernels.forms import RowsForm
+from exactsel.kernels.grouped import GroupedForm, unit_sums
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, multiply_rows, predict
 from exactsel.kernels.refit import MAJORISER_STEPS, MAX_STEPS, SHORTEST
 from exactsel.kernels.rows import is_levelled, loss_curvature, loss_majorizer, scale_column, total_value
@@ -163,7 +164,10 @@ def begin_at_fit(
     loss: Any, form: Any, lam: float, cutoff: float, stop: BoolArray, x: FloatArray, image: FloatArray,
     costs: FloatArray,
 ) -> float:  # fmt: skip
-    """:func:`newton_fit` on a node's columns where its form has the rows; elsewhere nothing, at no cost."""
+    """:func:`newton_fit` on a node's columns where its form has the rows; elsewhere nothing, at no cost.
+
+    ``costs`` are of units (units,), x of columns.
+    """
     return 0.0
 
 
@@ -173,3 +177,17 @@ def _rows_begin_at_fit(
     costs: FloatArray,
 ) -> float:  # fmt: skip
     return float(newton_fit(loss, form.AT, form.y, lam, form.columns, cutoff, stop, x, image, costs))
+
+
+@begin_at_fit.register(GroupedForm)
+def _grouped_begin_at_fit(
+    loss: Any, form: Any, lam: float, cutoff: float, stop: BoolArray, x: FloatArray, image: FloatArray,
+    costs: FloatArray,
+) -> float:  # fmt: skip
+    """What leaving out a group costs is taken for the sum over its columns, which is what it costs where they are
+    orthogonal: only where to branch depends on it.
+    """
+    each = np.zeros(x.size)
+    work = begin_at_fit(loss, form.inner, lam, cutoff, stop, x, image, each)
+    unit_sums(each, form.first, costs)
+    return float(work)

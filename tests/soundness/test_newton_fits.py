@@ -30,7 +30,7 @@ LOSSES = ("huber", "logistic")
 @pytest.fixture
 def fitting(monkeypatch):
     """Every node of a problem with rows begins at its fit, whatever the decision would be."""
-    monkeypatch.setattr(apg, "may_lead", lambda problem, data, groups: isinstance(data, RawData) and groups is None)
+    monkeypatch.setattr(apg, "may_lead", lambda problem, data: isinstance(data, RawData))
     monkeypatch.setattr(apg, "leading_fit", lambda problem, perspective, stop: np.zeros(problem.d))
 
 
@@ -176,7 +176,7 @@ class TestWhatLeads:
 def test_not_over_more_columns_than_rows():
     rng = np.random.default_rng(0)
     problem = Problem(rng.standard_normal((8, 20)), rng.standard_normal(8), 3, loss="huber", lam=1e-6)
-    assert not newton_fit.may_lead(problem, problem.raw, None)
+    assert not newton_fit.may_lead(problem, problem.raw)
     assert not prepared(problem).begins_at_fits()
 
 
