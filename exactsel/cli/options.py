@@ -135,7 +135,11 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
             *_limits(),
-            click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
+            click.option(
+                "--intercept/--no-intercept",
+                default=None,
+                help="Unpenalised intercept, or none. By default tables have one, instance files what they say.",
+            ),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
             click.option("--weights", type=InputFile(), help="File of row weights, one a line or .npy."),
             click.option(
@@ -282,7 +286,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             stated = state(
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
                 **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
-                intercept=arguments["intercept"] or None, scale=arguments["scale"],
+                intercept=arguments["intercept"], scale=arguments["scale"],
                 offset=offset,
                 **hierarchy_in(arguments["hierarchy"], labelled),
             )  # fmt: skip

@@ -50,7 +50,7 @@ class _Parts(NamedTuple):
 
 def gram(
     data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (), weights: Any = None,
-    intercept: bool = False, k: int | None = None, lam: float | None = None, missing: str | None = None,
+    intercept: bool = True, k: int | None = None, lam: float | None = None, missing: str | None = None,
     feature_names: Sequence[str] | None = None, decimal: str | None = None, encoding: str | None = None,
     threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
     out: str | os.PathLike[str] | None = None,

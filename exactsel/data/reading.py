@@ -14,7 +14,8 @@ ending                             what it holds
 ``.npy``                           one numpy array, the target in another file or one of its columns
 =================================  =============================================================================
 
-Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options.
+Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options. Models of an instance file have an
+intercept where it says so, those of all other files unless told otherwise.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
+from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 
@@ -60,7 +62,7 @@ def load(
     groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    weights: ArrayLike | None = None, intercept: bool | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
     """Read a file, or a data frame, as a problem.
 
@@ -91,6 +93,9 @@ def load(
         A known part of each prediction, see :class:`exactsel.Problem`.
     weights : array (n,), optional
         Weights of the rows; a mean or median that is filled in counts each row as often as its weight says.
+    intercept : bool, optional
+        Whether models have an unpenalised intercept; by default those of a table or a frame have one, and those of an
+        instance file where it says so.
 
     Returns
     -------
@@ -107,7 +112,7 @@ def load(
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
-    options["hierarchy_kind"] = hierarchy_kind
+    options |= {"hierarchy_kind": hierarchy_kind, "intercept": intercept}
     if groups is not None or instance.groups is not None or per_group is not None:
         return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
     return instance.problem(hierarchy=hierarchy, **options)
@@ -136,7 +141,7 @@ def read_data(
     Returns
     -------
     Instance
-        With a target where the file, or ``target``, gives one.
+        With a target where the file, or ``target``, gives one; with an intercept but for instance files.
 
     Raises
     ------
@@ -250,7 +255,7 @@ def _svmlight(file: Path) -> Instance:
     budget.take_table(*matrix.shape)
     if max(np.abs(matrix.data).max(initial=0.0), np.abs(y).max(initial=0.0)) >= EXACT:
         _tell_of_svmlight(text, file)
-    return Instance(matrix.toarray(), y)
+    return Instance(matrix.toarray(), y, intercept=AUTO)
 
 
 def _tell_of_svmlight(text: bytes, file: Path) -> None:
@@ -265,11 +270,11 @@ def _tell_of_svmlight(text: bytes, file: Path) -> None:
 
 
 def _matrix_market(file: Path) -> Instance:
-    return Instance(read_matrix_market(file))
+    return Instance(read_matrix_market(file), intercept=AUTO)
 
 
 def _sparse_archive(file: Path) -> Instance:
-    return Instance(read_sparse_archive(file))
+    return Instance(read_sparse_archive(file), intercept=AUTO)
 
 
 def _array(file: Path) -> Instance:
@@ -278,7 +283,7 @@ def _array(file: Path) -> Instance:
     if array.ndim != 2:
         raise InputError(f"{file} has {array.ndim} dimension(s), but a table of rows and columns (2) was expected.")
     Budget(file).take_table(*array.shape)
-    return Instance(array)
+    return Instance(array, intercept=AUTO)
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {

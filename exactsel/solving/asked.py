@@ -7,6 +7,7 @@ from typing import Any
 
 from exactsel.errors import InputError, did_you_mean
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
 from exactsel.solving.settings import settings_of
 
@@ -40,7 +41,7 @@ def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) 
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
         )
-    chosen = {name: value for name, value in options.items() if name in OF_PROBLEM}
+    chosen = {"intercept": AUTO} | {name: value for name, value in options.items() if name in OF_PROBLEM}
     left = {name: value for name, value in options.items() if name not in OF_PROBLEM}
     return Problem.prepared(data, y, k, **chosen), left  # type: ignore[arg-type]
 

@@ -42,7 +42,7 @@ def solve(
     Parameters
     ----------
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y`` and ``k``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
+        Data have ``y``, ``k`` and an intercept; ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
     y, k : array (n,), int, optional
         Target of the data; largest number of columns.
     callback, on_incumbent, on_bound : callable, optional
@@ -56,7 +56,7 @@ def solve(
         or ``details`` nothing is solved by listing.
     checkpoint, resume : path, optional
         File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
-        on from by the same tree, and to save to: limits may be others, all else stays, a proof is gone on with.
+        on from by the same tree, and to save to: limits may change, all else stays, a proof is gone on with.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     audit, failures : bool, path

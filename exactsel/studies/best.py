@@ -42,7 +42,7 @@ def best_model(
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), **options: Any,
 ) -> BestModels:  # fmt: skip
-    """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic", intercept=True)``.
+    """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 
     The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`;
     with lam > 0 it is the penalised one, which is what is minimised for each set of columns.

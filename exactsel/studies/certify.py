@@ -126,9 +126,9 @@ def certify(
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
-        the columns as given), which is taken as it is. A result of a heuristic or of a search counts as its support, a
-        fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept), a feature selector as
-        what it selects. ``support`` and ``coef`` say the same without guessing.
+        the columns as given), which is taken as it is, with the best intercept where there is one. A result of a
+        heuristic or of a search counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support
+        if it has an intercept), a feature selector as what it selects. ``support`` and ``coef`` do not guess.
     **options
         Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
 

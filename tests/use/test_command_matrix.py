@@ -65,7 +65,8 @@ def words(command: str, case: Case, leave_out: tuple[str, ...] = ()) -> list[str
     known = {each.name: each for each in COMMAND[command].params}
     for name, value in case.given.items():
         if name not in leave_out:
-            found += [label(known[name])] if value is True else [label(known[name]), str(value)]
+            flag = [label(known[name])] if value is True else known[name].secondary_opts
+            found += flag if isinstance(value, bool) else [label(known[name]), str(value)]
     return found
 
 
@@ -107,10 +108,10 @@ class Door:
 
     def check_certify_coef(self) -> None:
         chosen = self.stated.columns(self.worse())
-        coef, _ = self.stated.model(chosen)
+        coef, c = self.stated.model(chosen)
         np.savetxt(self.folder / "coef.txt", coef, fmt="%.17g")
         told = said("certify", self.file, "--quiet", "--coef", self.folder / "coef.txt", *words("certify", self.case))
-        self.close(told["candidate"]["value"], self.stated.objective(coef, 0.0))
+        self.close(told["candidate"]["value"], self.stated.objective(coef, c))
         self.close(told["candidate"]["excess"], max(0.0, self.stated.value(chosen) - self.stated.best()))
 
     def check_heuristic(self) -> None:
@@ -332,7 +333,6 @@ KEEP_NO_DEMANDS = ("scale", "offset", "must_have", "must_not", "hierarchy", "per
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
-    **{("certify coef", name): "about the data as they are" for name in ("intercept", "scale", "weights")},
     **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds")},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
@@ -393,8 +393,8 @@ def test_no_cell_is_empty() -> None:
 def test_the_oracle_knows_a_problem_by_heart() -> None:
     """Least squares on two columns, and the mean where there is no column."""
     A, y = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), np.array([3.0, 4.0, 6.0])
-    stated = Stated(A, y, ("a", "b"), lam=0.0)
+    stated = Stated(A, y, ("a", "b"), lam=0.0, intercept=False)
     assert stated.value(()) == pytest.approx(30.5)
     assert stated.value((0, 1)) == pytest.approx(18.0)
-    assert Stated(A, y, ("a", "b"), intercept=True).value(()) == pytest.approx(0.5 * np.sum((y - y.mean()) ** 2))
+    assert Stated(A, y, ("a", "b")).value(()) == pytest.approx(0.5 * np.sum((y - y.mean()) ** 2))
     assert len(stated.sets(1)) == 3

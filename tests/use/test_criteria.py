@@ -57,7 +57,7 @@ def test_where_there_is_no_likelihood(problem):
 def test_they_find_the_planted_size(problem):
     folds = random_folds(problem.n, 5)
     path = solve_path(problem)
-    validation = cross_validate(problem.A, problem.y, folds, range(1, 7), [0.0])
+    validation = cross_validate(problem.A, problem.y, folds, range(1, 7), [0.0], intercept=False)
     best = Compared(path, validation).best
     assert best["bic"].problem["k"] == best["ebic"].problem["k"] == 3
     assert best["bic"].support == (0, 1, 2)
