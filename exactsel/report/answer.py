@@ -10,7 +10,8 @@ from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, figure, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
-from exactsel.solving.result import Claim, Result, Termination
+from exactsel.solving.outcome import Claim, Termination
+from exactsel.solving.result import Result
 
 REASONS = {
     "bound": "its own bound reached the best objective found",

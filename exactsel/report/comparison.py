@@ -27,7 +27,7 @@ def comparison_table(comparison: Comparison) -> str:
         f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>10.3g} {result.rel_gap:>9.2g} {everything:>8} "
         f"{result.nodes:>6} nodes {result.time:>8.3f}s  {listed(result.support, names, between=',')}",
         "",
-        f"claim     {result.claim.value}: {result.claim.sentence}",
+        f"claim     {result.claim_text}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
         + (f"; for {result.scope}" if result.scope else ""),
         f"shared    {result.noun}s in common with the best model known (the last line's)",

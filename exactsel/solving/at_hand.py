@@ -12,7 +12,8 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
-from exactsel.solving.result import Result, claim_of
+from exactsel.solving.outcome import claim_of
+from exactsel.solving.result import Result
 
 KEPT, MOST_KEPT = 0.25, 1.0
 """Part of a time limit, and seconds, that are kept for this while kernels are compiled."""

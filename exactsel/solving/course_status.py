@@ -12,7 +12,7 @@ from typing import Any
 from exactsel.plain import Json
 from exactsel.search.json_shapes import among, both, entries, maybe, number, several, text, together, whole
 from exactsel.solving.checkpoint_shapes import TOLD
-from exactsel.solving.result import Claim, Termination
+from exactsel.solving.outcome import Claim, Termination
 
 ENDED = {
     "complete": "complete: all that was asked for is proven",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.plain import Readable, finite, html_table, writable
 from exactsel.problem.model import Model, demands_text
 from exactsel.problem.preparing import Preparation
-from exactsel.search.tolerance import FINEST, Gap, Tolerance
+from exactsel.search.tolerance import Gap, Tolerance
 from exactsel.solving.all_rows import AllRows, Standing
+from exactsel.solving.outcome import Claim, Termination, claim_of, claim_sentence, termination_of
 from exactsel.solving.quality import Quality
 from exactsel.solving.summary import Summarised
 from exactsel.types import FloatArray
@@ -26,83 +25,8 @@ if TYPE_CHECKING:
     from exactsel.search.events import Event
     from exactsel.solving.checkpointing import Kept
 
-OPTIMAL_GAP = 1e-9
-"""Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
-
-
 UNEVEN = 1e3
 """Lengths of columns that differ by less than this factor do not explain a gap."""
-
-
-class _Word(str, Enum):
-    """A word whose sentence is what people read."""
-
-    @property
-    def sentence(self) -> str:
-        """The word, explained."""
-        return _SENTENCES[self]
-
-
-class Termination(_Word):
-    """Why the search stopped."""
-
-    GAP_CLOSED = "gap_closed"
-    TREE_EXHAUSTED = "tree_exhausted"
-    PRECISION_LIMIT = "precision_limit"
-    TIME_LIMIT = "time_limit"
-    NODE_LIMIT = "node_limit"
-    MEMORY_LIMIT = "memory_limit"
-    INTERRUPTED = "interrupted"
-    WORKER_FAILURE = "worker_failure"
-
-
-class Claim(_Word):
-    """What is proven."""
-
-    OPTIMAL = "optimal"
-    WITHIN_EPS = "within_eps"
-    BOUNDED = "bounded"
-    HEURISTIC_ONLY = "heuristic_only"
-
-    @property
-    def reached(self) -> bool:
-        """Whether it says that the tolerance asked for is proven."""
-        return self in (Claim.OPTIMAL, Claim.WITHIN_EPS)
-
-
-_SENTENCES: dict[_Word, str] = {
-    Termination.GAP_CLOSED: "the gap is within the tolerance asked for",
-    Termination.TREE_EXHAUSTED: "every part of the search space has been closed",
-    Termination.PRECISION_LIMIT: "rounding leaves a gap that more search cannot close; see how the data are scaled",
-    Termination.TIME_LIMIT: "the time limit was reached",
-    Termination.NODE_LIMIT: "the node limit was reached",
-    Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
-    Termination.INTERRUPTED: "the search was interrupted",
-    Termination.WORKER_FAILURE: "workers failed again and again at the same nodes, which are open still",
-    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(|upper|, 1e-2 * objective of the empty model)",
-    Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",
-    Claim.BOUNDED: "no model is better by more than the gap",
-    Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",
-}
-
-
-def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
-    """The strongest claim the two bounds support; anything unusual supports none."""
-    gap = upper - lower
-    if not (math.isfinite(upper) and math.isfinite(lower) and gap >= 0):
-        return Claim.HEURISTIC_ONLY
-    if gap <= max(OPTIMAL_GAP * abs(upper), FINEST * tolerance.null):
-        return Claim.OPTIMAL
-    if gap <= tolerance.absolute(upper):
-        return Claim.WITHIN_EPS
-    return Claim.BOUNDED
-
-
-def termination_of(reason: str | None, claim: Claim) -> Termination:
-    """Why the search stopped, where its engine says ``reason`` (None: it has not) and ``claim`` is proven."""
-    stopped = Termination(reason or "interrupted")
-    done = stopped in (Termination.GAP_CLOSED, Termination.TREE_EXHAUSTED)
-    return Termination.PRECISION_LIMIT if done and not claim.reached else stopped
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,6 +150,11 @@ class Result(Summarised, Readable, Gap):
         return self.claim.reached
 
     @property
+    def claim_text(self) -> str:
+        """What is proven, in one sentence."""
+        return claim_sentence(self.claim, self.upper, self.lower, self.null_objective, self.problem, self.scope)
+
+    @property
     def advice(self) -> str:
         """What to do where rounding alone has left a gap, in one sentence; empty where nothing helps."""
         scaled = bool(self.problem.get("scale"))
@@ -305,7 +234,8 @@ class Result(Summarised, Readable, Gap):
             "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
             "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12 * null_objective, |upper|)",
             "null_objective": finite(self.null_objective),
-            "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
+            "claim": self.claim.value, "claim_text": self.claim_text,
+            "termination": self.termination.value, "scope": self.scope,
             "advice": self.advice,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -372,7 +302,7 @@ class Result(Summarised, Readable, Gap):
         zeros = ", ".join(str(j) for j in self.problem.get("must_have", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
         lines = [
-            f"claim        {self.claim.value}: {self.claim.sentence}",
+            f"claim        {self.claim_text}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
             f"upper        {self.upper:.12g}   (found by: {self.source})",
             f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",

@@ -42,8 +42,9 @@ from exactsel.solving.at_hand import seconds_kept
 from exactsel.solving.checkpointing import How, Kept
 from exactsel.solving.choose import make, methods_for
 from exactsel.solving.job import expander_of, job_bytes
+from exactsel.solving.outcome import claim_of, termination_of
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result, claim_of, termination_of
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import FINAL, refuse_unattained

@@ -15,7 +15,7 @@ from exactsel.search.json_shapes import number, plain
 from exactsel.solving.checkpoint_shapes import HOW, LATEST, PROGRESS, check_begun, check_support, require_shape
 from exactsel.solving.checkpointing import SOLVE
 from exactsel.solving.course_status import COURSE_PROGRESS, CourseStatus
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ from exactsel.search.json_shapes import (
 )
 from exactsel.search.layout import require
 from exactsel.solving.checkpoint_shapes import SETTINGS
+from exactsel.solving.outcome import Claim, Termination, claim_of
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Claim, Result, Termination, claim_of
+from exactsel.solving.result import Result
 
 AS_THEY_ARE = (
     "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "scope",

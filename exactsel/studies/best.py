@@ -24,8 +24,9 @@ from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.entry import solve
+from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.studies.best_list import BestList

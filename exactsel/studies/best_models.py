@@ -9,7 +9,8 @@ from typing import Any
 
 from exactsel.plain import Readable, finite, html_table
 from exactsel.problem.model import demands_text, listed
-from exactsel.solving.result import Claim, Result, Termination
+from exactsel.solving.outcome import Claim, Termination
+from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
 
 NEAR, FAR = 2.0, 10.0

@@ -17,7 +17,8 @@ from exactsel.problem.numbered import Position
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
 from exactsel.studies.listing import MARGIN
 

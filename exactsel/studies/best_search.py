@@ -30,7 +30,8 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
 

@@ -21,14 +21,15 @@ from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, demands_text, prepared_coef
+from exactsel.problem.model import Model, prepared_coef
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Claim, Result, claim_of
+from exactsel.solving.outcome import Claim, claim_of, claim_sentence, restricted
+from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
@@ -97,11 +98,14 @@ class Certified(Readable, Gap):
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
         limit = f"k = {self.result.problem['k']} {self.result.noun}s"
-        allowed = " that meet the demands" if demands_text(self.result.problem) else ""
+        problem = self.result.problem
+        allowed = " that meet the demands" if restricted(problem) else ""
+        null, scope = self.result.null_objective, self.result.scope
+        said = claim_sentence(self.claim, self.value, self.lower, null, problem, scope)
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
             f"compared     with all models of at most {limit}{allowed} (the candidate has {len(self.support)})",
-            f"claim        {self.claim.value}: {self.claim.sentence}",
+            f"claim        {said}",
             f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
         ]
         if self.improved:

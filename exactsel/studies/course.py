@@ -22,7 +22,8 @@ from exactsel.solving.checkpointing import LIMITS, OF_ONE_RUN
 from exactsel.solving.choose import FAMILIES
 from exactsel.solving.entry import solve
 from exactsel.solving.executors import Workers
-from exactsel.solving.result import Result, Termination, claim_of
+from exactsel.solving.outcome import Termination, claim_of
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.studies.listed import CAP, KeptList, NearOptimal, check_cap, list_of, list_on

@@ -24,7 +24,7 @@ from exactsel.problem.preparing import AUTO, checked_weights
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.solving.executors import Workers
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.studies.path import SolutionPath, solve_path
 from exactsel.types import FloatArray, IntArray
 

@@ -30,8 +30,9 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import with_bound_at_hand
+from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result, Termination, claim_of
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search

@@ -21,7 +21,7 @@ from judged import Right, made, next_above, next_below
 
 import exactsel
 from exactsel import solve
-from exactsel.solving.result import Claim, Termination
+from exactsel.solving.outcome import Claim, Termination
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,7 +15,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound, _outwards
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 
 
 @pytest.mark.parametrize("seed", sample(48, 6000, smoke=8))

@@ -13,7 +13,7 @@ import pytest
 import tiny_problems
 from equal_instances import same
 
-from exactsel.solving.result import Claim
+from exactsel.solving.outcome import Claim
 from exactsel.testing.campaigns import campaign, peers, relations
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.instances import CSS, TinyInstance

@@ -19,7 +19,7 @@ from exactsel.report.page import embedded_json
 from exactsel.report.run import headline, run_page
 from exactsel.report.svg import Series, line_chart
 from exactsel.search.events import Discarded, Divided, Fixed, IncumbentFound, LowerBoundRaised
-from exactsel.solving.result import Claim
+from exactsel.solving.outcome import Claim
 from exactsel.studies.close import close_models
 from exactsel.studies.exchange import NEAR, neighbourhood
 

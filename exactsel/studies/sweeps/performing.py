@@ -15,7 +15,8 @@ from exactsel.errors import InputError, OutputError
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies import heuristics
 from exactsel.studies.sweeps.jobs import SOLVE, Job, canonical
 from exactsel.studies.sweeps.sources import ChangedError
