@@ -269,7 +269,8 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
 
 def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
     from exactsel.data.tables import with_labels, with_offset_read
-    from exactsel.errors import InputError
+    from exactsel.errors import InputError, warn_of_data
+    from exactsel.problem.targets import better_loss
 
     with warnings_as_lines(quiet):
         instance = read_file(arguments)
@@ -278,6 +279,8 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
+            if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
+                warn_of_data(hint.options())
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
             if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):

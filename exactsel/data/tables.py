@@ -190,7 +190,7 @@ def with_labels(instance: Instance, loss: Any = None) -> Instance:
     """The instance with labels -1 and +1 where a loss of two classes is asked for and the target holds 0 and 1."""
     if instance.y is None:
         return instance
-    y = labels_for(instance.loss if loss is None else loss, instance.y, stacklevel=3)
+    y = labels_for(instance.loss if loss is None else loss, instance.y)
     return instance if y is instance.y else replace(instance, y=y)
 
 
@@ -261,7 +261,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
             f"--missing drop-rows."
         )
     if column.values is not None:
-        say(column.rounding, f"in {where}, the target {column.name}", stacklevel=5)
+        say(column.rounding, f"in {where}, the target {column.name}")
         return column.values
     levels = sorted(set(column.texts))
     if column.kind != "text" or len(levels) != 2:
@@ -271,4 +271,4 @@ def _target_values(column: Column, where: str) -> FloatArray:
             f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic or "
             f"squared_hinge loss."
         )
-    return labels_of(column.texts, f"the target {column.name}", stacklevel=4)
+    return labels_of(column.texts, f"the target {column.name}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from exactsel.errors import InputError, did_you_mean
+from exactsel.errors import InputError, did_you_mean, warn_of_data
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
+from exactsel.problem.targets import better_loss
 from exactsel.solving.settings import settings_of
 
 
@@ -43,7 +44,10 @@ def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) 
         )
     chosen = {"intercept": AUTO} | {name: value for name, value in options.items() if name in OF_PROBLEM}
     left = {name: value for name, value in options.items() if name not in OF_PROBLEM}
-    return Problem.prepared(data, y, k, **chosen), left  # type: ignore[arg-type]
+    problem = Problem.prepared(data, y, k, **chosen)  # type: ignore[arg-type]
+    if "loss" not in chosen and (hint := better_loss(y)) is not None:
+        warn_of_data(hint.arguments())
+    return problem, left
 
 
 def _unknown(name: str, known: bool) -> str:

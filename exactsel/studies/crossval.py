@@ -103,7 +103,7 @@ class _Data(NamedTuple):
         offset: ArrayLike | None, missing: str,
     ) -> _Data:  # fmt: skip
         """The rows, checked."""
-        target = np.asarray(labels_for(loss, y, stacklevel=4), dtype=np.float64)
+        target = np.asarray(labels_for(loss, y), dtype=np.float64)
         counted = None if weights is None else checked_weights(weights, target.size, loss)
         known = None if offset is None else checked_offset(offset, target.size)
         explained = target if known is None else target - known
