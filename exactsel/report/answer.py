@@ -52,22 +52,23 @@ def answer_text(result: Result) -> str:
     count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
     demanded = " that the demands allow" if inside or outside or related else ""
     scope = f" This holds for {result.scope}." if result.scope else ""
-    share = f"{100 * result.rel_gap:.2g} %"
+    share = f"{100 * result.gap:.2g} %"
     match result.claim:
         case Claim.OPTIMAL:
             text = (
                 f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
-                f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
+                f"objective that is smaller by more than {result.absolute_gap:.2g}: this one is optimal."
             )
         case Claim.WITHIN_EPS:
             text = (
                 f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
-                f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
+                f"objective that is smaller by more than {result.absolute_gap:.2g} ({share}), as was asked for."
             )
         case Claim.BOUNDED:
             text = (
                 f"No model{demanded} with at most {k} of the {d} {noun}s has an objective below {result.lower:.8g}. "
-                f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
+                f"This one reaches {result.upper:.8g}, so it is at most {result.absolute_gap:.3g} ({share}) above the "
+                "best."
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
@@ -80,7 +81,7 @@ def answer_section(result: Result) -> str:
     facts = [
         ("objective (upper)", f"{result.upper:.9g}"),
         ("proven lower bound", f"{result.lower:.9g}"),
-        ("relative gap", f"{result.rel_gap:.2g}"),
+        ("gap", f"{result.gap:.2g}"),
         *(result.quality.facts() if result.quality is not None else ()),
         ("found by", result.source),
         ("nodes", f"{result.nodes:,}"),

@@ -10,6 +10,7 @@ from exactsel.problem.model import label
 from exactsel.report.answer import answer_text
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
 from exactsel.report.svg import Series, line_chart, rod
+from exactsel.search.tolerance import relative_gap
 from exactsel.studies.compare import Comparison, Row
 
 MOST_COLUMNS = 40
@@ -90,7 +91,7 @@ def _methods(comparison: Comparison) -> str:
     ]
     note = (
         f"The certified gap of every method is its objective less {result.lower:.8g}, the lower bound of the exact "
-        "search; no model can be better than that."
+        "search, which no model is below, as a share of its objective."
     )
     return section("Methods", table("Best objective first", header, rows, best=[0]), paragraph(note, "quiet"))
 
@@ -98,10 +99,11 @@ def _methods(comparison: Comparison) -> str:
 def _spreads(comparison: Comparison) -> str:
     """How the objectives of the random methods lie over the seeds, where there were several."""
     rows: list[list[Cell]] = []
+    lower, null = comparison.result.lower, comparison.result.null_objective
     for row in comparison.rows:
         if row.values:
             least, middle, most = row.spread
-            rows.append([row.method, len(row.values), middle, least, most, middle - comparison.result.lower])
+            rows.append([row.method, len(row.values), middle, least, most, relative_gap(middle - lower, middle, null)])
     header = ["method", "seeds", "median objective", "smallest", "largest", "certified gap of the median"]
     note = paragraph("Elsewhere on this page a random method is shown by the best of its runs.", "quiet")
     return section("Over seeds", table("Random methods, run once a seed", header, rows), note) if rows else ""

@@ -24,7 +24,7 @@ def settings_section(result: Result) -> str:
         ["columns in all groups", f"{facts['columns']:,}"] if facts.get("groups") else None,
         ["demands", demands_text(facts)] if demands_text(facts) else None,
         ["scope of the lower bound", result.scope or "all models"],
-        ["gap", "upper − lower; relative to |upper|"],
+        ["gap", "(upper − lower) / |upper|"],
         ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
         ["tree hash (sha256)", Raw(f"<code>{result.tree_hash}</code>")],
     ]

@@ -61,15 +61,15 @@ class Gap:
 
     @property
     def gap(self) -> float:
+        """The absolute gap / max(1e-12 null objective, abs(objective)), with the objective of the empty model."""
+        objective, _, null = self.measured()
+        return relative_gap(self.absolute_gap, objective, null)
+
+    @property
+    def absolute_gap(self) -> float:
         """Objective - lower: no more than this above the optimum."""
         objective, lower, _ = self.measured()
         return objective - lower
-
-    @property
-    def rel_gap(self) -> float:
-        """gap / max(1e-12 null objective, abs(objective)), with the objective of the empty model."""
-        objective, _, null = self.measured()
-        return relative_gap(self.gap, objective, null)
 
 
 @dataclass(frozen=True)

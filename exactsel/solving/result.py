@@ -33,8 +33,8 @@ UNEVEN = 1e3
 class Result(Summarised, Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
-    Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and
-    ``rel_gap`` is gap / max(1e-12 null_objective, |upper|). Columns are counted from 0.
+    Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``absolute_gap`` is
+    upper - lower, and ``gap`` that divided by max(1e-12 null_objective, |upper|). Columns are counted from 0.
     """
 
     upper: float
@@ -119,7 +119,7 @@ class Result(Summarised, Readable, Gap):
         return go_on(self, limits)
 
     def measured(self) -> tuple[float, float, float]:
-        """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``rel_gap`` follow."""
+        """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``absolute_gap`` follow."""
         return self.upper, self.lower, self.null_objective
 
     @property
@@ -231,8 +231,8 @@ class Result(Summarised, Readable, Gap):
         model, names, forced = self.model, self.column_names, self._columns_of(self.problem.get("must_have", ()))
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
-            "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
-            "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12 * null_objective, |upper|)",
+            "gap": finite(self.gap), "absolute_gap": finite(self.absolute_gap),
+            "gap_formula": "gap = absolute_gap / max(1e-12 * null_objective, |upper|); absolute_gap = upper - lower",
             "null_objective": finite(self.null_objective),
             "claim": self.claim.value, "claim_text": self.claim_text,
             "termination": self.termination.value, "scope": self.scope,
@@ -306,7 +306,7 @@ class Result(Summarised, Readable, Gap):
             f"termination  {self.termination.value}: {self.termination.sentence}",
             f"upper        {self.upper:.12g}   (found by: {self.source})",
             f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
-            f"gap          {self.gap:.3g}   relative {self.rel_gap:.3g}   (relative to |upper|)",
+            f"gap          {self.gap:.3g}   (relative to |upper|)   absolute {self.absolute_gap:.3g}",
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}",
             *([f"advice       {self.advice}"] if self.advice else []),
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",

@@ -265,17 +265,17 @@ class AcrossSizes:
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
-        if size == 0 and eps < NO_BOUND and result.gap > self._finest(place.upper):
+        if size == 0 and eps < NO_BOUND and result.absolute_gap > self._finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
         self._note_shown(place, result)
         self._note_whole(place, result)
-        if not result.reached and result.gap > self._finest(place.upper):
+        if not result.reached and result.absolute_gap > self._finest(place.upper):
             self.terminations.append(result.termination.value)
 
     def _in_scope(self, place: Place, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
-        if result.gap <= self._finest(place.upper) or result.scope or not self.scope or result.kept is None:
+        if result.absolute_gap <= self._finest(place.upper) or result.scope or not self.scope or result.kept is None:
             return result
         lower = self.known.statement.lower(result.kept.state.bound, result.upper, self.scope)
         return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result

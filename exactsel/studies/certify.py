@@ -64,7 +64,7 @@ class Certified(Readable, Gap):
         return self.result.lower
 
     def measured(self) -> tuple[float, float, float]:
-        """``value``, ``lower`` and the null objective, from which ``gap`` and ``rel_gap`` follow."""
+        """``value``, ``lower`` and the null objective, from which ``gap`` and ``absolute_gap`` follow."""
         return self.value, self.lower, self.result.null_objective
 
     @property
@@ -88,7 +88,7 @@ class Certified(Readable, Gap):
         candidate = {
             "support": list(self.support), "coef": None if model is None else model.coef.tolist(),
             "intercept": None if model is None else model.intercept, "value": finite(self.value),
-            "refitted": self.refitted, "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
+            "refitted": self.refitted, "gap": finite(self.gap), "absolute_gap": finite(self.absolute_gap),
             "excess": finite(self.excess), "improved": self.improved, "claim": self.claim.value,
         }  # fmt: skip
         return {"candidate": candidate, **self.result.as_dict()}
@@ -106,7 +106,7 @@ class Certified(Readable, Gap):
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
             f"compared     with all models of at most {limit}{allowed} (the candidate has {len(self.support)})",
             f"claim        {said}",
-            f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
+            f"gap          {self.gap:.3g}   (at most {self.absolute_gap:.6g} above the optimum)",
         ]
         if self.improved:
             lines.append(f"at least     {self.excess:.6g} above the optimum: a better model is known, see below")

@@ -101,7 +101,7 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
     name, curvature = result.settings["bound"], None if search.bound is None else search.bound.curvature
     ridge = result.problem["lam"] if company_of(name).ridge else None
     return {
-        "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_rel_gap": finite(result.rel_gap),
+        "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_gap": finite(result.gap),
         "root_found_by": result.source, "bound": name,
         "curvature_median": ridge if curvature is None else float(np.median(curvature)),
         "root_seconds": result.time,

@@ -238,7 +238,7 @@ def test_the_lower_bound_is_the_smallest_of_everything_not_settled():
     assert state.lower == 6.0
     state.dropped = 5.0
     assert state.lower == 5.0
-    assert state.gap == 5.0
+    assert state.absolute_gap == 5.0
 
 
 @pytest.mark.smoke
@@ -261,7 +261,7 @@ def test_the_lower_bound_is_never_above_the_model():
     state = a_state(upper=3.0)
     state.push(node(1, 7.0))
     assert state.lower == 3.0
-    assert state.gap == 0.0
+    assert state.absolute_gap == 0.0
 
 
 def test_the_root_is_everything():

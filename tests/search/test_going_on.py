@@ -53,7 +53,7 @@ def test_a_finer_tolerance(kind, kernels_at_once):
             assert result.upper <= before.upper
             assert result.nodes >= before.nodes
             assert result.kept.state is before.kept.state, "it goes on, and does not begin anew"
-            assert result.gap <= finer * abs(result.upper) + 1e-11 * result.null_objective
+            assert result.absolute_gap <= finer * abs(result.upper) + 1e-11 * result.null_objective
             again += result.nodes > before.nodes
         assert result.upper == pytest.approx(whole.upper, rel=1e-9)
     assert again > 0, "the case to be tested"

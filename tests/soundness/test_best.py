@@ -82,7 +82,7 @@ def check(problem, name, top, values, **options):
     assert found.complete
     assert found.lower <= ordered[0] + 1e-9
     assert found.value == pytest.approx(ordered[0], abs=tiny)
-    assert found.gap <= tiny
+    assert found.absolute_gap <= tiny
     for size in found.sizes:
         assert size.lower <= min(value for s, value in values.items() if len(s) == size.size) + 1e-9
         assert size.settled

@@ -24,7 +24,7 @@ from exactsel.cli.main import main as run_command_line
 from exactsel.solving.outcome import Termination
 
 PROMISED_KEYS = {
-    "upper", "lower", "gap", "rel_gap", "claim", "termination", "support", "coef", "nodes", "bound_calls", "time",
+    "upper", "lower", "gap", "absolute_gap", "claim", "termination", "support", "coef", "nodes", "bound_calls", "time",
     "times", "n", "d", "k", "loss", "lam", "eps", "rel_eps", "tree_hash",
 }  # fmt: skip
 
@@ -107,8 +107,8 @@ class TestSolve:
         expected = solve(load(TWINS))
         assert result["upper"] == expected.upper
         assert result["lower"] <= result["upper"] == pytest.approx(0.872779491543, rel=1e-10)
-        assert result["gap"] == result["upper"] - result["lower"]
-        assert result["rel_gap"] == result["gap"] / result["upper"]
+        assert result["absolute_gap"] == result["upper"] - result["lower"]
+        assert result["gap"] == result["absolute_gap"] / result["upper"]
         assert (result["claim"], result["tree_hash"]) == (expected.claim.value, expected.tree_hash)
         assert result["support"] == [j for j, value in enumerate(result["coef"]) if value]
         assert (result["n"], result["d"], result["k"], result["lam"]) == (8, 5, 2, 0.1)

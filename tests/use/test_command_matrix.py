@@ -103,7 +103,7 @@ class Door:
         self.right(told, self.stated.k)
         candidate = told["candidate"]
         self.close(candidate["value"], self.stated.value(self.stated.columns(chosen)))
-        self.close(candidate["gap"], candidate["value"] - told["lower"])
+        self.close(candidate["absolute_gap"], candidate["value"] - told["lower"])
         self.close(candidate["excess"], candidate["value"] - self.stated.best())
 
     def check_certify_coef(self) -> None:

@@ -157,7 +157,8 @@ class TestJson:
     def test_values_are_those_of_the_result(self, result, problem):
         plain = json.loads(result.to_json())
         for name in (
-            "upper", "lower", "gap", "rel_gap", "nodes", "bound_calls", "iterations", "open_nodes", "source", "scope",
+            "upper", "lower", "gap", "absolute_gap",
+            "nodes", "bound_calls", "iterations", "open_nodes", "source", "scope",
             "tree_hash", "time", "times",
         ):  # fmt: skip
             assert plain[name] == getattr(result, name)
@@ -252,8 +253,8 @@ class TestHonesty:
         assert result.support == tuple(np.flatnonzero(result.coef).tolist())
         assert len(result.support) <= problem.k
         assert result.lower <= result.upper
-        assert result.gap == result.upper - result.lower
-        assert result.rel_gap == result.gap / abs(result.upper)
+        assert result.absolute_gap == result.upper - result.lower
+        assert result.gap == result.absolute_gap / abs(result.upper)
         assert {"heuristics", "search", "total"} <= result.times.keys()
         assert result.time == result.times["total"]
 
