@@ -109,8 +109,9 @@ def model_section(result: Result) -> str:
     if model is None:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    scaled = result.preparation is not None and result.preparation.scaled
-    compared = result.coef if scaled else model.coef
+    made = result.prepared.preparation
+    scaled = made is not None and made.scaled
+    compared = result.prepared.coef if scaled else model.coef
     largest = max(abs(float(compared[j])) for j in result.shown)
     body: list[list[Cell]] = []
     for j in result.shown:
@@ -121,7 +122,7 @@ def model_section(result: Result) -> str:
         body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
-    if result.preparation is not None:
+    if made is not None:
         done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None, "limits": None})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))

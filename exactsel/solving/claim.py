@@ -55,9 +55,8 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
     On a full disk the result comes without it.
     """
     lower = writer.claim(result.lower, result.upper, result.scope)
-    coef = result.coef if result.model is None else result.model.coef
     try:
-        writer.finish(lower, result.upper, result.support, coef, result.scope)
+        writer.finish(lower, result.upper, result.support, result.coef, result.scope)
     except InputError:
         if writer.failure is None:
             raise

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.plain import Readable, finite, html_table, writable
-from exactsel.problem.model import Model, demands_text
-from exactsel.problem.preparing import Preparation
+from exactsel.problem.model import Model, PreparedModel, demands_text
 from exactsel.search.tolerance import Gap, Tolerance
 from exactsel.solving.all_rows import AllRows, Standing
+from exactsel.solving.fitted import FittedModel
+from exactsel.solving.likelihood import Likelihood
 from exactsel.solving.outcome import Claim, Termination, claim_of, claim_sentence, termination_of
 from exactsel.solving.quality import Quality
 from exactsel.solving.summary import Summarised
@@ -30,7 +31,7 @@ UNEVEN = 1e3
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Summarised, Readable, Gap):
+class Result(FittedModel, Summarised, Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``absolute_gap`` is
@@ -44,9 +45,8 @@ class Result(Summarised, Readable, Gap):
     """No model with at most k columns has a smaller objective (see ``scope``)."""
     support: tuple[int, ...]
     """Columns with a coefficient that is not zero; one of ``must_have`` may come out as zero and is then not here."""
-    coef: FloatArray = field(repr=False)
-    """(d,) coefficients of the columns as they were searched, that is, centred and scaled where that was asked for;
-    ``model`` has them for the columns as given. Empty for column subset selection, which has none."""
+    prepared: PreparedModel = field(repr=False)
+    """The model in the columns as they were searched, and what was done to these; ``coef`` is of those as given."""
     claim: Claim
     termination: Termination
     nodes: int
@@ -77,14 +77,14 @@ class Result(Summarised, Readable, Gap):
     """Everything that happened, when recorded."""
     history: History | None = field(default=None, repr=False)
     """The bounds over time, who found what, and what was discarded."""
-    preparation: Preparation | None = field(default=None, repr=False)
-    """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
     standing: Standing | None = field(default=None, repr=False)
     """What the rows stand for, where they have been reduced from very many; see :attr:`all_rows`."""
     quality: Quality | None = field(default=None, repr=False)
     """R² and residuals, or the deviance explained; None for column subset selection."""
+    likelihood: Likelihood | None = field(default=None, repr=False)
+    """What the objective is as a likelihood, for information criteria; None for column subset selection."""
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
     column_ratio: float = 1.0
@@ -137,7 +137,7 @@ class Result(Summarised, Readable, Gap):
         """Both bounds, said of all the rows that those of the problem stand for; None where they are themselves."""
         if self.standing is None:
             return None
-        return self.standing.all_rows(self.upper, self.lower, self.coef, self.scope)
+        return self.standing.all_rows(self.upper, self.lower, self.prepared.coef, self.scope)
 
     @property
     def time(self) -> float:
@@ -148,6 +148,11 @@ class Result(Summarised, Readable, Gap):
     def reached(self) -> bool:
         """Whether the tolerance asked for is proven."""
         return self.claim.reached
+
+    @property
+    def coef(self) -> FloatArray:
+        """(d,) coefficients of the columns as given; empty for column subset selection, which has none."""
+        return self.prepared.coef if self.model is None else self.model.coef
 
     @property
     def claim_text(self) -> str:
@@ -251,8 +256,8 @@ class Result(Summarised, Readable, Gap):
             ],
             "quality": None if self.quality is None else self.quality.as_dict(),
             "all_rows": None if self.all_rows is None else self.all_rows.as_dict(),
-            "prepared": None if self.preparation is None else {
-                **{name: self.problem[name] for name in _PREPARED}, "coef": self.coef.tolist(),
+            "prepared": None if self.prepared.preparation is None else {
+                **{name: self.problem[name] for name in _PREPARED}, "coef": self.prepared.coef.tolist(),
             },
             "nodes": self.nodes, "bound_calls": self.bound_calls, "iterations": self.iterations,
             "open_nodes": self.open_nodes, "source": self.source,
@@ -281,8 +286,7 @@ class Result(Summarised, Readable, Gap):
         """A matplotlib figure of the coefficients, for the data as they were given, on ``axes`` if given."""
         from exactsel.observers.plots import plot_coefficients
 
-        coef = self.coef if self.model is None else self.model.coef
-        return plot_coefficients(self.shown, coef, self.column_names, axes)
+        return plot_coefficients(self.shown, self.coef, self.column_names, axes)
 
     def __repr__(self) -> str:
         found = None if self.model is None else self.model.coefficients()

@@ -19,7 +19,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
-from exactsel.problem.model import Model, prepared_coef
+from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
@@ -251,7 +251,7 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     model = Model.of(place.problem, fit.coef)
     shown = replace(
         result, upper=across.known.statement.upper(fit), support=fit.support, model=model, source="list",
-        coef=prepared_coef(place.problem, fit.coef), quality=quality_of(place.problem, model),
+        prepared=PreparedModel.of(place.problem, fit.coef), quality=quality_of(place.problem, model),
         scope=result.scope or across.scope,
     )  # fmt: skip
     return shown.claiming(min(max(result.lower, floor), shown.upper))

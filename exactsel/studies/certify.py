@@ -21,7 +21,7 @@ from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, prepared_coef
+from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.instance import objective_of
@@ -40,12 +40,13 @@ from exactsel.types import FloatArray
 class Certified(Readable, Gap):
     """A candidate model, and how far from optimal it is proven to be.
 
-    The candidate's objective lies at least ``excess`` and at most ``gap`` above the optimum. ``result`` is the search
-    behind it, whose model is the better one when ``improved`` is true.
+    The candidate's objective lies at least ``excess`` and at most ``absolute_gap`` above the optimum. ``result`` is the
+    search behind it, whose model is the better one when ``improved`` is true.
     """
 
     support: tuple[int, ...]
-    coef: FloatArray = field(repr=False)
+    prepared: PreparedModel = field(repr=False)
+    """The candidate in the columns as they were searched; ``coef`` is of those as given."""
     value: float
     """No smaller than the objective of the candidate: of its coefficients when those were given, else of the refit."""
     refitted: bool
@@ -57,6 +58,11 @@ class Certified(Readable, Gap):
     """The candidate for the data as they were given."""
     converged: bool = True
     """Whether the refit came to an end: else rounding may leave better coefficients on the support."""
+
+    @property
+    def coef(self) -> FloatArray:
+        """(d,) coefficients of the columns as given; empty for column subset selection, which has none."""
+        return self.prepared.coef if self.model is None else self.model.coef
 
     @property
     def lower(self) -> float:
@@ -173,7 +179,7 @@ def certify(
         result = _delivered(result, target)
     claim = claim_of(value, result.lower, tolerance)
     model = Model.of(problem, vector)
-    return Certified(columns, prepared_coef(problem, vector), value, coef is None, claim, result, model, converged)
+    return Certified(columns, PreparedModel.of(problem, vector), value, coef is None, claim, result, model, converged)
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

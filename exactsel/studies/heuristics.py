@@ -24,7 +24,7 @@ from exactsel.interrupts import dispensable
 from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, prepared_coef
+from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
@@ -287,7 +287,7 @@ def _as_method_result(
             **inherited,
             "upper": upper,
             "support": fit.support,
-            "coef": prepared_coef(problem, fit.coef),
+            "prepared": PreparedModel.of(problem, fit.coef),
             "model": model,
             "quality": quality_of(problem, model),
             "claim": claim_of(upper, min(bound.lower, upper), bound.tolerance),

@@ -66,9 +66,9 @@ def test_every_door_says_no_less_than_its_models_cost(loss):
         best = tiny_problems.optimum(told).value
         result = solve(problem, signals=(), threads=1)
         certified = certify(problem, [0], signals=())
-        assert holds(certified.value, told, problem.as_given(certified.coef)[0])
+        assert holds(certified.value, told, problem.as_given(certified.prepared.coef)[0])
         given = certify(problem, coef=certified.coef, signals=())
-        assert holds(given.value, told, problem.as_given(given.coef)[0])
+        assert holds(given.value, told, given.coef)
         one = run("forward", problem)
         assert holds(one.upper, told, one.model.coef)
         for row in compare(problem, ["forward", "omp"] if loss == "quadratic" else ["forward"]).rows:

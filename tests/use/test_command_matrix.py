@@ -277,16 +277,13 @@ class Door:
     def criteria(self, row: dict[str, Any]) -> None:
         """AIC, BIC and EBIC of a path's model, with rows as often as their weights say."""
         stated = self.stated
-        if stated.y is None or stated.loss in ("huber", "squared_hinge"):
+        if stated.y is None or stated.loss == "squared_hinge":
             assert row["aic"] is row["bic"] is None
             return
-        coef = np.array(row["coef"])
-        ridge = 0.5 * stated.lam * float((stated.sizes * coef) @ (stated.sizes * coef))
-        n, loss = stated.w.sum(), row["upper"] - ridge
-        deviance = n * math.log(2 * loss / n) if stated.loss == "quadratic" else 2 * loss
-        size = len(stated.columns(frozenset(row["support"])))
-        assert row["aic"] == pytest.approx(deviance + 2 * size, abs=1e-5)
-        assert row["bic"] == pytest.approx(deviance + size * math.log(n), abs=1e-5)
+        chosen, variance = frozenset(row["support"]), int(stated.loss == "quadratic")
+        p = len(stated.columns(chosen)) + int(stated.intercept) + variance
+        assert row["bic"] == pytest.approx(self.bic(chosen), abs=1e-5)
+        assert row["aic"] == pytest.approx(self.bic(chosen) + p * (2 - math.log(stated.w.sum())), abs=1e-5)
 
     def bic(self, chosen: frozenset[int]) -> float:
         """As `best` has it: of the objective, ridge included, up to what depends on the data alone."""

@@ -217,7 +217,7 @@ def test_prepared_data_are_undone():
     made = GroupedProblem(inner, [0, 0, 1, 1, 1])
     result = solve(made, signals=())
     assert made.preparation is not None
-    coef, intercept = made.preparation.undo(result.coef)
+    coef, intercept = made.preparation.undo(result.prepared.coef)
     assert result.upper == pytest.approx(min(made.fit([g]).value for g in (0, 1)))
     assert abs(np.average(y - A @ coef - intercept, weights=inner.preparation.weights)) < 1e-9
 

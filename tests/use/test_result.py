@@ -14,7 +14,7 @@ import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
 from exactsel.plain import finite
-from exactsel.problem.model import Model, label, listed
+from exactsel.problem.model import Model, PreparedModel, label, listed
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
@@ -47,7 +47,7 @@ def result_with(upper, lower, **changes) -> Result:
     """A result as a search would make it, with bounds of our choice."""
     claim = claim_of(upper, lower, Tolerance())
     arguments = {
-        "upper": upper, "lower": lower, "support": (), "coef": np.zeros(2), "claim": claim,
+        "upper": upper, "lower": lower, "support": (), "prepared": PreparedModel(np.zeros(2)), "claim": claim,
         "termination": Termination.INTERRUPTED, "nodes": 0, "bound_calls": 0, "iterations": 0, "open_nodes": 1,
         "source": "empty model", "times": {"total": 0.5},
         "problem": {"problem": "regression", "feature_names": None, "d": 2, "k": 2},
@@ -179,7 +179,9 @@ class TestJson:
         plain = json.loads(made.to_json())
         assert plain["coef"] == made.model.coef.tolist()
         assert plain["intercept"] == made.model.intercept
-        assert plain["prepared"] == {"intercept": True, "scale": True, "weights": False, "coef": made.coef.tolist()}
+        assert made.coef is made.model.coef
+        flags = {"intercept": True, "scale": True, "weights": False}
+        assert plain["prepared"] == {**flags, "coef": made.prepared.coef.tolist()}
         assert [(row["column"], row["coef"], row["must_have"]) for row in plain["model"]] == [
             (j, made.model.coef[j], j == 4) for j in made.shown
         ]
