@@ -30,7 +30,7 @@ LEAST_GAPS = 4
 
 def headline(result: Result) -> str:
     """The answer in one line."""
-    chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
+    chosen = f"The best {len(result.support)} of {result.problem['d']} {result._noun}s"
     match result.claim:
         case Claim.OPTIMAL:
             return f"{chosen}, proven optimal"
@@ -38,15 +38,15 @@ def headline(result: Result) -> str:
             return f"{chosen}, proven within the tolerance"
         case Claim.BOUNDED:
             return (
-                f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s, and how good it must be"
+                f"A model with {len(result.support)} of {result.problem['d']} {result._noun}s, and how good it must be"
             )
         case _:
-            return f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s; nothing is proven yet"
+            return f"A model with {len(result.support)} of {result.problem['d']} {result._noun}s; nothing is proven yet"
 
 
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
-    d, k, noun = result.problem["d"], result.problem["k"], result.noun
+    d, k, noun = result.problem["d"], result.problem["k"], result._noun
     inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
     related = any(result.problem.get(name) is not None for name in ("hierarchy", "limits"))
     count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
@@ -104,17 +104,17 @@ def answer_section(result: Result) -> str:
 def model_section(result: Result) -> str:
     """The chosen columns and their coefficients."""
     names, model = result.column_names, result.model
-    if not result.shown:
+    if not result._shown:
         return section("The model", paragraph("It uses no column."))
     if model is None:
-        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
+        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result._shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
     made = result.prepared.preparation
     scaled = made is not None and made.scaled
     compared = result.prepared.coef if scaled else model.coef
-    largest = max(abs(float(compared[j])) for j in result.shown)
+    largest = max(abs(float(compared[j])) for j in result._shown)
     body: list[list[Cell]] = []
-    for j in result.shown:
+    for j in result._shown:
         value = float(model.coef[j])
         drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.columns else FORCED
         body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
@@ -164,7 +164,7 @@ def progress_section(result: Result, history: History) -> str:
     ]
     found = table(
         "Where the models came from",
-        ["seconds", "nodes", "objective", "found by", f"{result.noun}s in (+) and out (−)"],
+        ["seconds", "nodes", "objective", "found by", f"{result._noun}s in (+) and out (−)"],
         rows,
         best=[len(rows) - 1],
     )
@@ -198,7 +198,7 @@ def _change(before: Incumbent | None, now: Incumbent) -> str:
 
 def discarded_section(result: Result, history: History) -> str:
     """What became of the regions of the search space."""
-    noun = result.noun
+    noun = result._noun
     rows: list[list[Cell]] = [
         ["regions discarded: " + reason, REASONS.get(reason, reason), count]
         for reason, count in sorted(history.closed.items())

@@ -23,7 +23,7 @@ CURVES, STYLES = 2, ("other", "more")
 def comparison_page(comparison: Comparison, *, command: str | None = None) -> str:
     """The page as HTML text; ``command`` is what repeats it."""
     result = comparison.result
-    title = f"Exact against approximate: {len(result.support)} of {result.problem['d']} {result.noun}s"
+    title = f"Exact against approximate: {len(result.support)} of {result.problem['d']} {result._noun}s"
     parts = [
         f"<h1>{escape(title)}</h1>",
         paragraph(answer_text(result), "lead good" if result.reached else "lead warn"),
@@ -85,7 +85,7 @@ def _methods(comparison: Comparison) -> str:
         "above the best",
         "drawn",
         "certified gap",
-        f"shared {result.noun}s",
+        f"shared {result._noun}s",
         "models evaluated",
         "seconds",
     ]
@@ -124,10 +124,10 @@ def _supports(comparison: Comparison) -> str:
         for method, support in chosen
     ]
     more = len(counts) - len(columns)
-    note = f"{more} further {result.noun}s were chosen by some method." if more else ""
+    note = f"{more} further {result._noun}s were chosen by some method." if more else ""
     return section(
         "Supports side by side",
-        table(f"{result.noun.capitalize()}s of the best model come first", header, rows, best=[0]),
+        table(f"{result._noun.capitalize()}s of the best model come first", header, rows, best=[0]),
         paragraph(note, "quiet") if note else "",
     )
 

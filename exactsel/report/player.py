@@ -57,7 +57,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
     chosen = ", ".join(names[j] for j in result.support) or "no column"
-    title = f"Step by step: the best {problem.k} of {problem.d} {result.noun}s"
+    title = f"Step by step: the best {problem.k} of {problem.d} {result._noun}s"
     body = "\n".join(
         [
             f"<h1>{escape(title)}</h1>",

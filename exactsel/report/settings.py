@@ -9,12 +9,12 @@ from exactsel.solving.result import Result
 
 def settings_section(result: Result) -> str:
     """The problem, the settings and the times."""
-    facts, noun = result.problem, result.noun
+    facts, noun = result.problem, result._noun
     parameters = ", ".join(f"{name} = {value:.6g}" for name, value in facts.get("loss_parameters", {}).items())
     if facts["problem"] == "css":
         objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
     else:
-        limit = f"at most k {result.noun}s" if facts.get("groups") else "at most k non-zero coefficients"
+        limit = f"at most k {result._noun}s" if facts.get("groups") else "at most k non-zero coefficients"
         objective = f"P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over {limit}"
     rows: list[list[Cell] | None] = [
         ["objective, minimised", objective],

@@ -72,7 +72,7 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
         ) from None
     lower = lower if shown is None else min(lower, shown)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
-    return replace(result.claiming(lower), proof=str(writer.path), times=times)
+    return replace(result._claiming(lower), proof=str(writer.path), times=times)
 
 
 def established(problem: SubsetProblem, file: Path) -> float | None:

@@ -135,7 +135,7 @@ def solve_saved(
 
 def go_on(result: Result, limits: dict[str, Any]) -> Result:
     """Go on with the search behind a result, see :meth:`exactsel.Result.resume`."""
-    kept, watching = result.kept, (limits.pop("callback", None),)
+    kept, watching = result._kept, (limits.pop("callback", None),)
     signals = limits.pop("signals", (signal.SIGINT,))
     if kept is None:
         raise InputError(
@@ -178,7 +178,7 @@ def solve_beside(
     more: dict[str, Any] = {"signals": signals, "compiled": True, "room": store, "executor": executor}
     run = _search(problem, settings, how, state=state, start=begin_at, **more)
     result = observed(run, watching, Files(every=every), False, store if saving else None)
-    return replace(result, kept=None)
+    return replace(result, _kept=None)
 
 
 def _search(problem: SubsetProblem, settings: Settings, how: How, **more: Any) -> Search:

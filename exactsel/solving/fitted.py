@@ -36,7 +36,7 @@ class FittedModel:
         The parameters are all coefficients, the intercept, and the variance where that is estimated. nan for an exact
         fit, and for losses that are no likelihood.
         """
-        likelihood = self.likelihood  # type: ignore[attr-defined]
+        likelihood = self._likelihood  # type: ignore[attr-defined]
         return math.nan if likelihood is None else _criterion(self, math.log(likelihood.rows))  # type: ignore[arg-type]
 
     @property
@@ -67,22 +67,22 @@ class FittedModel:
 
 
 def _criterion(result: Result, price: float) -> float:
-    likelihood = result.likelihood
+    likelihood = result._likelihood
     if likelihood is None or not likelihood.known:
         return math.nan
     deviance = likelihood.deviance(result.upper)
     exact = likelihood.gaussian and not result.upper > likelihood.exact
-    return math.nan if exact else deviance + price * (len(result.shown) + likelihood.beside_columns)
+    return math.nan if exact else deviance + price * (len(result._shown) + likelihood.beside_columns)
 
 
 def _fitted(result: Result) -> tuple[FloatArray, FloatArray]:
     """Fitted values and the target."""
-    if result.kept is None:
+    if result._kept is None:
         raise InputError(
             "this result comes without its data, as it is from a file or from another process; give the rows to "
             "result.predict."
         )
-    problem: Any = result.kept.problem
+    problem: Any = result._kept.problem
     problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
     z, target = result.predict(problem.A), np.asarray(problem.target if isinstance(problem, Problem) else [])
     if problem.loss.name == "logistic":

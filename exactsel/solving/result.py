@@ -79,22 +79,22 @@ class Result(FittedModel, Summarised, Readable, Gap):
     """The bounds over time, who found what, and what was discarded."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
-    standing: Standing | None = field(default=None, repr=False)
+    _standing: Standing | None = field(default=None, repr=False)
     """What the rows stand for, where they have been reduced from very many; see :attr:`all_rows`."""
     quality: Quality | None = field(default=None, repr=False)
     """R² and residuals, or the deviance explained; None for column subset selection."""
-    likelihood: Likelihood | None = field(default=None, repr=False)
+    _likelihood: Likelihood | None = field(default=None, repr=False)
     """What the objective is as a likelihood, for information criteria; None for column subset selection."""
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
-    column_ratio: float = 1.0
+    _column_ratio: float = 1.0
     """Length of the longest column searched, divided by that of the shortest that is not zero."""
-    kept: Kept | None = field(default=None, repr=False, compare=False)
+    _kept: Kept | None = field(default=None, repr=False, compare=False)
     """The search behind it, for :meth:`resume`; not where the result comes from elsewhere, or from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy for another process has no search to go on with."""
-        return {**vars(self), "kept": None}
+        return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> Result:
         """Go on with the search where it stopped: ``result.resume(time_limit=60)``, or ``rel_eps=1e-9`` for more.
@@ -118,7 +118,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
         return go_on(self, limits)
 
-    def measured(self) -> tuple[float, float, float]:
+    def _measured(self) -> tuple[float, float, float]:
         """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``absolute_gap`` follow."""
         return self.upper, self.lower, self.null_objective
 
@@ -127,7 +127,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         """The gap that was asked for."""
         return Tolerance(self.settings["eps"], self.settings["rel_eps"], self.null_objective)
 
-    def claiming(self, lower: float) -> Result:
+    def _claiming(self, lower: float) -> Result:
         """The same result with another lower bound, and what follows from it."""
         claim = claim_of(self.upper, lower, self.tolerance)
         return replace(self, lower=lower, claim=claim, termination=termination_of(self.termination.value, claim))
@@ -135,9 +135,9 @@ class Result(FittedModel, Summarised, Readable, Gap):
     @property
     def all_rows(self) -> AllRows | None:
         """Both bounds, said of all the rows that those of the problem stand for; None where they are themselves."""
-        if self.standing is None:
+        if self._standing is None:
             return None
-        return self.standing.all_rows(self.upper, self.lower, self.prepared.coef, self.scope)
+        return self._standing.all_rows(self.upper, self.lower, self.prepared.coef, self.scope)
 
     @property
     def time(self) -> float:
@@ -163,11 +163,11 @@ class Result(FittedModel, Summarised, Readable, Gap):
     def advice(self) -> str:
         """What to do where rounding alone has left a gap, in one sentence; empty where nothing helps."""
         scaled = bool(self.problem.get("scale"))
-        if self.termination is not Termination.PRECISION_LIMIT or scaled or self.column_ratio < UNEVEN:
+        if self.termination is not Termination.PRECISION_LIMIT or scaled or self._column_ratio < UNEVEN:
             return ""
         return (
-            f"the longest column is {self.column_ratio:.2g} times as long as the shortest, and the ridge goes by their "
-            f"units; scale the columns (--scale, or scale=True in Python)."
+            f"the longest column is {self._column_ratio:.2g} times as long as the shortest, and the ridge goes by "
+            f"their units; scale the columns (--scale, or scale=True in Python)."
         )
 
     @property
@@ -177,7 +177,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return None if names is None else tuple(names[j] for j in self.support)
 
     @property
-    def shown(self) -> tuple[int, ...]:
+    def _shown(self) -> tuple[int, ...]:
         """The columns to show: those in the model, and those of ``must_have`` whose coefficients came out as zero."""
         return self._columns_of({*self.support, *self.problem.get("must_have", ())})
 
@@ -187,7 +187,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return tuple(sorted(chosen if groups is None else (j for g in chosen for j in groups[g])))
 
     @property
-    def noun(self) -> str:
+    def _noun(self) -> str:
         """What is chosen, for people: ``column``, or ``group`` where columns are chosen in groups."""
         return "group" if self.problem.get("groups") else "column"
 
@@ -252,7 +252,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
                     "coef": None if model is None else float(model.coef[j]),
                     "must_have": j in forced,
                 }
-                for j in self.shown
+                for j in self._shown
             ],
             "quality": None if self.quality is None else self.quality.as_dict(),
             "all_rows": None if self.all_rows is None else self.all_rows.as_dict(),
@@ -286,7 +286,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         """A matplotlib figure of the coefficients, for the data as they were given, on ``axes`` if given."""
         from exactsel.observers.plots import plot_coefficients
 
-        return plot_coefficients(self.shown, self.coef, self.column_names, axes)
+        return plot_coefficients(self._shown, self.coef, self.column_names, axes)
 
     def __repr__(self) -> str:
         found = None if self.model is None else self.model.coefficients()

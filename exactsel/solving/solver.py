@@ -349,11 +349,11 @@ class Search:
             events=events,
             history=self.history,
             model=model,
-            standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
+            _standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
             quality=quality_of(problem, model),
-            likelihood=likelihood_of(problem),
+            _likelihood=likelihood_of(problem),
             null_objective=problem.null_objective,
-            column_ratio=column_ratio(problem),
+            _column_ratio=column_ratio(problem),
         )
 
     def _choices(self) -> dict[str, Any]:

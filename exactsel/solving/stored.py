@@ -91,8 +91,8 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
         claim=Claim(stored["claim"]), termination=Termination(stored["termination"]),
         support=tuple(stored["support"]), prepared=PreparedModel(coef, preparation_of(problem)), settings=settings,
         problem=problem.describe(),
-        model=model, quality=quality_of(problem, model), likelihood=likelihood_of(problem),
-        column_ratio=column_ratio(problem),
+        model=model, quality=quality_of(problem, model), _likelihood=likelihood_of(problem),
+        _column_ratio=column_ratio(problem),
     )  # fmt: skip
     require(result.claim is claim_of(result.upper, result.lower, result.tolerance), "a claim beyond its bounds")
     return result

@@ -247,8 +247,8 @@ def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
 
 def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> Problem | BoxedProblem:
     """What was solved, if it can be summed up."""
-    if problem is None and result.kept is not None:
-        problem = result.kept.problem  # type: ignore[assignment]
+    if problem is None and result._kept is not None:
+        problem = result._kept.problem  # type: ignore[assignment]
     if problem is None:
         raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
     given = problem
@@ -281,7 +281,7 @@ def _held(problem: Problem | BoxedProblem, coef: FloatArray, chosen: Sequence[in
 def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
     behind = _problem_behind(result, given)
     problem = behind.unlimited if isinstance(behind, BoxedProblem) else behind
-    made, model, chosen = problem.preparation, result.model, result.shown
+    made, model, chosen = problem.preparation, result.model, result._shown
     assert model is not None
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     weights = np.ones(y.size) if made is None or made.weights is None else made.weights

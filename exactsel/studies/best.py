@@ -240,12 +240,12 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     if result is None:
         options = {**across.options, "node_limit": 0, "heuristics": ()}
         made = solve(place.problem, start=support or None, **options)
-        if made.shown == support:
-            settled = made.claiming(min(max(made.lower, floor), made.upper))
+        if made._shown == support:
+            settled = made._claiming(min(max(made.lower, floor), made.upper))
             how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
             return replace(settled, termination=how, scope=made.scope or across.scope)
         result = replace(made, termination=Termination(across.at_last))
-    if result.shown == support and not result.lower < floor:
+    if result._shown == support and not result.lower < floor:
         return result
     fit = place.problem.fit(support)
     model = Model.of(place.problem, fit.coef)
@@ -254,4 +254,4 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
         prepared=PreparedModel.of(place.problem, fit.coef), quality=quality_of(place.problem, model),
         scope=result.scope or across.scope,
     )  # fmt: skip
-    return shown.claiming(min(max(result.lower, floor), shown.upper))
+    return shown._claiming(min(max(result.lower, floor), shown.upper))

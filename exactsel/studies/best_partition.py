@@ -86,7 +86,7 @@ class Partition:
 
 def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
     """The columns of a result and, where these are fewer than k, others that may be in."""
-    units, inside = problem.units, {*result.shown}
+    units, inside = problem.units, {*result._shown}
     others = [j for j in range(units.d) if j not in inside and j not in units.must_not]
     return tuple(sorted(inside.union(others[: problem.k - len(inside)])))
 

@@ -69,7 +69,7 @@ class Certified(Readable, Gap):
         """No model with at most k columns has a smaller objective."""
         return self.result.lower
 
-    def measured(self) -> tuple[float, float, float]:
+    def _measured(self) -> tuple[float, float, float]:
         """``value``, ``lower`` and the null objective, from which ``gap`` and ``absolute_gap`` follow."""
         return self.value, self.lower, self.result.null_objective
 
@@ -103,7 +103,7 @@ class Certified(Readable, Gap):
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
-        limit = f"k = {self.result.problem['k']} {self.result.noun}s"
+        limit = f"k = {self.result.problem['k']} {self.result._noun}s"
         problem = self.result.problem
         allowed = " that meet the demands" if restricted(problem) else ""
         null, scope = self.result.null_objective, self.result.scope

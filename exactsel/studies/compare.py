@@ -66,7 +66,7 @@ class Row(Gap):
         values = self.values or (self.value,)
         return min(values), median(values), max(values)
 
-    def measured(self) -> tuple[float, float, float]:
+    def _measured(self) -> tuple[float, float, float]:
         """``value``, ``lower`` and ``null``, from which ``gap`` and ``absolute_gap`` follow."""
         return self.value, self.lower, self.null
 

@@ -178,7 +178,7 @@ def retold(result: Result, settings: Settings) -> Result:
     asked = {"eps": settings.eps, "rel_eps": settings.rel_eps}
     if asked == {name: result.settings[name] for name in asked}:
         return result
-    return replace(result, settings={**result.settings, **asked}).claiming(result.lower)
+    return replace(result, settings={**result.settings, **asked})._claiming(result.lower)
 
 
 class InMemory:
@@ -191,7 +191,7 @@ class InMemory:
     def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         before, options = self._course.steps[place].result, self._course.options
-        if before is not None and before.kept is not None:
+        if before is not None and before._kept is not None:
             told = {name: options[name] for name in OF_A_RUN if name in options}
             return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **told)
         start = start if before is None else before.support

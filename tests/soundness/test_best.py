@@ -108,7 +108,7 @@ def test_one_criterion_against_every_set():
     problem = awkward(1, "quadratic", 0.0)
     found = check(problem, "bic", 5, every("bic", problem))
     assert found.result.reached
-    assert found.result.shown == found.support
+    assert found.result._shown == found.support
 
 
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):

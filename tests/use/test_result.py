@@ -183,7 +183,7 @@ class TestJson:
         flags = {"intercept": True, "scale": True, "weights": False}
         assert plain["prepared"] == {**flags, "coef": made.prepared.coef.tolist()}
         assert [(row["column"], row["coef"], row["must_have"]) for row in plain["model"]] == [
-            (j, made.model.coef[j], j == 4) for j in made.shown
+            (j, made.model.coef[j], j == 4) for j in made._shown
         ]
         predicted = A @ plain["coef"] + plain["intercept"]
         np.testing.assert_allclose(made.model.predict(A), predicted)
