@@ -42,7 +42,7 @@ def solve(
     Parameters
     ----------
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
-        Data have ``y``, ``k`` and an intercept; ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
+        Data have ``y``, ``k`` and an intercept; ``options`` of :data:`exactsel.solving.asked.OF_PROBLEM`, too.
     y, k : array (n,), int, optional
         Target of the data; largest number of columns.
     callback, on_incumbent, on_bound : callable, optional
