@@ -42,8 +42,8 @@ _HOMES = {
     "NearOptimal": "exactsel.studies.listed",
     "Result": "exactsel.solving.result",
     "write_report": "exactsel.report.run",
-    "Claim": "exactsel.solving.result",
-    "Termination": "exactsel.solving.result",
+    "Claim": "exactsel.solving.outcome",
+    "Termination": "exactsel.solving.outcome",
     "Quadratic": "exactsel.losses",
     "Huber": "exactsel.losses",
     "Logistic": "exactsel.losses",
@@ -110,7 +110,8 @@ if TYPE_CHECKING:
     from exactsel.report.log import ProgressLog
     from exactsel.report.run import write_report
     from exactsel.solving.entry import solve
-    from exactsel.solving.result import Claim, Result, Termination
+    from exactsel.solving.outcome import Claim, Termination
+    from exactsel.solving.result import Result
     from exactsel.solving.settings import Settings
     from exactsel.solving.solver import Search
     from exactsel.studies import heuristics

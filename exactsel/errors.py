@@ -8,6 +8,8 @@ else where it is printed.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -74,6 +76,18 @@ class InvariantError(ExactselError, RuntimeError):
     """
 
     reproducer: str | None = None
+
+
+class DataWarning(UserWarning):
+    """The data can be used, but may not be what was meant."""
+
+
+def warn_of_data(message: str) -> None:
+    """A :class:`DataWarning` at the line that called exactsel."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "exactsel":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(escaped(message), DataWarning, stacklevel=level)
 
 
 class OutputWarning(UserWarning):

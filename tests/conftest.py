@@ -78,7 +78,7 @@ def check(search, writer):
     if search.state.nodes > MOST_NODES:
         return
     found = search.result()
-    coef = found.coef if found.model is None else found.model.coef
+    coef = found.coef
     claimed = writer.claim(found.lower, found.upper)
     writer.finish(claimed, found.upper, found.support, coef, found.scope)
     vanishing = getattr(search.problem.objective, "vanishing", None)

@@ -105,7 +105,7 @@ def judged(result: Any, oracle: Oracle, truth: Truth, k: int | None = None) -> l
             size = beyond(value - Fraction(result.upper), value)
             findings.append(Finding("upper below its model", size, f"upper {result.upper!r}, truth {shown(value)}"))
     else:
-        coef = [float(x) for x in (result.coef if result.model is None else result.model.coef)]
+        coef = [float(x) for x in result.coef]
         findings += kept(result.upper, coef, oracle)
         findings += admissible(coef, result.support, oracle, k)
         value = oracle.objective(coef)[0] if all(map(math.isfinite, coef)) else None

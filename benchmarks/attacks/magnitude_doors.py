@@ -116,7 +116,7 @@ def said(result: Any) -> Record:
     """What a result says."""
     return {
         "claim": result.claim.value, "support": result.support, "upper": result.upper, "lower": result.lower,
-        "rel_gap": result.rel_gap, "nodes": result.nodes, "tree_hash": result.tree_hash, "coef": result.model.coef,
+        "gap": result.gap, "nodes": result.nodes, "tree_hash": result.tree_hash, "coef": result.model.coef,
         "intercept": result.model.intercept,
     }  # fmt: skip
 
@@ -150,7 +150,7 @@ def certify(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Fi
         raise Elsewhere("the support drawn is not admissible")
     found = ask(asked.problem, support=support, **QUIET)
     record = {"claim": found.claim.value, "value": found.value, "lower": found.lower, "coef": found.model.coef,
-              "gap": found.gap}  # fmt: skip
+              "absolute_gap": found.absolute_gap}  # fmt: skip
 
     def judge(oracle: Oracle, truth: Truth) -> Iterator[Finding]:
         yield from through_certify(asked.rng, asked.case, asked.problem, oracle, truth)

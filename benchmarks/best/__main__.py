@@ -78,7 +78,7 @@ def main(data: Path, only: str, top: int, limit: float) -> None:
             wall, cpu = time.perf_counter() - began, time.process_time() - cpu
         print(
             f"{known.data} {known.criterion}: {found.value:.6f} on {', '.join(map(str, found.support))} "
-            f"(BranchGLM {known.value:.6f}), gap {found.gap:.1e}, {len(found.models)} models, "
+            f"(BranchGLM {known.value:.6f}), gap {found.absolute_gap:.1e}, {len(found.models)} models, "
             f"{'all' if found.complete else 'not all'} there are; {wall:.2f} s, {cpu:.2f} s at work "
             f"(BranchGLM {known.seconds:g} s)",
             flush=True,

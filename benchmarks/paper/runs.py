@@ -13,7 +13,7 @@ from benchmarks.paper.tables import Spread
 from exactsel import solve
 from exactsel.data.generate import Planted, generate
 from exactsel.problem.regression import Problem
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel_heuristics.base import Context, Heuristic
 from exactsel_heuristics.dual_iht import DualIterativeHardThresholding
 from exactsel_heuristics.htp import HardThresholdingPursuit

@@ -39,7 +39,7 @@ def by_gram(A: FloatArray, y: FloatArray, block: int = 2048) -> tuple[FloatArray
 
 def by_factor(A: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The instance :func:`exactsel.gram` makes."""
-    instance = gram(A, y)
+    instance = gram(A, y, intercept=False)
     assert instance.y is not None
     return instance.A, instance.y
 

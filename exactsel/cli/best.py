@@ -27,7 +27,7 @@ from exactsel.cli.talk import say
     cls=Command,
     examples=(
         "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
-        "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --intercept --top 10",
+        "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --top 10",
     ),
 )
 @problem_options

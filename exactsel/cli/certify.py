@@ -34,7 +34,8 @@ from exactsel.cli.talk import say
 def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """Say how far a given model is from optimal.
 
-    A support is refitted exactly; coefficients are taken as they are. Exit code 0 means the model is proven to be
+    A support is refitted exactly; coefficients, of the columns as they are in the file, are taken as they are, with the
+    best intercept for them. Exit code 0 means the model is proven to be
     within the tolerance, 1 that it is not.
     """
     from exactsel.data.arrays import read_vector
@@ -54,10 +55,6 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     else:
         if problem.family == "css":
             raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
-        if problem.preparation is not None and problem.preparation.asked:
-            raise InputError(
-                "--coef is about the data as they are; with --intercept, --scale, --weights give --support."
-            )
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)
     catch_signals()

@@ -31,13 +31,13 @@ def command(out: str, **arguments: Any) -> None:
     overrides = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
     if any(arguments[name] for name in ("scale", "offset", "must_have", "must_not", "hierarchy", "per_group")):
         raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
-    overrides |= {"intercept": True} if arguments["intercept"] else {}
+    overrides |= {} if arguments["intercept"] is None else {"intercept": arguments["intercept"]}
     with warnings_as_lines():
         instance = with_labels(replace(read_file(arguments), **overrides))
     if arguments["groups"] is not None:
         instance = replace(instance, groups=labels_of_groups(arguments["groups"], instance))
     if arguments["problem"] == "css":
-        instance = replace(instance, y=None)
+        instance = replace(instance, y=None, intercept=None)
     write_instance(out, instance)
     rows, columns = instance.A.shape
     say(f"{out}: n={rows} d={columns}{'' if instance.y is None else ', with a target'}", err=True)

@@ -16,7 +16,7 @@ from exactsel.cli.talk import say
     "gram",
     cls=Command,
     examples=(
-        "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows --intercept",
+        "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows",
         "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows -k 3",
         "gram instances/cars.csv out.npz --target mpg --drop 'name,model year,origin' --missing drop-rows --loss huber",
     ),
@@ -46,7 +46,12 @@ from exactsel.cli.talk import say
     help="The loss: quadratic, huber, logistic, squared_hinge, poisson.",
 )
 @click.option("--delta", type=float, help="Huber threshold, to be stored.")
-@click.option("--intercept", is_flag=True, help="Unpenalised intercept; it is worked in, and comes back in the answer.")
+@click.option(
+    "--intercept/--no-intercept",
+    default=True,
+    show_default=True,
+    help="Unpenalised intercept; it is worked in, and comes back in the answer.",
+)
 @setting_options("threads")
 def command(data: str, out: str, **arguments: Any) -> None:
     """Make OUT, an instance for solve, path, compare and all others, of DATA, rows that need not fit into memory.

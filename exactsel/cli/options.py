@@ -135,7 +135,11 @@ def problem_options(function: Decorated) -> Decorated:
             click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
             click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
             *_limits(),
-            click.option("--intercept", is_flag=True, help="Unpenalised intercept; columns are centred."),
+            click.option(
+                "--intercept/--no-intercept",
+                default=None,
+                help="Unpenalised intercept, or none. By default tables have one, instance files what they say.",
+            ),
             click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
             click.option("--weights", type=InputFile(), help="File of row weights, one a line or .npy."),
             click.option(
@@ -265,7 +269,8 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
 
 def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
     from exactsel.data.tables import with_labels, with_offset_read
-    from exactsel.errors import InputError
+    from exactsel.errors import InputError, warn_of_data
+    from exactsel.problem.targets import better_loss
 
     with warnings_as_lines(quiet):
         instance = read_file(arguments)
@@ -274,6 +279,8 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
+            if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
+                warn_of_data(hint.options())
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
             if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):
@@ -282,7 +289,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             stated = state(
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
                 **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
-                intercept=arguments["intercept"] or None, scale=arguments["scale"],
+                intercept=arguments["intercept"], scale=arguments["scale"],
                 offset=offset,
                 **hierarchy_in(arguments["hierarchy"], labelled),
             )  # fmt: skip

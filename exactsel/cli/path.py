@@ -135,14 +135,13 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     if problem.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
     preparation = problem.preparation
-    A, y = (problem.A, problem.y) if preparation is None else (preparation.AT.T, preparation.y)
-    data: dict[str, Any] = {"A": A, "y": y}
+    data: dict[str, Any] = {"A": problem.A, "y": problem.target}
     filled = arguments["missing"] in KEPT
     if filled or preparation is not None or arguments["offset"] is not None:
         data = given_data(arguments, **({"missing": KEPT[arguments["missing"]]} if filled else {}))._asdict()
     data |= {"missing": arguments["missing"].partition("-")[0]} if filled else {}
-    if preparation is not None:
-        data |= {"intercept": preparation.centred, "scale": preparation.scaled}
+    data |= {"intercept": preparation is not None and preparation.centred}
+    data |= {"scale": preparation is not None and preparation.scaled}
     splits = random_folds(len(data["y"]), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     demands |= limit_options(problem.units) | limits

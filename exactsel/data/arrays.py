@@ -189,7 +189,7 @@ def read_numbers(file: Path, refuse: bool = True) -> FloatArray:
     numbers = floats(text)
     if may_round_texts(numbers):
         found = rounding_of_texts((word.decode() for word in text.split()), numbers)
-        say(found, str(file), refuse=refuse, stacklevel=5)
+        say(found, str(file), refuse=refuse)
     return numbers
 
 

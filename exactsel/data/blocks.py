@@ -11,7 +11,6 @@ import gzip
 import io
 import os
 import sys
-import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -27,7 +26,7 @@ from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_shor
 from exactsel.data.lost import Lost
 from exactsel.data.shipped import no_such_file
 from exactsel.data.text import may_be_number
-from exactsel.errors import InputError, UnsupportedError, escaped
+from exactsel.errors import InputError, UnsupportedError, warn_of_data
 from exactsel.files import is_file
 from exactsel.problem.doubles import EXACT, rounding_of_texts
 from exactsel.problem.frames import Column, frame_columns, is_frame
@@ -198,9 +197,7 @@ class TextRows:
             check_row_names([row[0] for row in below], not any(row[-1].strip() for row in below), str(file))
         self._labels = int(names[0] == "" and len(names) > 1)
         if self._labels:
-            warnings.warn(
-                f"the first column of {escaped(str(file))} has no name; it is taken for row names.", stacklevel=5
-            )
+            warn_of_data(f"the first column of {file} has no name; it is taken for row names.")
         self.names = names[self._labels :]
 
     def blocks(self, places: Sequence[int]) -> Iterator[FloatArray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from exactsel.data.lost import WEIGHTS, Lost
 from exactsel.data.npz import npz_name, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
 from exactsel.data.tall import Reducer
-from exactsel.errors import InputError
+from exactsel.errors import InputError, warn_of_data
 from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
 from exactsel.problem.doubles import as_array
@@ -50,7 +49,7 @@ class _Parts(NamedTuple):
 
 def gram(
     data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (), weights: Any = None,
-    intercept: bool = False, k: int | None = None, lam: float | None = None, missing: str | None = None,
+    intercept: bool = True, k: int | None = None, lam: float | None = None, missing: str | None = None,
     feature_names: Sequence[str] | None = None, decimal: str | None = None, encoding: str | None = None,
     threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -184,7 +183,7 @@ def _taken(
         if taker is not None:
             taker.close()
     if gone:
-        warnings.warn(f"{gone} of {first} rows of {parts.where} have missing values and are left out.", stacklevel=4)
+        warn_of_data(f"{gone} of {first} rows of {parts.where} have missing values and are left out.")
 
 
 def _checked(block: _Block, d: int, names: Sequence[str] | None, where: str, drop: bool) -> _Block:

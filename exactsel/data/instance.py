@@ -11,7 +11,7 @@ loss           one text            name of the loss
 delta          one number          Huber threshold
 feature_names  (d,) texts          names of the columns
 weights        (n,)                weights of the rows
-intercept      one number          1 for an unpenalised intercept, 0 for none
+intercept      one number          1 for an unpenalised intercept, 0 (as where it is not said) for none
 groups         (d,) texts          the group of each column, empty for a column on its own
 hierarchy      (m,) texts          lines of a hierarchy (:mod:`exactsel.data.hierarchy`)
 tall_...       numbers             what is known of the rows that these stand for (:mod:`exactsel.problem.tall`)
@@ -49,6 +49,7 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
+from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows, labels_of_rows
 from exactsel.problem.tall import KEYS as TALL
@@ -83,8 +84,9 @@ class Instance:
         Names of the columns.
     weights : array (n,), optional
         Weights of the rows.
-    intercept : bool, optional
-        Whether models have an unpenalised intercept.
+    intercept : bool or "auto", optional
+        Whether models have an unpenalised intercept; by default they have none. "auto", which tables are read with, is
+        one for every loss that can have one, and is stored as 1.
     groups : sequence of str (d,), optional
         The group of each column, where groups count once; empty for a column on its own.
     hierarchy : sequence of str, optional
@@ -106,7 +108,7 @@ class Instance:
     delta: float | None = None
     feature_names: tuple[str, ...] | None = None
     weights: NDArray[Any] | None = None
-    intercept: bool | None = None
+    intercept: bool | str | None = None
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
     tall: Tall | None = None
@@ -153,7 +155,7 @@ class Instance:
         delta: float | None = None,
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
-        intercept: bool | None = None,
+        intercept: bool | str | None = None,
         scale: bool = False,
         weights: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -185,15 +187,16 @@ class Instance:
             delta = self.delta
         if self.tall is not None:
             weighted = weights is not None or self.weights is not None or offset is not None
-            centred = bool(self.intercept) if intercept is None else switch("intercept", intercept)
-            self.tall.refuse(chosen, centred or bool(self.intercept), switch("scale", scale), weighted)
+            wanted = self.intercept if intercept is None else intercept
+            centred = None if wanted is None else switch("intercept", wanted)
+            self.tall.refuse(chosen, centred, switch("scale", scale), weighted)
         problem = Problem.prepared(
             self.A,
             self._target(),
             self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
             loss=chosen, lam=self.lam if lam is None else lam, delta=delta,
             feature_names=self.feature_names, must_have=must_have, must_not=must_not,
-            intercept=bool(self.intercept) if intercept is None else intercept, scale=scale,
+            intercept=(self.intercept or False) if intercept is None else intercept, scale=scale,
             **{"weights": self.weights if weights is None else weights, "offset": offset},
             **self._hierarchy(hierarchy, hierarchy_kind),
         )  # fmt: skip
@@ -334,6 +337,7 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
     """
     file = npz_name(path)
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+    values["intercept"] = None if values["intercept"] is None else bool(values["intercept"])
     values |= {} if (tall := values.pop("tall")) is None else tall.as_arrays()
     if stays := is_kept(instance.A):
         del values["A"]
@@ -350,7 +354,9 @@ def _listed(stored: dict[str, str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-def _yes_or_no(name: str, value: Any) -> bool:
+def _yes_or_no(name: str, value: Any) -> bool | str:
+    if isinstance(value, str) and value == AUTO:
+        return value
     yes_or_no = isinstance(value, bool | np.bool_ | np.ndarray) and np.asarray(value).dtype == np.bool_
     number = float(value) if yes_or_no and np.ndim(value) == 0 else one_number(name, value)
     if number not in (0.0, 1.0):

@@ -50,4 +50,4 @@ class Lost:
             known = np.isfinite(low) and np.isfinite(high)
             ends = (Fraction(low), Fraction(high)) if known else (found.low, found.high)
             whole = found.with_also(Rounding(0, Fraction(0), False, *ends, "", size - found.size))
-            say(whole, name, refuse=not name.endswith(WEIGHTS), stacklevel=6)
+            say(whole, name, refuse=not name.endswith(WEIGHTS))

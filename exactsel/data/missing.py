@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from exactsel.arguments import shown
-from exactsel.errors import InputError, escaped
+from exactsel.errors import InputError, warn_of_data
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import BoolArray, FloatArray
 from exactsel_certificates.prepared import weighted_median
@@ -182,4 +181,4 @@ def _filled(column: Column, gaps: BoolArray, way: str, weights: FloatArray | Non
 def _tell(what: str, columns: Sequence[Column], places: Sequence[int], where: str) -> None:
     named = [f"{columns[j].name} ({columns[j].missing})" for j in places]
     shown = ", ".join(named[:SHOWN]) + (f" and {len(named) - SHOWN} more" if len(named) > SHOWN else "")
-    warnings.warn(escaped(f"in {where}, {what}: {shown}."), stacklevel=6)
+    warn_of_data(f"in {where}, {what}: {shown}.")

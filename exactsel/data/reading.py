@@ -14,7 +14,8 @@ ending                             what it holds
 ``.npy``                           one numpy array, the target in another file or one of its columns
 =================================  =============================================================================
 
-Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options.
+Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options. Models of an instance file have an
+intercept where it says so, those of all other files unless told otherwise.
 """
 
 from __future__ import annotations
@@ -40,15 +41,17 @@ from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
+from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
+from exactsel.problem.targets import better_loss
 
 FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
 """Endings of file names that are read."""
@@ -60,7 +63,7 @@ def load(
     groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    weights: ArrayLike | None = None, intercept: bool | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
     """Read a file, or a data frame, as a problem.
 
@@ -91,6 +94,8 @@ def load(
         A known part of each prediction, see :class:`exactsel.Problem`.
     weights : array (n,), optional
         Weights of the rows; a mean or median that is filled in counts each row as often as its weight says.
+    intercept : bool, optional
+        Whether models have an intercept; by default all but those of an instance file that does not say so.
 
     Returns
     -------
@@ -102,15 +107,21 @@ def load(
         When the file cannot be read or states no usable problem.
     """
     check_rows(source, weights=weights, offset=offset)
-    chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot, "missing": missing}
-    chosen["weights"] = weights
+    chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot}
+    chosen |= {"missing": missing, "weights": weights}
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
+    _warn_of_loss(instance, loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
-    options["hierarchy_kind"] = hierarchy_kind
+    options |= {"hierarchy_kind": hierarchy_kind, "intercept": intercept}
     if groups is not None or instance.groups is not None or per_group is not None:
         return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
     return instance.problem(hierarchy=hierarchy, **options)
+
+
+def _warn_of_loss(instance: Instance, loss: Any) -> None:
+    if loss is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
+        warn_of_data(hint.arguments())
 
 
 def read_data(
@@ -136,7 +147,7 @@ def read_data(
     Returns
     -------
     Instance
-        With a target where the file, or ``target``, gives one.
+        With a target where the file, or ``target``, gives one; with an intercept but for instance files.
 
     Raises
     ------
@@ -250,7 +261,7 @@ def _svmlight(file: Path) -> Instance:
     budget.take_table(*matrix.shape)
     if max(np.abs(matrix.data).max(initial=0.0), np.abs(y).max(initial=0.0)) >= EXACT:
         _tell_of_svmlight(text, file)
-    return Instance(matrix.toarray(), y)
+    return Instance(matrix.toarray(), y, intercept=AUTO)
 
 
 def _tell_of_svmlight(text: bytes, file: Path) -> None:
@@ -258,18 +269,18 @@ def _tell_of_svmlight(text: bytes, file: Path) -> None:
     rows = [words for line in text.splitlines() if (words := line.partition(b"#")[0].split())]
     targets = [row[0] for row in rows]
     say(rounding_of_texts([word.decode() for word in targets], np.array(targets, dtype=np.float64)),
-        f"in {file}, the target", stacklevel=6)  # fmt: skip
+        f"in {file}, the target")  # fmt: skip
     pairs = [pair.split(b":") for row in rows for pair in row[1:] if not pair.startswith(b"qid")]
     words = [pair[1] for pair in pairs]
     tell_of_entries(words, np.array([int(pair[0]) for pair in pairs]), np.array(words, dtype=np.float64), file)
 
 
 def _matrix_market(file: Path) -> Instance:
-    return Instance(read_matrix_market(file))
+    return Instance(read_matrix_market(file), intercept=AUTO)
 
 
 def _sparse_archive(file: Path) -> Instance:
-    return Instance(read_sparse_archive(file))
+    return Instance(read_sparse_archive(file), intercept=AUTO)
 
 
 def _array(file: Path) -> Instance:
@@ -278,7 +289,7 @@ def _array(file: Path) -> Instance:
     if array.ndim != 2:
         raise InputError(f"{file} has {array.ndim} dimension(s), but a table of rows and columns (2) was expected.")
     Budget(file).take_table(*array.shape)
-    return Instance(array)
+    return Instance(array, intercept=AUTO)
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {

@@ -117,7 +117,7 @@ def tell_of_entries(words: Sequence[bytes], columns: IntArray, values: FloatArra
     for j in np.unique(columns):
         own = np.flatnonzero(columns == j).tolist()
         found = rounding_of_texts([words[i].decode("ascii", "replace") for i in own], values[own])
-        say(found, f"in {where}, column {j}", stacklevel=6)
+        say(found, f"in {where}, column {j}")
 
 
 _MIRRORED = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}

@@ -25,6 +25,7 @@ from exactsel.problem.doubles import say, to_doubles
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.problem.labels import labels_for, labels_of
 from exactsel.problem.numbered import check_position
+from exactsel.problem.preparing import AUTO
 from exactsel.problem.row_labels import check_rows
 from exactsel.types import FloatArray
 from exactsel_certificates.mapped import some_columns
@@ -51,8 +52,8 @@ def instance_from(
     ----------
     data : data frame (pandas, polars, pyarrow, ...) or list of Column
     target : str or int, optional
-        The column to predict, by name or number from 0, or a file that holds it; a column called ``y`` by default. One
-        of two texts becomes -1 and +1, in alphabetical order, with a warning.
+        The column to predict, by name or number from 0, or its file; a column called ``y`` by default. Two texts become
+        -1 and +1, in alphabetical order, with a warning.
     drop, one_hot : sequence of str or int
         Columns to leave out, of a block also single ones, ``column=value``; and columns to replace by a block of 0/1
         columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
@@ -66,7 +67,7 @@ def instance_from(
     Returns
     -------
     Instance
-        Without a target where none is named and no column is called ``y``.
+        Without a target where none is named and no column is called ``y``; with an intercept.
 
     Raises
     ------
@@ -92,8 +93,8 @@ def instance_from(
         matrix = numeric_matrix(_some(kept, where), where)
     if trouble:
         raise InputError(_all_told(trouble, where))
-    named = tuple(column.name for column in kept)
-    instance = Instance(matrix, y, feature_names=named, groups=labels if encoded else None, weights=counts)
+    named, groups = tuple(column.name for column in kept), labels if encoded else None
+    instance = Instance(matrix, y, feature_names=named, groups=groups, weights=counts, intercept=AUTO)
     return choose_columns(instance, drop=levels, where=where)
 
 
@@ -189,7 +190,7 @@ def with_labels(instance: Instance, loss: Any = None) -> Instance:
     """The instance with labels -1 and +1 where a loss of two classes is asked for and the target holds 0 and 1."""
     if instance.y is None:
         return instance
-    y = labels_for(instance.loss if loss is None else loss, instance.y, stacklevel=3)
+    y = labels_for(instance.loss if loss is None else loss, instance.y)
     return instance if y is instance.y else replace(instance, y=y)
 
 
@@ -260,7 +261,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
             f"--missing drop-rows."
         )
     if column.values is not None:
-        say(column.rounding, f"in {where}, the target {column.name}", stacklevel=5)
+        say(column.rounding, f"in {where}, the target {column.name}")
         return column.values
     levels = sorted(set(column.texts))
     if column.kind != "text" or len(levels) != 2:
@@ -270,4 +271,4 @@ def _target_values(column: Column, where: str) -> FloatArray:
             f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic or "
             f"squared_hinge loss."
         )
-    return labels_of(column.texts, f"the target {column.name}", stacklevel=4)
+    return labels_of(column.texts, f"the target {column.name}")

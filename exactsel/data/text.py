@@ -6,7 +6,6 @@ import codecs
 import csv
 import io
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -18,7 +17,7 @@ from exactsel.data.arrays import TEXT_BYTES, UTF_16, read_bytes
 from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, plainly, read_cells
 from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.sizes import COLUMN_BYTES, Budget
-from exactsel.errors import InputError, escaped
+from exactsel.errors import InputError, warn_of_data
 from exactsel.problem.doubles import Rounding, may_round_texts, rounding_of_texts
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import FloatArray
@@ -63,7 +62,7 @@ def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
     if header is not None and header[0] == "" and table.width > 1:
         if table.short:
             check_row_names(_entries(columns[0]), table.ends_empty, str(file))
-        warnings.warn(f"the first column of {escaped(str(file))} has no name; it is taken for row names.", stacklevel=4)
+        warn_of_data(f"the first column of {file} has no name; it is taken for row names.")
         columns = columns[1:]
     _tell_of_names(file, [column.name for column in columns])
     return columns
@@ -87,9 +86,7 @@ def _tell_of_names(file: Path, names: Sequence[str]) -> None:
     for what, found in (("more than one column is called", twice), ("there is no name for column", unnamed)):
         if found:
             shown = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
-            warnings.warn(
-                escaped(f"in {file}, {what} {shown}; such columns can be named by their number, from 0."), stacklevel=5
-            )
+            warn_of_data(f"in {file}, {what} {shown}; such columns can be named by their number, from 0.")
 
 
 class _Table:
@@ -190,10 +187,7 @@ def _encoding_of(data: bytes, file: Path) -> str:
             codecs.decode(data, "cp1252")
         except UnicodeDecodeError:
             return "utf-8-sig"
-        warnings.warn(
-            f"{escaped(str(file))} is not UTF-8 text and read as Windows-1252; if names look wrong, say --encoding.",
-            stacklevel=6,
-        )
+        warn_of_data(f"{file} is not UTF-8 text and read as Windows-1252; if names look wrong, say --encoding.")
         return "cp1252"
     return "utf-8-sig"
 
@@ -233,7 +227,7 @@ def _tell_how(file: Path, notes: dict[str, list[str]]) -> None:
     """Warn of what was done to read cells that are no plain numbers."""
     for how, names in notes.items():
         shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-        warnings.warn(escaped(f"in {file}, {how} in {shown}."), stacklevel=6)
+        warn_of_data(f"in {file}, {how} in {shown}.")
 
 
 def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | None] | None:

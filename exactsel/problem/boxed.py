@@ -124,8 +124,8 @@ class BoxedProblem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, d), read-only: as given, or prepared."""
-        return (self.base.before or self.base).A
+        """The data (n, d) as given, read-only."""
+        return self.base.A if self.base.preparation is None else self.base.preparation.AT.T
 
     @property
     def lam(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from exactsel import registry
 from exactsel.arguments import shown
-from exactsel.errors import InputError, did_you_mean
+from exactsel.errors import InputError, did_you_mean, warn_of_data
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
@@ -160,7 +159,7 @@ def checked_k(k: Any, d: int) -> int:
     if k < 0:
         raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
     if k > d:
-        warnings.warn(f"k = {int(k)} is more than the {d} columns of A; using k = {d}.", stacklevel=3)
+        warn_of_data(f"k = {int(k)} is more than the {d} columns of A; using k = {d}.")
         return d
     return int(k)
 

@@ -11,7 +11,6 @@ doubles, decimals, fractions, and texts of many digits. They become the nearest 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.errors import InputError, escaped
+from exactsel.errors import InputError, warn_of_data
 from exactsel.types import FloatArray
 
 EXACT = 2.0**53
@@ -126,19 +125,17 @@ def tell_of_rounding(values: NDArray[Any], nearest: FloatArray, name: str, *, re
     apart = values.ndim == 2 and (values.shape[1] > 1 or name == "A")
     for j in range(values.shape[1] if apart else 1):
         own, doubles = (values[:, j], nearest[:, j]) if apart else (values.reshape(-1), nearest.reshape(-1))
-        say(rounding_of(own, doubles), f"column {j} of {name}" if apart else name, refuse=refuse, stacklevel=6)
+        say(rounding_of(own, doubles), f"column {j} of {name}" if apart else name, refuse=refuse)
 
 
-def say(
-    found: Rounding | None, name: str, *, advice: str = "", refuse: bool = True, stacklevel: int = 4
-) -> None:  # fmt: skip
+def say(found: Rounding | None, name: str, *, advice: str = "", refuse: bool = True) -> None:
     """Warn of what a column loses, or refuse it (:class:`InputError`); nothing where it loses nothing to speak of."""
     if found is None:
         return
     if refuse and found.material:
         raise InputError(f"{name} {found.refusal(advice)}")
     if found.whole:
-        warnings.warn(escaped(f"{name} {found.remark()}"), stacklevel=stacklevel)
+        warn_of_data(f"{name} {found.remark()}")
 
 
 def as_array(values: Any) -> NDArray[Any]:

@@ -5,7 +5,6 @@ Groups are numbered from 0 in the order of their first columns; a column that no
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from exactsel.arguments import entries
-from exactsel.errors import InputError
+from exactsel.errors import InputError, warn_of_data
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.checks import column_number
@@ -106,9 +105,9 @@ class GroupedUnits(Units):
         return Groups(np.array([j for members in self.groups for j in members], dtype=np.int64), first)
 
     def limited(self, k: int) -> int:
-        """k, at most the number of groups; the warning about that points at the caller's caller."""
+        """k, at most the number of groups; a warning says so."""
         if k > self.d:
-            warnings.warn(f"k = {k} is more than the {self.d} groups; using k = {self.d}.", stacklevel=3)
+            warn_of_data(f"k = {k} is more than the {self.d} groups; using k = {self.d}.")
         return min(k, self.d)
 
     def replace(self, **changes: Any) -> Units:

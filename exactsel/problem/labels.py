@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from exactsel.errors import escaped
+from exactsel.errors import warn_of_data
 from exactsel.losses.base import CLASSES
 from exactsel.types import FloatArray
 
 
-def labels_for(loss: Any, y: Any, stacklevel: int = 2) -> Any:
+def labels_for(loss: Any, y: Any) -> Any:
     """The target; where a loss of two classes (by name, or an object) is to fit 0 and 1, or two texts, -1 and +1 in
     their place, with a warning that says which is which. Any other target is returned as it is.
     """
@@ -23,16 +22,16 @@ def labels_for(loss: Any, y: Any, stacklevel: int = 2) -> Any:
     if entries.dtype.kind in "biuf":
         if set(np.unique(entries).tolist()) != {0, 1}:
             return y
-        warnings.warn(f"the target holds 0 and 1; {called} loss reads them as -1 and +1.", stacklevel=stacklevel + 1)
+        warn_of_data(f"the target holds 0 and 1; {called} loss reads them as -1 and +1.")
         return 2.0 * entries.astype(np.float64) - 1.0
     texts = entries.tolist()
     if entries.ndim != 1 or not all(isinstance(text, str) for text in texts) or len(set(texts)) != 2:
         return y
-    return labels_of(texts, "the target", stacklevel + 1)
+    return labels_of(texts, "the target")
 
 
-def labels_of(texts: Any, what: str, stacklevel: int = 2) -> FloatArray:
+def labels_of(texts: Any, what: str) -> FloatArray:
     """-1 and +1 for two texts, in alphabetical order, with a warning; ``what`` is the column's name in it."""
     low, high = sorted(set(texts))
-    warnings.warn(escaped(f"{what} is text; '{low}' is read as -1 and '{high}' as +1."), stacklevel=stacklevel + 1)
+    warn_of_data(f"{what} is text; '{low}' is read as -1 and '{high}' as +1.")
     return np.array([1.0 if text == high else -1.0 for text in texts])

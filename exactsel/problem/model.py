@@ -153,6 +153,22 @@ class Model:
         return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict", rounded=True)
 
 
+@dataclass(frozen=True)
+class PreparedModel:
+    """A model in the columns that were made ready for the search."""
+
+    coef: FloatArray
+    """(d,) coefficients of the columns as they were searched, that is, centred and scaled where that was asked for.
+    Empty for column subset selection, which has none."""
+    preparation: Preparation | None = None
+    """What was done to the data before, see :meth:`exactsel.Problem.prepared`; None where nothing was."""
+
+    @classmethod
+    def of(cls, problem: SubsetProblem, coef: FloatArray) -> PreparedModel:
+        """The model with these coefficients (d,) of the columns as they are searched."""
+        return cls(prepared_coef(problem, coef), preparation_of(problem))
+
+
 def _objective_of(problem: SubsetProblem) -> Objective | None:
     """What is minimised; where coefficients are within bounds it is there under another name."""
     objective: Objective | None = problem.objective or getattr(problem, "base", None)

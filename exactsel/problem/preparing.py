@@ -30,6 +30,9 @@ from exactsel.losses.quadratic import Quadratic
 from exactsel.types import FloatArray
 from exactsel_certificates.prepared import Prepared, prepare
 
+AUTO = "auto"
+"""An intercept for every loss that can have one: what data and tables get unless told otherwise."""
+
 SMALLEST_WEIGHT = 1e-30
 """Positive weights below this, or above its inverse, are refused: products with them could underflow."""
 
@@ -149,7 +152,7 @@ def _called(loss: str | Loss) -> str:
 
 def wants_intercept(fit_intercept: bool | str, loss: str | Loss) -> bool:
     """Whether there is to be an intercept: ``"auto"`` wants one for the losses for which it is exact."""
-    if fit_intercept not in (True, False, "auto"):
+    if fit_intercept not in (True, False, AUTO):
         raise UnsupportedError(f"fit_intercept is {fit_intercept!r}, but it must be True, False or 'auto'.")
     known = can_have_intercept(loss)
     if fit_intercept is True and not known:
@@ -157,7 +160,7 @@ def wants_intercept(fit_intercept: bool | str, loss: str | Loss) -> bool:
             f"{_called(loss)} loss is not declared to take an unpenalised intercept; its author can, see 'A loss' in "
             f"CONTRIBUTING.md; or add a column of ones (which is penalised, and counts towards k)."
         )
-    return known if fit_intercept == "auto" else bool(fit_intercept)
+    return known if fit_intercept == AUTO else bool(fit_intercept)
 
 
 def check_two_classes(y: FloatArray, loss: str) -> None:

@@ -134,7 +134,7 @@ class Problem:
         y: ArrayLike,
         k: int,
         *,
-        intercept: bool = False,
+        intercept: bool | str = False,
         scale: bool = False,
         weights: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -144,7 +144,8 @@ class Problem:
         """The problem with an unpenalised intercept, columns scaled to length √n, row weights or an offset (n,).
 
         What is searched are the prepared data; what is said, and proven, is about the data as given
-        (:mod:`exactsel.problem.preparing`). Weights count as repeated rows, for the default Huber threshold too.
+        (:mod:`exactsel.problem.preparing`). The intercept "auto" is one for losses that can have one. Weights count as
+        repeated rows, for the default Huber threshold too.
 
         Raises
         ------
@@ -234,8 +235,13 @@ class Problem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, columns), read-only: as given, or prepared; ``AT`` is what is searched."""
-        return (self.objective.before or self.objective).A
+        """The data (n, columns) as given, read-only; what is searched is ``AT`` (columns, n) with ``y``."""
+        return self.objective.A if self.preparation is None else self.preparation.AT.T
+
+    @property
+    def target(self) -> FloatArray:
+        """What is predicted (n,), as given but for labels, which are -1 and +1, and what an offset takes off it."""
+        return self.y if self.preparation is None else self.preparation.y
 
     @property
     def is_quadratic(self) -> bool:

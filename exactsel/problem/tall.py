@@ -116,7 +116,9 @@ class Tall:
         rows, weight = one_whole_number("tall_rows", kept["tall_rows"]), one_number("tall_weight", kept["tall_weight"])
         return cls(rows, weight, floats[0], None if means is None else floats[1])
 
-    def refuse(self, loss: str | Loss, intercept: bool = False, scale: bool = False, weights: bool = False) -> None:
+    def refuse(
+        self, loss: str | Loss, intercept: bool | None = None, scale: bool = False, weights: bool = False
+    ) -> None:
         """:class:`InputError` for what would need the rows themselves."""
         name = loss if isinstance(loss, str) else loss.name
         if name != "quadratic":
@@ -129,6 +131,8 @@ class Tall:
             raise InputError(
                 f"{reduced}; {'leave --intercept out' if self.intercept else 'give --intercept to exactsel gram'}."
             )
+        if intercept is False and self.intercept:
+            raise InputError(f"{reduced}; give --no-intercept to exactsel gram.")
         if weights:
             raise InputError(f"{reduced}; give --weights to exactsel gram.")
         if scale:

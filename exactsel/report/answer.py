@@ -10,7 +10,8 @@ from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, figure, paragraph, section, table, tiles
 from exactsel.report.svg import Series, bar, line_chart
-from exactsel.solving.result import Claim, Result, Termination
+from exactsel.solving.outcome import Claim, Termination
+from exactsel.solving.result import Result
 
 REASONS = {
     "bound": "its own bound reached the best objective found",
@@ -29,7 +30,7 @@ LEAST_GAPS = 4
 
 def headline(result: Result) -> str:
     """The answer in one line."""
-    chosen = f"The best {len(result.support)} of {result.problem['d']} {result.noun}s"
+    chosen = f"The best {len(result.support)} of {result.problem['d']} {result._noun}s"
     match result.claim:
         case Claim.OPTIMAL:
             return f"{chosen}, proven optimal"
@@ -37,36 +38,37 @@ def headline(result: Result) -> str:
             return f"{chosen}, proven within the tolerance"
         case Claim.BOUNDED:
             return (
-                f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s, and how good it must be"
+                f"A model with {len(result.support)} of {result.problem['d']} {result._noun}s, and how good it must be"
             )
         case _:
-            return f"A model with {len(result.support)} of {result.problem['d']} {result.noun}s; nothing is proven yet"
+            return f"A model with {len(result.support)} of {result.problem['d']} {result._noun}s; nothing is proven yet"
 
 
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
-    d, k, noun = result.problem["d"], result.problem["k"], result.noun
+    d, k, noun = result.problem["d"], result.problem["k"], result._noun
     inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
     related = any(result.problem.get(name) is not None for name in ("hierarchy", "limits"))
     count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
     demanded = " that the demands allow" if inside or outside or related else ""
     scope = f" This holds for {result.scope}." if result.scope else ""
-    share = f"{100 * result.rel_gap:.2g} %"
+    share = f"{100 * result.gap:.2g} %"
     match result.claim:
         case Claim.OPTIMAL:
             text = (
                 f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
-                f"objective that is smaller by more than {result.gap:.2g}: this one is optimal."
+                f"objective that is smaller by more than {result.absolute_gap:.2g}: this one is optimal."
             )
         case Claim.WITHIN_EPS:
             text = (
                 f"Among all models{demanded} with at most {k} of the {d} {noun}s{count}, none has an "
-                f"objective that is smaller by more than {result.gap:.2g} ({share}), as was asked for."
+                f"objective that is smaller by more than {result.absolute_gap:.2g} ({share}), as was asked for."
             )
         case Claim.BOUNDED:
             text = (
                 f"No model{demanded} with at most {k} of the {d} {noun}s has an objective below {result.lower:.8g}. "
-                f"This one reaches {result.upper:.8g}, so it is at most {result.gap:.3g} ({share}) above the best."
+                f"This one reaches {result.upper:.8g}, so it is at most {result.absolute_gap:.3g} ({share}) above the "
+                "best."
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
@@ -79,7 +81,7 @@ def answer_section(result: Result) -> str:
     facts = [
         ("objective (upper)", f"{result.upper:.9g}"),
         ("proven lower bound", f"{result.lower:.9g}"),
-        ("relative gap", f"{result.rel_gap:.2g}"),
+        ("gap", f"{result.gap:.2g}"),
         *(result.quality.facts() if result.quality is not None else ()),
         ("found by", result.source),
         ("nodes", f"{result.nodes:,}"),
@@ -102,16 +104,17 @@ def answer_section(result: Result) -> str:
 def model_section(result: Result) -> str:
     """The chosen columns and their coefficients."""
     names, model = result.column_names, result.model
-    if not result.shown:
+    if not result._shown:
         return section("The model", paragraph("It uses no column."))
     if model is None:
-        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result.shown]
+        rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result._shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    scaled = result.preparation is not None and result.preparation.scaled
-    compared = result.coef if scaled else model.coef
-    largest = max(abs(float(compared[j])) for j in result.shown)
+    made = result.prepared.preparation
+    scaled = made is not None and made.scaled
+    compared = result.prepared.coef if scaled else model.coef
+    largest = max(abs(float(compared[j])) for j in result._shown)
     body: list[list[Cell]] = []
-    for j in result.shown:
+    for j in result._shown:
         value = float(model.coef[j])
         drawn: Cell = Raw(bar(float(compared[j]), largest)) if j in result.columns else FORCED
         body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
@@ -119,7 +122,7 @@ def model_section(result: Result) -> str:
         body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
-    if result.preparation is not None:
+    if made is not None:
         done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None, "limits": None})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
@@ -161,7 +164,7 @@ def progress_section(result: Result, history: History) -> str:
     ]
     found = table(
         "Where the models came from",
-        ["seconds", "nodes", "objective", "found by", f"{result.noun}s in (+) and out (−)"],
+        ["seconds", "nodes", "objective", "found by", f"{result._noun}s in (+) and out (−)"],
         rows,
         best=[len(rows) - 1],
     )
@@ -195,7 +198,7 @@ def _change(before: Incumbent | None, now: Incumbent) -> str:
 
 def discarded_section(result: Result, history: History) -> str:
     """What became of the regions of the search space."""
-    noun = result.noun
+    noun = result._noun
     rows: list[list[Cell]] = [
         ["regions discarded: " + reason, REASONS.get(reason, reason), count]
         for reason, count in sorted(history.closed.items())

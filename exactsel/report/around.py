@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def surroundings_section(result: Result, around: Surroundings) -> str:
     """The exchanges, where they were looked at, and the models that come close."""
-    names, noun = result.problem["feature_names"], result.noun
+    names, noun = result.problem["feature_names"], result._noun
     close = close_section(around, result.problem["k"], names, noun)
     if around.exchanges is None:
         return close

@@ -5,10 +5,7 @@ from __future__ import annotations
 from exactsel.problem.model import demands_text, listed
 from exactsel.studies.compare import Comparison
 
-HEADER = (
-    f"{'method':<14} {'objective':>16} {'gap':>10} {'relative':>9} {'shared':>8} {'evaluations':>12} {'time':>9}"
-    "  support"
-)
+HEADER = f"{'method':<14} {'objective':>16} {'gap':>9} {'shared':>8} {'evaluations':>12} {'time':>9}  support"
 
 
 def comparison_table(comparison: Comparison) -> str:
@@ -19,18 +16,18 @@ def comparison_table(comparison: Comparison) -> str:
     for row in comparison.rows:
         shown = f"{row.shared} of {size}"
         lines.append(
-            f"{row.method:<14} {row.value:>16.10g} {row.gap:>10.3g} {row.rel_gap:>9.2g} {shown:>8} "
+            f"{row.method:<14} {row.value:>16.10g} {row.gap:>9.2g} {shown:>8} "
             f"{row.evaluations:>12} {row.time:>8.3f}s  {listed(row.support, names, between=',')}"
         )
     everything = f"{size} of {size}"
     lines += [
-        f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>10.3g} {result.rel_gap:>9.2g} {everything:>8} "
+        f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>9.2g} {everything:>8} "
         f"{result.nodes:>6} nodes {result.time:>8.3f}s  {listed(result.support, names, between=',')}",
         "",
-        f"claim     {result.claim.value}: {result.claim.sentence}",
+        f"claim     {result.claim_text}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
         + (f"; for {result.scope}" if result.scope else ""),
-        f"shared    {result.noun}s in common with the best model known (the last line's)",
+        f"shared    {result._noun}s in common with the best model known (the last line's)",
     ]
     lines += _spreads(comparison)
     demands = demands_text(result.problem)

@@ -10,6 +10,7 @@ from exactsel.problem.model import label
 from exactsel.report.answer import answer_text
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
 from exactsel.report.svg import Series, line_chart, rod
+from exactsel.search.tolerance import relative_gap
 from exactsel.studies.compare import Comparison, Row
 
 MOST_COLUMNS = 40
@@ -22,7 +23,7 @@ CURVES, STYLES = 2, ("other", "more")
 def comparison_page(comparison: Comparison, *, command: str | None = None) -> str:
     """The page as HTML text; ``command`` is what repeats it."""
     result = comparison.result
-    title = f"Exact against approximate: {len(result.support)} of {result.problem['d']} {result.noun}s"
+    title = f"Exact against approximate: {len(result.support)} of {result.problem['d']} {result._noun}s"
     parts = [
         f"<h1>{escape(title)}</h1>",
         paragraph(answer_text(result), "lead good" if result.reached else "lead warn"),
@@ -84,13 +85,13 @@ def _methods(comparison: Comparison) -> str:
         "above the best",
         "drawn",
         "certified gap",
-        f"shared {result.noun}s",
+        f"shared {result._noun}s",
         "models evaluated",
         "seconds",
     ]
     note = (
         f"The certified gap of every method is its objective less {result.lower:.8g}, the lower bound of the exact "
-        "search; no model can be better than that."
+        "search, which no model is below, as a share of its objective."
     )
     return section("Methods", table("Best objective first", header, rows, best=[0]), paragraph(note, "quiet"))
 
@@ -98,10 +99,11 @@ def _methods(comparison: Comparison) -> str:
 def _spreads(comparison: Comparison) -> str:
     """How the objectives of the random methods lie over the seeds, where there were several."""
     rows: list[list[Cell]] = []
+    lower, null = comparison.result.lower, comparison.result.null_objective
     for row in comparison.rows:
         if row.values:
             least, middle, most = row.spread
-            rows.append([row.method, len(row.values), middle, least, most, middle - comparison.result.lower])
+            rows.append([row.method, len(row.values), middle, least, most, relative_gap(middle - lower, middle, null)])
     header = ["method", "seeds", "median objective", "smallest", "largest", "certified gap of the median"]
     note = paragraph("Elsewhere on this page a random method is shown by the best of its runs.", "quiet")
     return section("Over seeds", table("Random methods, run once a seed", header, rows), note) if rows else ""
@@ -122,10 +124,10 @@ def _supports(comparison: Comparison) -> str:
         for method, support in chosen
     ]
     more = len(counts) - len(columns)
-    note = f"{more} further {result.noun}s were chosen by some method." if more else ""
+    note = f"{more} further {result._noun}s were chosen by some method." if more else ""
     return section(
         "Supports side by side",
-        table(f"{result.noun.capitalize()}s of the best model come first", header, rows, best=[0]),
+        table(f"{result._noun.capitalize()}s of the best model come first", header, rows, best=[0]),
         paragraph(note, "quiet") if note else "",
     )
 

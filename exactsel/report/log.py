@@ -86,7 +86,7 @@ class ProgressLog:
         self._rows += 1
         self._last = time.perf_counter()
         open_nodes = state.open_count
-        gap = relative_gap(state.gap, state.upper, self._null)
+        gap = relative_gap(state.absolute_gap, state.upper, self._null)
         entries = {
             "source": source, "nodes": str(state.nodes), "open": str(open_nodes), "depth": str(state.depth),
             "lower": f"{state.lower:.8g}", "upper": f"{state.upper:.8g}", "gap": f"{gap:.2e}",

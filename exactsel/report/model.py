@@ -14,10 +14,10 @@ def model_table(result: Result) -> str:
     Coefficients are those of the columns as they were given; then the intercept follows.
     """
     model, names = result.model, result.column_names
-    width = max([len("name"), *(len(names[j]) for j in result.shown)]) if names else 0
+    width = max([len("name"), *(len(names[j]) for j in result._shown)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
     lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
-    for j in result.shown:
+    for j in result._shown:
         line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
         if model is not None:
             line += f"  {model.coef[j]:>18.10g}" + ("" if j in result.columns else f"  {FORCED}")

@@ -60,7 +60,7 @@ def _entries(result: Result, row: dict[str, float | None]) -> dict[str, str]:
     criteria = {name: "-" if row[name] is None else format(row[name], ".6g") for name in NAMES}
     return {
         "k": str(result.problem["k"]), "lam": "-" if lam is None else f"{lam:.4g}",
-        "objective": f"{result.upper:.10g}", "gap": f"{result.rel_gap:.2g}", "claim": result.claim.value,
+        "objective": f"{result.upper:.10g}", "gap": f"{result.gap:.2g}", "claim": result.claim.value,
         "nodes": str(result.nodes), "time": f"{result.time:.2f}s", **criteria,
     }  # fmt: skip
 

@@ -57,7 +57,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
     chosen = ", ".join(names[j] for j in result.support) or "no column"
-    title = f"Step by step: the best {problem.k} of {problem.d} {result.noun}s"
+    title = f"Step by step: the best {problem.k} of {problem.d} {result._noun}s"
     body = "\n".join(
         [
             f"<h1>{escape(title)}</h1>",
@@ -73,7 +73,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
                 "What is proven",
                 paragraph(
                     f"The best model found uses {chosen} and has objective {result.upper:.8g}; the lower bound is "
-                    f"{result.lower:.8g}. Claim: {result.claim.value}, that is, {result.claim.sentence}."
+                    f"{result.lower:.8g}. {result.claim_text}"
                 ),
                 paragraph(f"Minimised is {problem.objective_text}.", "quiet"),
             ),

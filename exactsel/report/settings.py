@@ -9,12 +9,12 @@ from exactsel.solving.result import Result
 
 def settings_section(result: Result) -> str:
     """The problem, the settings and the times."""
-    facts, noun = result.problem, result.noun
+    facts, noun = result.problem, result._noun
     parameters = ", ".join(f"{name} = {value:.6g}" for name, value in facts.get("loss_parameters", {}).items())
     if facts["problem"] == "css":
         objective = "||A − S S⁺A||², the squared Frobenius norm, over at most k columns S of A"
     else:
-        limit = f"at most k {result.noun}s" if facts.get("groups") else "at most k non-zero coefficients"
+        limit = f"at most k {result._noun}s" if facts.get("groups") else "at most k non-zero coefficients"
         objective = f"P(x) = L(Ax) + (lam/2) ||x||², with L a sum over rows, over {limit}"
     rows: list[list[Cell] | None] = [
         ["objective, minimised", objective],
@@ -24,7 +24,7 @@ def settings_section(result: Result) -> str:
         ["columns in all groups", f"{facts['columns']:,}"] if facts.get("groups") else None,
         ["demands", demands_text(facts)] if demands_text(facts) else None,
         ["scope of the lower bound", result.scope or "all models"],
-        ["gap", "upper − lower; relative to |upper|"],
+        ["gap", "(upper − lower) / |upper|"],
         ["problem hash (sha256)", Raw(f"<code>{facts['problem_hash']}</code>")],
         ["tree hash (sha256)", Raw(f"<code>{result.tree_hash}</code>")],
     ]

@@ -281,7 +281,7 @@ class SearchState:
         return self.bound if self.statement is None else self.statement.lower(self.bound, self.upper, self.scope)
 
     @property
-    def gap(self) -> float:
+    def absolute_gap(self) -> float:
         """upper - lower."""
         return self.upper - self.lower
 

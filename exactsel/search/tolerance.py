@@ -55,21 +55,21 @@ def relative_gap(gap: float, upper: float, null: float) -> float:
 class Gap:
     """What has an objective, a proven lower bound, and so a gap between the two."""
 
-    def measured(self) -> tuple[float, float, float]:
+    def _measured(self) -> tuple[float, float, float]:
         """The objective, the lower bound, and the objective of the empty model."""
         raise NotImplementedError
 
     @property
     def gap(self) -> float:
-        """Objective - lower: no more than this above the optimum."""
-        objective, lower, _ = self.measured()
-        return objective - lower
+        """The absolute gap / max(1e-12 null objective, abs(objective)), with the objective of the empty model."""
+        objective, _, null = self._measured()
+        return relative_gap(self.absolute_gap, objective, null)
 
     @property
-    def rel_gap(self) -> float:
-        """gap / max(1e-12 null objective, abs(objective)), with the objective of the empty model."""
-        objective, _, null = self.measured()
-        return relative_gap(self.gap, objective, null)
+    def absolute_gap(self) -> float:
+        """Objective - lower: no more than this above the optimum."""
+        objective, lower, _ = self._measured()
+        return objective - lower
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         names are ``result_.feature_names``.
     objective_, lower_bound_, gap_ : float
         L(Ax + c) + (lam/2)||x||² of the model (a weighted sum over rows, on scaled columns), what no model of at most k
-        columns is below, and the difference.
+        columns is below, and the difference, relative to the objective.
     claim_, termination_ : str
         What is proven (``optimal``, ``within_eps``, ``bounded``), and why the search stopped.
     nodes_, n_iter_ : int

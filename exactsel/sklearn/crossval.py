@@ -27,7 +27,7 @@ from exactsel.problem.boxed import ALL
 from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.solving.settings import Settings
 from exactsel.studies.crossval import cross_validate
 from exactsel.studies.path import SolutionPath

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from exactsel.errors import InputError, did_you_mean
+from exactsel.data.beside import instance_of_data
+from exactsel.errors import InputError, did_you_mean, warn_of_data
+from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
+from exactsel.problem.targets import better_loss
 from exactsel.solving.settings import settings_of
 
 
@@ -15,7 +19,15 @@ class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_PROBLEM = ("intercept", "scale", "weights", "offset", *(Problem.__init__.__kwdefaults__ or {}))
+OF_TABLES = ("one_hot", "missing")
+"""What is done to columns of data first, see :func:`exactsel.load`."""
+
+OF_COEFFICIENTS = ("nonnegative", "bounds")
+"""Limits on coefficients, see :func:`exactsel.boxed`."""
+
+OF_PROBLEM = (
+    "intercept", "scale", "weights", "offset", *(Problem.__init__.__kwdefaults__ or {}), *OF_TABLES, *OF_COEFFICIENTS,
+)  # fmt: skip
 """What else data need to become a problem, see :meth:`exactsel.Problem.prepared`."""
 
 
@@ -40,9 +52,27 @@ def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) 
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
         )
-    chosen = {name: value for name, value in options.items() if name in OF_PROBLEM}
+    chosen = {"intercept": AUTO} | {name: value for name, value in options.items() if name in OF_PROBLEM}
     left = {name: value for name, value in options.items() if name not in OF_PROBLEM}
-    return Problem.prepared(data, y, k, **chosen), left  # type: ignore[arg-type]
+    limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
+    problem = _problem_of(data, y, k, chosen)
+    if "loss" not in chosen and (hint := better_loss(y)) is not None:
+        warn_of_data(hint.arguments())
+    return boxed(problem, **limits) if limits else problem, left
+
+
+def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Problem:
+    """The problem of data, their columns encoded and filled first where that is asked for."""
+    if not any(chosen.get(name) for name in OF_TABLES):
+        plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
+        return Problem.prepared(data, y, k, **plain)  # type: ignore[arg-type]
+    how = {name: chosen.pop(name, default) for name, default in (("one_hot", ()), ("missing", None))}
+    beside = {name: chosen.pop(name, None) for name in ("weights", "offset", "feature_names")}
+    instance, chosen["offset"] = instance_of_data(data, y, **how, **beside)
+    if instance.groups is not None or chosen.get("groups") is not None or chosen.get("per_group") is not None:
+        return instance.grouped_problem(k=k, **chosen)
+    alone = {name: value for name, value in chosen.items() if name not in ("groups", "per_group")}
+    return instance.problem(k=k, **alone)
 
 
 def _unknown(name: str, known: bool) -> str:

@@ -12,7 +12,8 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
-from exactsel.solving.result import Result, claim_of
+from exactsel.solving.outcome import claim_of
+from exactsel.solving.result import Result
 
 KEPT, MOST_KEPT = 0.25, 1.0
 """Part of a time limit, and seconds, that are kept for this while kernels are compiled."""
@@ -49,7 +50,7 @@ def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, s
         bound, scope = fit_bound_at_hand(problem)
     else:
         with Watch(seconds, signals) as watch:
-            bound, scope = bound_at_hand(problem, result.coef, lambda: watch.stopped), problem.objective.scope
+            bound, scope = bound_at_hand(problem, result.prepared.coef, lambda: watch.stopped), problem.objective.scope
     lower = statement_of(problem).lower(bound, result.upper, scope)
     if not lower > result.lower:
         return result

@@ -21,7 +21,7 @@ from exactsel.search.json_shapes import (
     truth,
     whole,
 )
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.solving.settings import settings_of
 
 SETTINGS = {

@@ -55,9 +55,8 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
     On a full disk the result comes without it.
     """
     lower = writer.claim(result.lower, result.upper, result.scope)
-    coef = result.coef if result.model is None else result.model.coef
     try:
-        writer.finish(lower, result.upper, result.support, coef, result.scope)
+        writer.finish(lower, result.upper, result.support, result.coef, result.scope)
     except InputError:
         if writer.failure is None:
             raise
@@ -73,7 +72,7 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
         ) from None
     lower = lower if shown is None else min(lower, shown)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
-    return replace(result.claiming(lower), proof=str(writer.path), times=times)
+    return replace(result._claiming(lower), proof=str(writer.path), times=times)
 
 
 def established(problem: SubsetProblem, file: Path) -> float | None:

@@ -11,8 +11,9 @@ from typing import Any
 
 from exactsel.plain import Json
 from exactsel.search.json_shapes import among, both, entries, maybe, number, several, text, together, whole
+from exactsel.search.tolerance import relative_gap
 from exactsel.solving.checkpoint_shapes import TOLD
-from exactsel.solving.result import Claim, Termination
+from exactsel.solving.outcome import Claim, Termination
 
 ENDED = {
     "complete": "complete: all that was asked for is proven",
@@ -103,7 +104,7 @@ class CourseStatus(Json):
         if "upper" not in told:
             return
         names, upper, lower = self.about["names"], told["upper"], told["lower"]
-        gap = "none yet" if upper is None or lower is None else f"{upper - lower:.3g}"
+        gap = "none yet" if upper is None or lower is None else f"{relative_gap(upper - lower, upper, 0.0):.3g}"
         model = ", ".join(str(j) if names is None else names[j] for j in told["support"]) or "none"
         yield f"upper {'none yet' if upper is None else f'{upper:.9g}'}, gap {gap}, {model}"
         if told is not step:

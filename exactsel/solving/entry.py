@@ -42,7 +42,7 @@ def solve(
     Parameters
     ----------
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y`` and ``k``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`, too.
+        Data have ``y``, ``k`` and an intercept; ``options`` of :data:`exactsel.solving.asked.OF_PROBLEM`, too.
     y, k : array (n,), int, optional
         Target of the data; largest number of columns.
     callback, on_incumbent, on_bound : callable, optional
@@ -56,7 +56,7 @@ def solve(
         or ``details`` nothing is solved by listing.
     checkpoint, resume : path, optional
         File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
-        on from by the same tree, and to save to: limits may be others, all else stays, a proof is gone on with.
+        on from by the same tree, and to save to: limits may change, all else stays, a proof is gone on with.
     signals : sequence of int
         Signals that end the search with a result (main thread only).
     audit, failures : bool, path
@@ -135,7 +135,7 @@ def solve_saved(
 
 def go_on(result: Result, limits: dict[str, Any]) -> Result:
     """Go on with the search behind a result, see :meth:`exactsel.Result.resume`."""
-    kept, watching = result.kept, (limits.pop("callback", None),)
+    kept, watching = result._kept, (limits.pop("callback", None),)
     signals = limits.pop("signals", (signal.SIGINT,))
     if kept is None:
         raise InputError(
@@ -178,7 +178,7 @@ def solve_beside(
     more: dict[str, Any] = {"signals": signals, "compiled": True, "room": store, "executor": executor}
     run = _search(problem, settings, how, state=state, start=begin_at, **more)
     result = observed(run, watching, Files(every=every), False, store if saving else None)
-    return replace(result, kept=None)
+    return replace(result, _kept=None)
 
 
 def _search(problem: SubsetProblem, settings: Settings, how: How, **more: Any) -> Search:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.rounding import UNIT
 
@@ -44,6 +45,8 @@ class Likelihood:
     """Whether lam > 0."""
     constant: float = 0.0
     """Added for losses whose density has a constant."""
+    exact: float = 0.0
+    """An objective up to which a model fits exactly, but for rounding."""
 
     @classmethod
     def of(cls, problem: Any) -> Likelihood:
@@ -69,7 +72,15 @@ class Likelihood:
             constant = 2.0 * rows * math.log(_huber_integral(problem.loss_parameters["delta"]))
         if problem.loss.name == "poisson":
             constant = _of_counts(problem)
-        return cls(problem.loss.name, rows, least, intercept, problem.objective.asked_lam > 0, constant)
+        return cls(
+            problem.loss.name, rows, least, intercept, problem.objective.asked_lam > 0, constant,
+            EXACT_FIT * problem.null_objective,
+        )  # fmt: skip
+
+    @property
+    def known(self) -> bool:
+        """Whether the loss is a likelihood; else -2 log L is only what it would be if twice the loss were it."""
+        return self.loss in ("quadratic", "logistic", "poisson", "huber")
 
     @property
     def gaussian(self) -> bool:
@@ -107,6 +118,12 @@ class Likelihood:
         if not math.isfinite(deviance):
             return 0.0
         return ROUNDING * (abs(deviance) + (4.0 * self.rows if self.gaussian else abs(self.constant)))
+
+
+def likelihood_of(problem: Any) -> Likelihood | None:
+    """The likelihood of a problem's rows, limits on coefficients aside; None for column subset selection."""
+    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    return Likelihood.of(problem) if isinstance(problem, Problem) else None
 
 
 def _of_counts(problem: Problem) -> float:

@@ -112,4 +112,4 @@ def observed(
             result = bounded_in_time(run.problem, result, run.time_left, run.signals)
         if tracer is not None:
             tracer.end(result.lower, result.upper, result.as_dict())
-    return replace(result, kept=run.kept())
+    return replace(result, _kept=run.kept())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.plain import Readable, finite, html_table, writable
-from exactsel.problem.model import Model, demands_text
-from exactsel.problem.preparing import Preparation
-from exactsel.search.tolerance import FINEST, Gap, Tolerance
+from exactsel.problem.model import Model, PreparedModel, demands_text
+from exactsel.search.tolerance import Gap, Tolerance
 from exactsel.solving.all_rows import AllRows, Standing
+from exactsel.solving.fitted import FittedModel
+from exactsel.solving.likelihood import Likelihood
+from exactsel.solving.outcome import Claim, Termination, claim_of, claim_sentence, termination_of
 from exactsel.solving.quality import Quality
 from exactsel.solving.summary import Summarised
 from exactsel.types import FloatArray
@@ -26,91 +26,16 @@ if TYPE_CHECKING:
     from exactsel.search.events import Event
     from exactsel.solving.checkpointing import Kept
 
-OPTIMAL_GAP = 1e-9
-"""Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
-
-
 UNEVEN = 1e3
 """Lengths of columns that differ by less than this factor do not explain a gap."""
 
 
-class _Word(str, Enum):
-    """A word whose sentence is what people read."""
-
-    @property
-    def sentence(self) -> str:
-        """The word, explained."""
-        return _SENTENCES[self]
-
-
-class Termination(_Word):
-    """Why the search stopped."""
-
-    GAP_CLOSED = "gap_closed"
-    TREE_EXHAUSTED = "tree_exhausted"
-    PRECISION_LIMIT = "precision_limit"
-    TIME_LIMIT = "time_limit"
-    NODE_LIMIT = "node_limit"
-    MEMORY_LIMIT = "memory_limit"
-    INTERRUPTED = "interrupted"
-    WORKER_FAILURE = "worker_failure"
-
-
-class Claim(_Word):
-    """What is proven."""
-
-    OPTIMAL = "optimal"
-    WITHIN_EPS = "within_eps"
-    BOUNDED = "bounded"
-    HEURISTIC_ONLY = "heuristic_only"
-
-    @property
-    def reached(self) -> bool:
-        """Whether it says that the tolerance asked for is proven."""
-        return self in (Claim.OPTIMAL, Claim.WITHIN_EPS)
-
-
-_SENTENCES: dict[_Word, str] = {
-    Termination.GAP_CLOSED: "the gap is within the tolerance asked for",
-    Termination.TREE_EXHAUSTED: "every part of the search space has been closed",
-    Termination.PRECISION_LIMIT: "rounding leaves a gap that more search cannot close; see how the data are scaled",
-    Termination.TIME_LIMIT: "the time limit was reached",
-    Termination.NODE_LIMIT: "the node limit was reached",
-    Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
-    Termination.INTERRUPTED: "the search was interrupted",
-    Termination.WORKER_FAILURE: "workers failed again and again at the same nodes, which are open still",
-    Claim.OPTIMAL: "no model is better by more than 1e-9 * max(|upper|, 1e-2 * objective of the empty model)",
-    Claim.WITHIN_EPS: "no model is better by more than the tolerance asked for",
-    Claim.BOUNDED: "no model is better by more than the gap",
-    Claim.HEURISTIC_ONLY: "nothing is proven: no lower bound is known",
-}
-
-
-def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
-    """The strongest claim the two bounds support; anything unusual supports none."""
-    gap = upper - lower
-    if not (math.isfinite(upper) and math.isfinite(lower) and gap >= 0):
-        return Claim.HEURISTIC_ONLY
-    if gap <= max(OPTIMAL_GAP * abs(upper), FINEST * tolerance.null):
-        return Claim.OPTIMAL
-    if gap <= tolerance.absolute(upper):
-        return Claim.WITHIN_EPS
-    return Claim.BOUNDED
-
-
-def termination_of(reason: str | None, claim: Claim) -> Termination:
-    """Why the search stopped, where its engine says ``reason`` (None: it has not) and ``claim`` is proven."""
-    stopped = Termination(reason or "interrupted")
-    done = stopped in (Termination.GAP_CLOSED, Termination.TREE_EXHAUSTED)
-    return Termination.PRECISION_LIMIT if done and not claim.reached else stopped
-
-
 @dataclass(frozen=True, repr=False)
-class Result(Summarised, Readable, Gap):
+class Result(FittedModel, Summarised, Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
-    Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``gap`` is upper - lower and
-    ``rel_gap`` is gap / max(1e-12 null_objective, |upper|). Columns are counted from 0.
+    Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``absolute_gap`` is
+    upper - lower, and ``gap`` that divided by max(1e-12 null_objective, |upper|). Columns are counted from 0.
     """
 
     upper: float
@@ -120,9 +45,8 @@ class Result(Summarised, Readable, Gap):
     """No model with at most k columns has a smaller objective (see ``scope``)."""
     support: tuple[int, ...]
     """Columns with a coefficient that is not zero; one of ``must_have`` may come out as zero and is then not here."""
-    coef: FloatArray = field(repr=False)
-    """(d,) coefficients of the columns as they were searched, that is, centred and scaled where that was asked for;
-    ``model`` has them for the columns as given. Empty for column subset selection, which has none."""
+    prepared: PreparedModel = field(repr=False)
+    """The model in the columns as they were searched, and what was done to these; ``coef`` is of those as given."""
     claim: Claim
     termination: Termination
     nodes: int
@@ -153,24 +77,24 @@ class Result(Summarised, Readable, Gap):
     """Everything that happened, when recorded."""
     history: History | None = field(default=None, repr=False)
     """The bounds over time, who found what, and what was discarded."""
-    preparation: Preparation | None = field(default=None, repr=False)
-    """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
-    standing: Standing | None = field(default=None, repr=False)
+    _standing: Standing | None = field(default=None, repr=False)
     """What the rows stand for, where they have been reduced from very many; see :attr:`all_rows`."""
     quality: Quality | None = field(default=None, repr=False)
     """R² and residuals, or the deviance explained; None for column subset selection."""
+    _likelihood: Likelihood | None = field(default=None, repr=False)
+    """What the objective is as a likelihood, for information criteria; None for column subset selection."""
     null_objective: float = 0.0
     """Objective of the empty model, the scale on which small gaps are judged."""
-    column_ratio: float = 1.0
+    _column_ratio: float = 1.0
     """Length of the longest column searched, divided by that of the shortest that is not zero."""
-    kept: Kept | None = field(default=None, repr=False, compare=False)
+    _kept: Kept | None = field(default=None, repr=False, compare=False)
     """The search behind it, for :meth:`resume`; not where the result comes from elsewhere, or from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy for another process has no search to go on with."""
-        return {**vars(self), "kept": None}
+        return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> Result:
         """Go on with the search where it stopped: ``result.resume(time_limit=60)``, or ``rel_eps=1e-9`` for more.
@@ -194,8 +118,8 @@ class Result(Summarised, Readable, Gap):
 
         return go_on(self, limits)
 
-    def measured(self) -> tuple[float, float, float]:
-        """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``rel_gap`` follow."""
+    def _measured(self) -> tuple[float, float, float]:
+        """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``absolute_gap`` follow."""
         return self.upper, self.lower, self.null_objective
 
     @property
@@ -203,7 +127,7 @@ class Result(Summarised, Readable, Gap):
         """The gap that was asked for."""
         return Tolerance(self.settings["eps"], self.settings["rel_eps"], self.null_objective)
 
-    def claiming(self, lower: float) -> Result:
+    def _claiming(self, lower: float) -> Result:
         """The same result with another lower bound, and what follows from it."""
         claim = claim_of(self.upper, lower, self.tolerance)
         return replace(self, lower=lower, claim=claim, termination=termination_of(self.termination.value, claim))
@@ -211,9 +135,9 @@ class Result(Summarised, Readable, Gap):
     @property
     def all_rows(self) -> AllRows | None:
         """Both bounds, said of all the rows that those of the problem stand for; None where they are themselves."""
-        if self.standing is None:
+        if self._standing is None:
             return None
-        return self.standing.all_rows(self.upper, self.lower, self.coef, self.scope)
+        return self._standing.all_rows(self.upper, self.lower, self.prepared.coef, self.scope)
 
     @property
     def time(self) -> float:
@@ -226,14 +150,24 @@ class Result(Summarised, Readable, Gap):
         return self.claim.reached
 
     @property
+    def coef(self) -> FloatArray:
+        """(d,) coefficients of the columns as given; empty for column subset selection, which has none."""
+        return self.prepared.coef if self.model is None else self.model.coef
+
+    @property
+    def claim_text(self) -> str:
+        """What is proven, in one sentence."""
+        return claim_sentence(self.claim, self.upper, self.lower, self.null_objective, self.problem, self.scope)
+
+    @property
     def advice(self) -> str:
         """What to do where rounding alone has left a gap, in one sentence; empty where nothing helps."""
         scaled = bool(self.problem.get("scale"))
-        if self.termination is not Termination.PRECISION_LIMIT or scaled or self.column_ratio < UNEVEN:
+        if self.termination is not Termination.PRECISION_LIMIT or scaled or self._column_ratio < UNEVEN:
             return ""
         return (
-            f"the longest column is {self.column_ratio:.2g} times as long as the shortest, and the ridge goes by their "
-            f"units; scale the columns (--scale, or scale=True in Python)."
+            f"the longest column is {self._column_ratio:.2g} times as long as the shortest, and the ridge goes by "
+            f"their units; scale the columns (--scale, or scale=True in Python)."
         )
 
     @property
@@ -243,7 +177,7 @@ class Result(Summarised, Readable, Gap):
         return None if names is None else tuple(names[j] for j in self.support)
 
     @property
-    def shown(self) -> tuple[int, ...]:
+    def _shown(self) -> tuple[int, ...]:
         """The columns to show: those in the model, and those of ``must_have`` whose coefficients came out as zero."""
         return self._columns_of({*self.support, *self.problem.get("must_have", ())})
 
@@ -253,7 +187,7 @@ class Result(Summarised, Readable, Gap):
         return tuple(sorted(chosen if groups is None else (j for g in chosen for j in groups[g])))
 
     @property
-    def noun(self) -> str:
+    def _noun(self) -> str:
         """What is chosen, for people: ``column``, or ``group`` where columns are chosen in groups."""
         return "group" if self.problem.get("groups") else "column"
 
@@ -302,10 +236,11 @@ class Result(Summarised, Readable, Gap):
         model, names, forced = self.model, self.column_names, self._columns_of(self.problem.get("must_have", ()))
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
-            "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
-            "gap_formula": "gap = upper - lower; rel_gap = gap / max(1e-12 * null_objective, |upper|)",
+            "gap": finite(self.gap), "absolute_gap": finite(self.absolute_gap),
+            "gap_formula": "gap = absolute_gap / max(1e-12 * null_objective, |upper|); absolute_gap = upper - lower",
             "null_objective": finite(self.null_objective),
-            "claim": self.claim.value, "termination": self.termination.value, "scope": self.scope,
+            "claim": self.claim.value, "claim_text": self.claim_text,
+            "termination": self.termination.value, "scope": self.scope,
             "advice": self.advice,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -317,12 +252,12 @@ class Result(Summarised, Readable, Gap):
                     "coef": None if model is None else float(model.coef[j]),
                     "must_have": j in forced,
                 }
-                for j in self.shown
+                for j in self._shown
             ],
             "quality": None if self.quality is None else self.quality.as_dict(),
             "all_rows": None if self.all_rows is None else self.all_rows.as_dict(),
-            "prepared": None if self.preparation is None else {
-                **{name: self.problem[name] for name in _PREPARED}, "coef": self.coef.tolist(),
+            "prepared": None if self.prepared.preparation is None else {
+                **{name: self.problem[name] for name in _PREPARED}, "coef": self.prepared.coef.tolist(),
             },
             "nodes": self.nodes, "bound_calls": self.bound_calls, "iterations": self.iterations,
             "open_nodes": self.open_nodes, "source": self.source,
@@ -351,8 +286,7 @@ class Result(Summarised, Readable, Gap):
         """A matplotlib figure of the coefficients, for the data as they were given, on ``axes`` if given."""
         from exactsel.observers.plots import plot_coefficients
 
-        coef = self.coef if self.model is None else self.model.coef
-        return plot_coefficients(self.shown, coef, self.column_names, axes)
+        return plot_coefficients(self._shown, self.coef, self.column_names, axes)
 
     def __repr__(self) -> str:
         found = None if self.model is None else self.model.coefficients()
@@ -372,11 +306,11 @@ class Result(Summarised, Readable, Gap):
         zeros = ", ".join(str(j) for j in self.problem.get("must_have", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
         lines = [
-            f"claim        {self.claim.value}: {self.claim.sentence}",
+            f"claim        {self.claim_text}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
             f"upper        {self.upper:.12g}   (found by: {self.source})",
             f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
-            f"gap          {self.gap:.3g}   relative {self.rel_gap:.3g}   (relative to |upper|)",
+            f"gap          {self.gap:.3g}   (relative to |upper|)   absolute {self.absolute_gap:.3g}",
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}",
             *([f"advice       {self.advice}"] if self.advice else []),
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",

@@ -25,7 +25,7 @@ from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, di
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, column_ratio, preparation_of, prepared_coef
+from exactsel.problem.model import Model, PreparedModel, column_ratio
 from exactsel.proofs.statement import statement_of
 from exactsel.search.count_parts import CountParts
 from exactsel.search.engine import Limits, search
@@ -42,8 +42,10 @@ from exactsel.solving.at_hand import seconds_kept
 from exactsel.solving.checkpointing import How, Kept
 from exactsel.solving.choose import make, methods_for
 from exactsel.solving.job import expander_of, job_bytes
+from exactsel.solving.likelihood import likelihood_of
+from exactsel.solving.outcome import claim_of, termination_of
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result, claim_of, termination_of
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import FINAL, refuse_unattained
@@ -331,7 +333,7 @@ class Search:
             upper=shown.upper,
             lower=lower,
             support=shown.fit.support,
-            coef=prepared_coef(problem, shown.fit.coef),
+            prepared=PreparedModel.of(problem, shown.fit.coef),
             claim=claim,
             termination=termination_of(self._termination, claim),
             nodes=state.nodes,
@@ -346,12 +348,12 @@ class Search:
             scope=state.scope,
             events=events,
             history=self.history,
-            preparation=preparation_of(problem),
             model=model,
-            standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
+            _standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
             quality=quality_of(problem, model),
+            _likelihood=likelihood_of(problem),
             null_objective=problem.null_objective,
-            column_ratio=column_ratio(problem),
+            _column_ratio=column_ratio(problem),
         )
 
     def _choices(self) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from exactsel.errors import InputError
 from exactsel.plain import Json, finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.json_shapes import number, plain
+from exactsel.search.tolerance import relative_gap
 from exactsel.solving.checkpoint_shapes import HOW, LATEST, PROGRESS, check_begun, check_support, require_shape
 from exactsel.solving.checkpointing import SOLVE
 from exactsel.solving.course_status import COURSE_PROGRESS, CourseStatus
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class SearchStatus(Json):
 
     @property
     def gap(self) -> float | None:
-        """upper - lower, None where one of them is not known."""
+        """(upper - lower) / abs(upper), None where one of them is not known."""
         upper, lower = self.progress["upper"], self.progress["lower"]
-        return None if upper is None or lower is None else finite(upper - lower)
+        return None if upper is None or lower is None else finite(relative_gap(upper - lower, upper, 0.0))
 
     @property
     def support(self) -> tuple[str, ...]:
@@ -66,9 +67,8 @@ class SearchStatus(Json):
         progress, problem = self.progress, self.about["problem"]
         sizes = ", ".join(f"{name}={problem[name]:g}" for name in ("n", "d", "k", "lam") if name in problem)
         begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
-        upper, lower, gap = (
-            "none yet" if value is None else f"{value:.12g}"
-            for value in (progress["upper"], progress["lower"], self.gap)
+        upper, lower = (
+            "none yet" if value is None else f"{value:.12g}" for value in (progress["upper"], progress["lower"])
         )
         scope = f"   for {progress['scope']}" if progress["scope"] else ""
         return [
@@ -80,7 +80,7 @@ class SearchStatus(Json):
             ("nodes", f"{progress['nodes']} bounded, {progress['open']} open, {progress['rounds']} rounds"),
             ("upper", f"{upper}   (found by: {progress['source']})"),
             ("lower", f"{lower}{scope}"),
-            ("gap", gap),
+            ("gap", "none yet" if self.gap is None else f"{self.gap:.3g}"),
             ("model", ", ".join(self.support) or "empty"),
             ("file", f"{os.path.getsize(self.path) / 2**20:.1f} MiB"),
         ]

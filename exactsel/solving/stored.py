@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.plain import writable
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, column_ratio, preparation_of, searched_coef
+from exactsel.problem.model import Model, PreparedModel, column_ratio, preparation_of, searched_coef
 from exactsel.search.json_shapes import (
     among,
     digest,
@@ -25,8 +25,10 @@ from exactsel.search.json_shapes import (
 )
 from exactsel.search.layout import require
 from exactsel.solving.checkpoint_shapes import SETTINGS
+from exactsel.solving.likelihood import likelihood_of
+from exactsel.solving.outcome import Claim, Termination, claim_of
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Claim, Result, Termination, claim_of
+from exactsel.solving.result import Result
 
 AS_THEY_ARE = (
     "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "scope",
@@ -56,12 +58,13 @@ STORED = entries({
 
 def as_stored(result: Result) -> dict[str, Any]:
     """A result as JSON holds it, without events and history, and without what follows from the problem."""
-    used = np.flatnonzero(result.coef)
+    used = np.flatnonzero(result.prepared.coef)
     return {
         **{name: getattr(result, name) for name in AS_THEY_ARE},
         **{name: getattr(result, name).hex() for name in NUMBERS},
         "claim": result.claim.value, "termination": result.termination.value, "support": list(result.support),
-        "entries": len(result.coef), "coef": [[int(j), float(result.coef[j]).hex()] for j in used],
+        "entries": len(result.prepared.coef),
+        "coef": [[int(j), float(result.prepared.coef[j]).hex()] for j in used],
         "settings": {name: writable(value) for name, value in result.settings.items()},
     }  # fmt: skip
 
@@ -86,9 +89,10 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
     result = Result(
         **{name: stored[name] for name in AS_THEY_ARE}, **numbers,
         claim=Claim(stored["claim"]), termination=Termination(stored["termination"]),
-        support=tuple(stored["support"]), coef=coef, settings=settings, problem=problem.describe(),
-        preparation=preparation_of(problem), model=model, quality=quality_of(problem, model),
-        column_ratio=column_ratio(problem),
+        support=tuple(stored["support"]), prepared=PreparedModel(coef, preparation_of(problem)), settings=settings,
+        problem=problem.describe(),
+        model=model, quality=quality_of(problem, model), _likelihood=likelihood_of(problem),
+        _column_ratio=column_ratio(problem),
     )  # fmt: skip
     require(result.claim is claim_of(result.upper, result.lower, result.tolerance), "a claim beyond its bounds")
     return result

@@ -37,7 +37,10 @@ SELECTED = (
     "Standard errors, p-values and intervals do not account for the selection: the columns were chosen on the same "
     "data, so the errors are too small and the intervals too short."
 )
-SHRUNK = "The ridge (lam = {lam:g}) shrinks the coefficients; standard errors leave the bias this brings out."
+SHRUNK = (
+    "The ridge (lam = {lam:g}) shrinks the coefficients; standard errors leave out the bias this brings, and the "
+    "likelihood, with AIC and BIC, is the penalised one."
+)
 DEPENDENT = "The chosen columns depend on each other, so their standard errors are not defined."
 FEW = "There are no more rows than parameters, so that nothing is left to tell the size of errors from."
 LIMITED = "Nor do they account for the limits: the free coefficients' are those of the fit on their columns alone."
@@ -85,7 +88,7 @@ class ModelSummary(Readable):
     dispersion: float
     """s² for quadratic loss, 1 for others."""
     log_likelihood: float
-    """Of :mod:`exactsel.solving.likelihood`, without the ridge term."""
+    """Of :mod:`exactsel.solving.likelihood`, the penalised one where there is a ridge, as in AIC and BIC."""
     aic: float
     bic: float
     r2: float
@@ -219,14 +222,16 @@ def summary_of(result: Result, problem: Problem | BoxedProblem | None, level: fl
         )
     )  # fmt: skip
     likelihood = Likelihood.of(data.problem)
-    minus, alone = likelihood.deviance(0.5 * deviance), likelihood.deviance(0.5 * null)
+    penalty = 0.5 * float(data.ridge @ data.coef**2)
+    minus, alone = likelihood.deviance(0.5 * deviance + penalty), likelihood.deviance(0.5 * null)
     counted = len(data.chosen) + likelihood.beside_columns
     quality, binary = result.quality, loss in ("logistic", "poisson")
     share = math.nan if quality is None or binary else quality.explained
+    mcfadden = 1.0 - likelihood.deviance(0.5 * deviance) / alone if binary and alone > 0 else math.nan
     adjusted = math.nan if quality is None or binary else quality.adjusted
     return ModelSummary(
         loss, rows, len(data.chosen), left, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
-        minus + counted * math.log(rows), share, adjusted, 1.0 - minus / alone if binary and alone > 0 else math.nan,
+        minus + counted * math.log(rows), share, adjusted, mcfadden,
         level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, left),
     )  # fmt: skip
 
@@ -242,8 +247,8 @@ def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
 
 def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> Problem | BoxedProblem:
     """What was solved, if it can be summed up."""
-    if problem is None and result.kept is not None:
-        problem = result.kept.problem  # type: ignore[assignment]
+    if problem is None and result._kept is not None:
+        problem = result._kept.problem  # type: ignore[assignment]
     if problem is None:
         raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
     given = problem
@@ -276,7 +281,7 @@ def _held(problem: Problem | BoxedProblem, coef: FloatArray, chosen: Sequence[in
 def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
     behind = _problem_behind(result, given)
     problem = behind.unlimited if isinstance(behind, BoxedProblem) else behind
-    made, model, chosen = problem.preparation, result.model, result.shown
+    made, model, chosen = problem.preparation, result.model, result._shown
     assert model is not None
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     weights = np.ones(y.size) if made is None or made.weights is None else made.weights

@@ -19,13 +19,14 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
-from exactsel.problem.model import Model, prepared_coef
+from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.entry import solve
+from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.studies.best_list import BestList
@@ -42,7 +43,7 @@ def best_model(
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), **options: Any,
 ) -> BestModels:  # fmt: skip
-    """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic", intercept=True)``.
+    """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 
     The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`;
     with lam > 0 it is the penalised one, which is what is minimised for each set of columns.
@@ -239,18 +240,18 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     if result is None:
         options = {**across.options, "node_limit": 0, "heuristics": ()}
         made = solve(place.problem, start=support or None, **options)
-        if made.shown == support:
-            settled = made.claiming(min(max(made.lower, floor), made.upper))
+        if made._shown == support:
+            settled = made._claiming(min(max(made.lower, floor), made.upper))
             how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
             return replace(settled, termination=how, scope=made.scope or across.scope)
         result = replace(made, termination=Termination(across.at_last))
-    if result.shown == support and not result.lower < floor:
+    if result._shown == support and not result.lower < floor:
         return result
     fit = place.problem.fit(support)
     model = Model.of(place.problem, fit.coef)
     shown = replace(
         result, upper=across.known.statement.upper(fit), support=fit.support, model=model, source="list",
-        coef=prepared_coef(place.problem, fit.coef), quality=quality_of(place.problem, model),
+        prepared=PreparedModel.of(place.problem, fit.coef), quality=quality_of(place.problem, model),
         scope=result.scope or across.scope,
     )  # fmt: skip
-    return shown.claiming(min(max(result.lower, floor), shown.upper))
+    return shown._claiming(min(max(result.lower, floor), shown.upper))

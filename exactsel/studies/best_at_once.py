@@ -29,7 +29,7 @@ from exactsel.kernels.refit import newton_bounds
 from exactsel.problem.boxed import with_free_coefficients
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.listing import MARGIN

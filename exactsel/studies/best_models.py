@@ -9,7 +9,8 @@ from typing import Any
 
 from exactsel.plain import Readable, finite, html_table
 from exactsel.problem.model import demands_text, listed
-from exactsel.solving.result import Claim, Result, Termination
+from exactsel.solving.outcome import Claim, Termination
+from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
 
 NEAR, FAR = 2.0, 10.0
@@ -77,8 +78,8 @@ class Inclusion:
 class BestModels(Readable):
     """The best models over all sizes by a criterion, best first.
 
-    ``gap`` is on the scale of the criterion: no model of any size looked at has a criterion below ``lower``. Where
-    ``complete``, no model that is not listed has a criterion below ``threshold`` (to what rounding does to one).
+    ``absolute_gap`` is on the scale of the criterion: no model of any size looked at has a criterion below ``lower``.
+    Where ``complete``, no model that is not listed has a criterion below ``threshold`` (to what rounding does to one).
     """
 
     models: tuple[RankedModel, ...]
@@ -121,8 +122,8 @@ class BestModels(Readable):
         return self.best.criterion
 
     @property
-    def gap(self) -> float:
-        """value - lower."""
+    def absolute_gap(self) -> float:
+        """value - lower, on the scale of the criterion."""
         return self.value - self.lower
 
     @property
@@ -170,7 +171,8 @@ class BestModels(Readable):
             "criterion": criterion.name, "gamma": criterion.gamma if criterion.name == "ebic" else None,
             "penalty": criterion.price if isinstance(criterion.price, float | int) else None,
             "rows": criterion.likelihood.rows, "parameters_beside_columns": criterion.likelihood.beside_columns,
-            "value": finite(self.value), "lower": finite(self.lower), "gap": finite(self.gap), "k": self.k,
+            "value": finite(self.value), "lower": finite(self.lower), 
+            "absolute_gap": finite(self.absolute_gap), "k": self.k,
             "support": list(self.support), "claim": self.claim.value, "termination": self.termination,
             "scope": self.scope, "complete": self.complete, "threshold": finite(self.threshold),
             "models": [
@@ -209,8 +211,8 @@ class BestModels(Readable):
         lines = [
             f"best model   {title} {self.value:.10g} with {self.k} columns: {listed(self.support, names)}",
             f"claim        {self.claim.value}: {self.said}",
-            f"lower        {self.lower:.10g}   gap {self.gap:.3g}, over all sizes from {self.sizes[0].size} to "
-            f"{self.sizes[-1].size}",
+            f"lower        {self.lower:.10g}   absolute gap {self.absolute_gap:.3g}, over all sizes from "
+            f"{self.sizes[0].size} to {self.sizes[-1].size}",
         ]
         demands = demands_text(self.result.problem)
         lines += [f"demands      {demands}"] if demands else []
@@ -225,7 +227,7 @@ class BestModels(Readable):
         title = self.criterion.title
         if not self.reached:
             return f"no model of any size has {_article(title)} {title} below {self.lower:.10g}; the search ended early"
-        how = "" if self.claim is Claim.OPTIMAL else f" by more than {self.gap:.3g}"
+        how = "" if self.claim is Claim.OPTIMAL else f" by more than {self.absolute_gap:.3g}"
         return f"no model of any size has a smaller {title}{how}"
 
     @property

@@ -17,7 +17,8 @@ from exactsel.problem.numbered import Position
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
 from exactsel.studies.listing import MARGIN
 
@@ -85,7 +86,7 @@ class Partition:
 
 def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
     """The columns of a result and, where these are fewer than k, others that may be in."""
-    units, inside = problem.units, {*result.shown}
+    units, inside = problem.units, {*result._shown}
     others = [j for j in range(units.d) if j not in inside and j not in units.must_not]
     return tuple(sorted(inside.union(others[: problem.k - len(inside)])))
 

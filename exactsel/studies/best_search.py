@@ -30,7 +30,8 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
 
@@ -150,16 +151,16 @@ class AcrossSizes:
     def _note_shown(self, place: Place, result: Result) -> None:
         """The model of a search; with the parent where that is not shown, as its coefficient is 0."""
         units = place.problem.units
-        if meets(units, result.shown):
-            self.known.note(result.shown, result.upper)
-        elif (whole := units.completed(result.shown, place.size)) is not None:
+        if meets(units, result._shown):
+            self.known.note(result._shown, result.upper)
+        elif (whole := units.completed(result._shown, place.size)) is not None:
             self.known.note(whole, self.known.statement.upper(self.known.fitted(tuple(sorted(whole)))))
 
     def _note_whole(self, place: Place, result: Result) -> None:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
         fewer, and a criterion whose price falls with the size prefers the larger set.
         """
-        units, inside = place.problem.units, set(result.shown)
+        units, inside = place.problem.units, set(result._shown)
         missing = place.size - len(inside)
         others = [j for j in range(units.d) if j not in inside and j not in units.must_not][:missing]
         whole = tuple(sorted(inside.union(others)))
@@ -258,26 +259,26 @@ class AcrossSizes:
             return
         place = self.places[size]
         limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self._seconds}
-        if self.proofs is None and place.result is not None and place.result.kept is not None:
+        if self.proofs is None and place.result is not None and place.result._kept is not None:
             told = {name: self.options[name] for name in OF_EACH if name in self.options}
             result = place.result.resume(**limits, **told)
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
-        if size == 0 and eps < NO_BOUND and result.gap > self._finest(place.upper):
+        if size == 0 and eps < NO_BOUND and result.absolute_gap > self._finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
         self._note_shown(place, result)
         self._note_whole(place, result)
-        if not result.reached and result.gap > self._finest(place.upper):
+        if not result.reached and result.absolute_gap > self._finest(place.upper):
             self.terminations.append(result.termination.value)
 
     def _in_scope(self, place: Place, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
-        if result.gap <= self._finest(place.upper) or result.scope or not self.scope or result.kept is None:
+        if result.absolute_gap <= self._finest(place.upper) or result.scope or not self.scope or result._kept is None:
             return result
-        lower = self.known.statement.lower(result.kept.state.bound, result.upper, self.scope)
-        return replace(result, scope=self.scope).claiming(lower) if lower > result.lower else result
+        lower = self.known.statement.lower(result._kept.state.bound, result.upper, self.scope)
+        return replace(result, scope=self.scope)._claiming(lower) if lower > result.lower else result
 
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
@@ -292,7 +293,7 @@ class AcrossSizes:
             y[:, np.newaxis], y, 0, lam=problem.lam, weights=weights, intercept=made is not None and made.centred
         )
         lower: float = solve(alone, **(self.options | limits)).lower
-        return result.claiming(min(lower, result.upper)) if lower > result.lower else result
+        return result._claiming(min(lower, result.upper)) if lower > result.lower else result
 
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""

@@ -21,14 +21,15 @@ from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, demands_text, prepared_coef
+from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Claim, Result, claim_of
+from exactsel.solving.outcome import Claim, claim_of, claim_sentence, restricted
+from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
@@ -39,12 +40,13 @@ from exactsel.types import FloatArray
 class Certified(Readable, Gap):
     """A candidate model, and how far from optimal it is proven to be.
 
-    The candidate's objective lies at least ``excess`` and at most ``gap`` above the optimum. ``result`` is the search
-    behind it, whose model is the better one when ``improved`` is true.
+    The candidate's objective lies at least ``excess`` and at most ``absolute_gap`` above the optimum. ``result`` is the
+    search behind it, whose model is the better one when ``improved`` is true.
     """
 
     support: tuple[int, ...]
-    coef: FloatArray = field(repr=False)
+    prepared: PreparedModel = field(repr=False)
+    """The candidate in the columns as they were searched; ``coef`` is of those as given."""
     value: float
     """No smaller than the objective of the candidate: of its coefficients when those were given, else of the refit."""
     refitted: bool
@@ -58,12 +60,17 @@ class Certified(Readable, Gap):
     """Whether the refit came to an end: else rounding may leave better coefficients on the support."""
 
     @property
+    def coef(self) -> FloatArray:
+        """(d,) coefficients of the columns as given; empty for column subset selection, which has none."""
+        return self.prepared.coef if self.model is None else self.model.coef
+
+    @property
     def lower(self) -> float:
         """No model with at most k columns has a smaller objective."""
         return self.result.lower
 
-    def measured(self) -> tuple[float, float, float]:
-        """``value``, ``lower`` and the null objective, from which ``gap`` and ``rel_gap`` follow."""
+    def _measured(self) -> tuple[float, float, float]:
+        """``value``, ``lower`` and the null objective, from which ``gap`` and ``absolute_gap`` follow."""
         return self.value, self.lower, self.result.null_objective
 
     @property
@@ -87,7 +94,7 @@ class Certified(Readable, Gap):
         candidate = {
             "support": list(self.support), "coef": None if model is None else model.coef.tolist(),
             "intercept": None if model is None else model.intercept, "value": finite(self.value),
-            "refitted": self.refitted, "gap": finite(self.gap), "rel_gap": finite(self.rel_gap),
+            "refitted": self.refitted, "gap": finite(self.gap), "absolute_gap": finite(self.absolute_gap),
             "excess": finite(self.excess), "improved": self.improved, "claim": self.claim.value,
         }  # fmt: skip
         return {"candidate": candidate, **self.result.as_dict()}
@@ -96,13 +103,16 @@ class Certified(Readable, Gap):
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
-        limit = f"k = {self.result.problem['k']} {self.result.noun}s"
-        allowed = " that meet the demands" if demands_text(self.result.problem) else ""
+        limit = f"k = {self.result.problem['k']} {self.result._noun}s"
+        problem = self.result.problem
+        allowed = " that meet the demands" if restricted(problem) else ""
+        null, scope = self.result.null_objective, self.result.scope
+        said = claim_sentence(self.claim, self.value, self.lower, null, problem, scope)
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
             f"compared     with all models of at most {limit}{allowed} (the candidate has {len(self.support)})",
-            f"claim        {self.claim.value}: {self.claim.sentence}",
-            f"at most      {self.gap:.6g} above the optimum   relative {self.rel_gap:.3g}",
+            f"claim        {said}",
+            f"gap          {self.gap:.3g}   (at most {self.absolute_gap:.6g} above the optimum)",
         ]
         if self.improved:
             lines.append(f"at least     {self.excess:.6g} above the optimum: a better model is known, see below")
@@ -126,9 +136,9 @@ def certify(
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
-        the columns as given), which is taken as it is. A result of a heuristic or of a search counts as its support, a
-        fitted scikit-learn estimator as its ``coef_`` (as its support if it has an intercept), a feature selector as
-        what it selects. ``support`` and ``coef`` say the same without guessing.
+        the columns as given), which is taken as it is, with the best intercept where there is one. A result of a
+        heuristic or of a search counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support
+        if it has an intercept), a feature selector as what it selects. ``support`` and ``coef`` do not guess.
     **options
         Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
 
@@ -169,7 +179,7 @@ def certify(
         result = _delivered(result, target)
     claim = claim_of(value, result.lower, tolerance)
     model = Model.of(problem, vector)
-    return Certified(columns, prepared_coef(problem, vector), value, coef is None, claim, result, model, converged)
+    return Certified(columns, PreparedModel.of(problem, vector), value, coef is None, claim, result, model, converged)
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from exactsel import clock
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.exchange import NEAR
 from exactsel.studies.listed import NearOptimal, list_near

@@ -66,8 +66,8 @@ class Row(Gap):
         values = self.values or (self.value,)
         return min(values), median(values), max(values)
 
-    def measured(self) -> tuple[float, float, float]:
-        """``value``, ``lower`` and ``null``, from which ``gap`` and ``rel_gap`` follow."""
+    def _measured(self) -> tuple[float, float, float]:
+        """``value``, ``lower`` and ``null``, from which ``gap`` and ``absolute_gap`` follow."""
         return self.value, self.lower, self.null
 
 
@@ -89,7 +89,7 @@ class Comparison(Json):
             {
                 "method": row.method, "upper": finite(row.value), "support": list(row.support),
                 "feature_names": None if names is None else [names[j] for j in row.support], "gap": finite(row.gap),
-                "rel_gap": finite(row.rel_gap), "excess": finite(row.excess), "shared": row.shared,
+                "absolute_gap": finite(row.absolute_gap), "excess": finite(row.excess), "shared": row.shared,
                 "evaluations": row.evaluations, "time": row.time, "seeds": list(row.seeds),
                 "objectives": [finite(value) for value in row.values], **_spread_of(row),
                 "curve": [[count, finite(value)] for count, value in row.proposal.curve],

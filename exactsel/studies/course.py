@@ -22,7 +22,8 @@ from exactsel.solving.checkpointing import LIMITS, OF_ONE_RUN
 from exactsel.solving.choose import FAMILIES
 from exactsel.solving.entry import solve
 from exactsel.solving.executors import Workers
-from exactsel.solving.result import Result, Termination, claim_of
+from exactsel.solving.outcome import Termination, claim_of
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.studies.listed import CAP, KeptList, NearOptimal, check_cap, list_of, list_on
@@ -177,7 +178,7 @@ def retold(result: Result, settings: Settings) -> Result:
     asked = {"eps": settings.eps, "rel_eps": settings.rel_eps}
     if asked == {name: result.settings[name] for name in asked}:
         return result
-    return replace(result, settings={**result.settings, **asked}).claiming(result.lower)
+    return replace(result, settings={**result.settings, **asked})._claiming(result.lower)
 
 
 class InMemory:
@@ -190,7 +191,7 @@ class InMemory:
     def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         before, options = self._course.steps[place].result, self._course.options
-        if before is not None and before.kept is not None:
+        if before is not None and before._kept is not None:
             told = {name: options[name] for name in OF_A_RUN if name in options}
             return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **told)
         start = start if before is None else before.support

@@ -1,14 +1,8 @@
 """How to choose a size: information criteria and held-out error beside every result of a path.
 
-With the loss L of the model (without the ridge term), n rows (one of weight 2 counts twice) and s columns in the model,
-
-    quadratic loss   deviance = n log(2L/n), the Gaussian likelihood with its variance estimated
-    logistic loss    deviance = 2L, and for Poisson loss
-    AIC  = deviance + 2s        BIC = deviance + s log n        EBIC = BIC + 2 log C(d, s)
-
-(Akaike 1974; Schwarz 1978; Chen and Chen 2008 with gamma = 1). They are for comparing models on the same data. Every
-column counts as one parameter, which for lam > 0 is somewhat too many; with groups of columns s counts columns and
-C(d, s) sets of groups. Huber loss is no likelihood and has no criteria.
+AIC, BIC and EBIC are those of ``exactsel best`` (:mod:`exactsel.studies.size_criterion`), of the likelihood that the
+objective stands for: with lam > 0 the penalised one. Every column counts as one parameter; with groups of columns the
+sets that EBIC counts are sets of groups. Losses that are no likelihood have no criteria.
 """
 
 from __future__ import annotations
@@ -69,32 +63,6 @@ class Compared(Json):
 
 def information(result: Result) -> dict[str, float | None]:
     """AIC, BIC and EBIC of a result's model; None for a loss that is no likelihood, or a perfect fit."""
-    deviance = _deviance(result)
-    if deviance is None:
-        return {"aic": None, "bic": None, "ebic": None}
-    n, d, chosen = _rows(result), result.problem["d"], len(result.support)
-    size = len(result.columns)
-    bic = deviance + size * math.log(n)
+    bic, d, chosen = finite(result.bic), result.problem["d"], len(result.support)
     supports = math.lgamma(d + 1) - math.lgamma(chosen + 1) - math.lgamma(d - chosen + 1)
-    return {"aic": finite(deviance + 2 * size), "bic": finite(bic), "ebic": finite(bic + 2 * supports)}
-
-
-def _rows(result: Result) -> float:
-    """How many rows the model is about, each as often as its weight says; those behind data that have been reduced."""
-    tall, made = result.problem.get("tall"), result.preparation
-    if tall is not None:
-        return float(tall["weight"])
-    weights = None if made is None else made.row_weights
-    return float(result.problem["n"] if weights is None else weights.sum())
-
-
-def _deviance(result: Result) -> float | None:
-    if result.problem["problem"] == "css":
-        return None
-    loss = result.upper - 0.5 * result.problem["lam"] * float(result.coef @ result.coef)
-    n = _rows(result)
-    if result.problem["loss"] in ("logistic", "poisson"):
-        return float(2.0 * loss)
-    if result.problem["loss"] == "quadratic" and loss > 0:
-        return float(n * math.log(2.0 * loss / n))
-    return None
+    return {"aic": finite(result.aic), "bic": bic, "ebic": None if bic is None else bic + 2 * supports}

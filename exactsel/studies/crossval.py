@@ -20,11 +20,11 @@ from exactsel.problem.checks import default_delta, make_loss
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.offsets import checked_offset
-from exactsel.problem.preparing import checked_weights
+from exactsel.problem.preparing import AUTO, checked_weights
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.solving.executors import Workers
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.studies.path import SolutionPath, solve_path
 from exactsel.types import FloatArray, IntArray
 
@@ -103,7 +103,7 @@ class _Data(NamedTuple):
         offset: ArrayLike | None, missing: str,
     ) -> _Data:  # fmt: skip
         """The rows, checked."""
-        target = np.asarray(labels_for(loss, y, stacklevel=4), dtype=np.float64)
+        target = np.asarray(labels_for(loss, y), dtype=np.float64)
         counted = None if weights is None else checked_weights(weights, target.size, loss)
         known = None if offset is None else checked_offset(offset, target.size)
         explained = target if known is None else target - known
@@ -142,7 +142,7 @@ class _Data(NamedTuple):
 
 def cross_validate(
     A: FloatArray, y: FloatArray, folds: Iterable[tuple[IntArray, IntArray]], ks: Sequence[int],
-    lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool = False,
+    lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool | str = AUTO,
     scale: bool = False, weights: ArrayLike | None = None, offset: ArrayLike | None = None,
     must_have: Sequence[int | str] = (), must_not: Sequence[int | str] = (),
     hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong", groups: GroupSpec | None = None,
@@ -161,8 +161,8 @@ def cross_validate(
         As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
     nonnegative, bounds : as for :func:`exactsel.boxed`
     intercept, scale : bool
-        Each fold's columns are prepared by what its training rows are like, and its models measured on the held-out
-        rows as they are.
+        There is an intercept by default. A fold's columns are prepared by what its training rows are like, its models
+        measured on the held-out rows as they are.
     weights : array (n,), optional, of rows; a fold's error is the weighted mean over its held-out rows
     offset : array (n,), optional, known part of predictions, as for :meth:`exactsel.Problem.prepared`
     missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows, weighted

@@ -77,7 +77,7 @@ def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:
 
 def _target_facts(problem: Problem) -> dict[str, Any]:
     """What the target is like: how many rows of each class, or its range."""
-    y = problem.y
+    y = problem.target
     if problem.loss.name in CLASSES:
         return {"rows_plus": int(np.count_nonzero(y > 0)), "rows_minus": int(np.count_nonzero(y < 0))}
     return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
@@ -101,7 +101,7 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
     name, curvature = result.settings["bound"], None if search.bound is None else search.bound.curvature
     ridge = result.problem["lam"] if company_of(name).ridge else None
     return {
-        "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_rel_gap": finite(result.rel_gap),
+        "root_upper": finite(result.upper), "root_lower": finite(result.lower), "root_gap": finite(result.gap),
         "root_found_by": result.source, "bound": name,
         "curvature_median": ridge if curvature is None else float(np.median(curvature)),
         "root_seconds": result.time,
@@ -110,7 +110,8 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
 
 def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
     """What the columns are like."""
-    A = problem.A
+    objective = problem.objective
+    A = problem.A if objective is None else (objective.before or objective).A
     norms = np.sqrt(np.einsum("ij,ij->j", A, A))
     spread = norms[norms > 0]
     values = np.linalg.svd(_with_the_same_values(A), compute_uv=False)

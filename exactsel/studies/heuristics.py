@@ -24,14 +24,15 @@ from exactsel.interrupts import dispensable
 from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.model import Model, prepared_coef
+from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import with_bound_at_hand
+from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result, Termination, claim_of
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
@@ -286,7 +287,7 @@ def _as_method_result(
             **inherited,
             "upper": upper,
             "support": fit.support,
-            "coef": prepared_coef(problem, fit.coef),
+            "prepared": PreparedModel.of(problem, fit.coef),
             "model": model,
             "quality": quality_of(problem, model),
             "claim": claim_of(upper, min(bound.lower, upper), bound.tolerance),

@@ -142,7 +142,7 @@ class NearOptimal(Readable):
         return {key: value for key, value in self.as_dict().items() if key != "optimum"}
 
     def __str__(self) -> str:
-        k, noun, names = self.result.problem["k"], f"{self.result.noun}s", self.feature_names
+        k, noun, names = self.result.problem["k"], f"{self.result._noun}s", self.feature_names
         if self.complete:
             what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
         else:

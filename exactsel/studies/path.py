@@ -18,7 +18,8 @@ from exactsel.problem.regression import Problem
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
 from exactsel.studies.course_saved import Asked, walk_saved
 from exactsel.studies.listed import CAP, NearOptimal, check_near

@@ -291,7 +291,8 @@ def test_the_status_of_a_search(tmp_path):
     problem, path = stopped(tmp_path)
     status = status_of(path)
     assert (status.run, status.process, status.progress["ended"]) == ("node_limit", None, "node_limit")
-    assert status.gap == status.progress["upper"] - status.progress["lower"] > 0
+    upper, lower = status.progress["upper"], status.progress["lower"]
+    assert status.gap == (upper - lower) / upper > 0
     assert status.as_dict()["settings"]["rel_eps"] == 1e-9
     json.dumps(status.as_dict(), allow_nan=False)
     texts = dict(status.lines())

@@ -52,8 +52,8 @@ def test_a_finer_tolerance(kind, kernels_at_once):
             assert result.lower >= before.lower
             assert result.upper <= before.upper
             assert result.nodes >= before.nodes
-            assert result.kept.state is before.kept.state, "it goes on, and does not begin anew"
-            assert result.gap <= finer * abs(result.upper) + 1e-11 * result.null_objective
+            assert result._kept.state is before._kept.state, "it goes on, and does not begin anew"
+            assert result.absolute_gap <= finer * abs(result.upper) + 1e-11 * result.null_objective
             again += result.nodes > before.nodes
         assert result.upper == pytest.approx(whole.upper, rel=1e-9)
     assert again > 0, "the case to be tested"
@@ -84,11 +84,11 @@ def test_a_finer_tolerance_where_too_much_was_closed(monkeypatch, kernels_at_onc
     for seed in range(900, 910):
         whole = solve(make(seed), **options, signals=())
         coarse = solve(make(seed), **options | {"rel_eps": 0.5}, signals=())
-        assert len(coarse.kept.state.reserve) <= 2
+        assert len(coarse._kept.state.reserve) <= 2
         fine = coarse.resume(rel_eps=1e-9, signals=())
         assert fine.reached
         assert fine.upper == pytest.approx(whole.upper, rel=1e-9)
-        anew += fine.kept.state is not coarse.kept.state
+        anew += fine._kept.state is not coarse._kept.state
     assert anew > 0, "the case to be tested"
 
 
@@ -144,7 +144,7 @@ def spilled(monkeypatch, tmp_path):
     make, options = SEARCHES["columns"]
     saving = {"checkpoint": tmp_path / "run.ckpt", "memory_limit": 1e-4, "node_limit": 12, "batch": 2}
     result = solve(make(900), **options, **saving, signals=())
-    assert result.kept.state.frontier.cold > 0, "the case to be tested"
+    assert result._kept.state.frontier.cold > 0, "the case to be tested"
     return result, solve(make(900), **options, signals=())
 
 
@@ -154,7 +154,7 @@ def test_open_nodes_in_a_checkpoint_come_along(spilled, memory_limit, tmp_path):
     result, whole = spilled
     before = (tmp_path / "run.ckpt").read_bytes()
     end = result.resume(memory_limit=memory_limit, signals=())
-    assert isinstance(end.kept.state.frontier.room, TemporaryRoom)
+    assert isinstance(end._kept.state.frontier.room, TemporaryRoom)
     assert (end.reached, end.support) == (True, whole.support)
     assert end.upper == pytest.approx(whole.upper, rel=1e-9)
     assert (tmp_path / "run.ckpt").read_bytes() == before

@@ -43,7 +43,7 @@ def missed(problem, tolerances):
             continue
         tried += 1
         if result.termination is Termination.PRECISION_LIMIT or not result.claim.reached:
-            wrong.append((rel_eps, result.rel_gap))
+            wrong.append((rel_eps, result.gap))
     return wrong, tried
 
 

@@ -18,7 +18,7 @@ from exactsel import solve
 from exactsel.errors import WorkerWarning
 from exactsel.search import engine
 from exactsel.search.events import RoundEnded
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.walks import effort

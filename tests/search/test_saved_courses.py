@@ -92,7 +92,7 @@ def test_searches_with_a_gap_go_on_first_and_a_finer_tolerance_is_served(tmp_pat
     problem, file = problem_of("quadratic, no walks"), tmp_path / "run.ckpt"
     part = solve_path(problem, near=0.2, checkpoint=file, node_limit=2, rel_eps=0.3, **ONE_BY_ONE)
     assert not part.reached
-    assert [r.kept for r in part.results] == [None] * 3, "states are in the file, not in memory"
+    assert [r._kept for r in part.results] == [None] * 3, "states are in the file, not in memory"
     path = part.resume(node_limit=5, signals=()).resume(signals=())
     assert path.reached
     assert path.complete

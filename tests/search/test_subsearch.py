@@ -284,7 +284,7 @@ def test_a_better_model_met_inside_is_taken_over(eager):
     for seed in range(720_000, 720_040):
         case = random_case(seed, loss="huber", lam=0.1, n=12, d=8)
         solved = checked_solve(case, {"heuristics": (), "threads": 1})
-        assert solved.result.upper <= ceiling(optimum_of(case)) + solved.result.gap
+        assert solved.result.upper <= ceiling(optimum_of(case)) + solved.result.absolute_gap
 
 
 @settings(max_examples=200)

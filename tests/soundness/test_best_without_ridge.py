@@ -101,4 +101,4 @@ def test_a_summary_speaks_of_no_ridge(loss):
     summary = result.summary()
     assert not any("ridge" in note for note in summary.warnings)
     if loss == "logistic":
-        assert summary.deviance == pytest.approx(2 * objectives[result.shown])
+        assert summary.deviance == pytest.approx(2 * objectives[result._shown])

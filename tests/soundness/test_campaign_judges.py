@@ -13,7 +13,7 @@ import pytest
 import tiny_problems
 from equal_instances import same
 
-from exactsel.solving.result import Claim
+from exactsel.solving.outcome import Claim
 from exactsel.testing.campaigns import campaign, peers, relations
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
@@ -155,7 +155,7 @@ def test_the_judge_notices_words_that_say_too_much(right):
     _, truth, result = right
     gap = replace(result, lower=0.5 * result.lower)
     assert [finding.what for finding in judged(gap, truth)] == ["claims more than its bounds"]
-    honest = gap.claiming(gap.lower)
+    honest = gap._claiming(gap.lower)
     assert honest.claim is Claim.BOUNDED
     assert judged(honest, truth) == []
     limit = replace(honest, termination=type(honest.termination)("time_limit"))

@@ -18,7 +18,7 @@ from exactsel.search import engine
 from exactsel.search.frontier import BestFirst, DepthFirst
 from exactsel.search.tolerance import Tolerance
 from exactsel.solving import solver
-from exactsel.solving.result import Claim
+from exactsel.solving.outcome import Claim
 from exactsel.testing.campaigns import changes, processes, trials
 from exactsel.testing.campaigns.campaign import run_campaign
 from exactsel.testing.campaigns.instances import TinyInstance

@@ -154,9 +154,9 @@ class TestWhatIsSaid:
             for candidate in candidates:
                 certified = certify(problem, **candidate, rel_eps=0)
                 assert certified.lower - noise <= best <= certified.value + noise
-                assert certified.excess - noise <= certified.value - best <= certified.gap + noise
-                assert certified.gap == certified.value - certified.lower
-                assert certified.rel_gap == certified.gap / certified.value
+                assert certified.excess - noise <= certified.value - best <= certified.absolute_gap + noise
+                assert certified.absolute_gap == certified.value - certified.lower
+                assert certified.gap == certified.absolute_gap / certified.value
                 assert certified.improved == (certified.value > best + noise)
                 assert certified.result.upper == pytest.approx(best, rel=1e-9)
                 assert certified.reached == (not certified.improved)
@@ -200,7 +200,7 @@ class TestWhatIsSaid:
         assert certified.claim is Claim.BOUNDED
         assert "coefficients as given" in str(certified)
         assert certify(problem, certified.support).reached
-        assert certify(problem, coef, eps=2 * certified.gap).claim is Claim.WITHIN_EPS
+        assert certify(problem, coef, eps=2 * certified.absolute_gap).claim is Claim.WITHIN_EPS
 
     def test_a_candidate_with_fewer_columns_than_k(self):
         problem = random_problem(7, k=3)
@@ -243,7 +243,7 @@ class TestWhatIsSaid:
         candidate = plain["candidate"]
         assert candidate["support"] == [0, 5]
         assert candidate["coef"] == certified.coef.tolist()
-        for name in ("value", "gap", "rel_gap", "excess", "improved", "refitted"):
+        for name in ("value", "gap", "absolute_gap", "excess", "improved", "refitted"):
             assert candidate[name] == getattr(certified, name)
         assert candidate["claim"] == certified.claim.value
         assert plain["lower"] == certified.lower

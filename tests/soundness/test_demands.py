@@ -181,7 +181,7 @@ def test_intercept_scale_and_weights_against_brute_force(seed):
     )
     assert result.upper == pytest.approx(best[0], rel=1e-7, abs=1e-9)
     if problem.preparation is not None:
-        coef, constant = problem.as_given(result.coef)
+        coef, constant = problem.as_given(result.prepared.coef)
         expected = best[1] / sizes
         assert np.allclose(coef, expected, rtol=1e-5, atol=1e-7 * (1 + np.abs(expected).max()))
         assert constant == pytest.approx(best[2], rel=1e-5, abs=1e-6)

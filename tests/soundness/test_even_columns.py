@@ -12,7 +12,7 @@ from exactsel.problem.boxed import boxed
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.model import prepared_coef, searched_coef
 from exactsel.problem.tall import Tall
-from exactsel.solving.result import Termination
+from exactsel.solving.outcome import Termination
 from exactsel.studies.best_known import KnownModels
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.rigorous import leaves_convex

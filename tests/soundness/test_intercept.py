@@ -61,7 +61,7 @@ def test_against_brute_force(seed, loss):
     assert result.upper == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
     report = replayed(problem, result, events, state)
     assert not above(report.proven, case.optimum)
-    coef, intercept = problem.as_given(result.coef)
+    coef, intercept = problem.as_given(result.prepared.coef)
     assert intercept == 0.0 or case.intercept
     exact = exactly.objective(case.told, coef)
     assert exact * (1 - exactly.CLOSE) <= result.upper <= exact * (1 + Fraction(1, 10**11))
@@ -82,7 +82,7 @@ def test_a_loss_of_ones_own(seed):
     result = search.result(events)
     assert result.reached
     assert result.upper == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
-    coef, intercept = problem.as_given(result.coef)
+    coef, intercept = problem.as_given(result.prepared.coef)
     assert intercept == 0.0 or case.intercept
     values = case.rows(case.A @ coef + intercept)[0]
     assert case.w @ values + 0.5 * case.lam * coef @ coef == pytest.approx(result.upper, rel=1e-9, abs=1e-9)

@@ -22,7 +22,7 @@ from exactsel import Problem, best_model, certify, heuristics, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.errors import UnsupportedError
 from exactsel.sklearn import BestSubsetRegressor
-from exactsel.solving.result import Claim
+from exactsel.solving.outcome import Claim
 
 ROOT = Path(__file__).resolve().parents[2]
 

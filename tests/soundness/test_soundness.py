@@ -225,7 +225,7 @@ def test_a_time_limit_of_nothing():
         assert result.lower <= ceiling(optimum)
         assert result.upper >= optimum.floor
         assert result.termination.value in ("time_limit", "gap_closed")
-        assert result.reached == (result.gap <= Settings().tolerance.absolute(result.upper))
+        assert result.reached == (result.absolute_gap <= Settings().tolerance.absolute(result.upper))
 
 
 # --- determinism ---
@@ -285,5 +285,5 @@ def test_heuristics_do_not_move_the_optimum():
         results = [
             checked_solve(case, {"heuristics": heuristics, "threads": 1}).result for heuristics in ((), ("swap",), AUTO)
         ]
-        tolerance = 2 * max(1e-6 * abs(results[0].upper), 1e-9) + sum(result.gap for result in results)
+        tolerance = 2 * max(1e-6 * abs(results[0].upper), 1e-9) + sum(result.absolute_gap for result in results)
         assert max(r.upper for r in results) - min(r.upper for r in results) <= tolerance

@@ -68,7 +68,7 @@ def check(instance, rng):
     else:
         assert said.lower <= truth.high
         # The interval is narrow, unless the columns are so nearly dependent that their coefficients may be anything.
-        assert said.upper - said.lower <= result.gap + 1e-6 * float(truth.empty) + 1e-12
+        assert said.upper - said.lower <= result.absolute_gap + 1e-6 * float(truth.empty) + 1e-12
     whole = stated(
         instance.A, instance.y, instance.k, lam=instance.lam, weights=instance.weights, level=instance.intercept
     )

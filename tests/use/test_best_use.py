@@ -119,7 +119,7 @@ def test_a_logistic_summary_has_the_errors_of_the_information_matrix():
     X, model = np.column_stack([np.ones(60), A[:, inside]]), result.model
     p = 1.0 / (1.0 + np.exp(-(A @ model.coef + model.intercept)))
     information = X.T @ ((p * (1 - p))[:, None] * X)
-    hessian = np.linalg.inv(information + np.diag([0.0, *(0.5 * result.preparation.scale[inside] ** 2)]))
+    hessian = np.linalg.inv(information + np.diag([0.0, *(0.5 * result.prepared.preparation.scale[inside] ** 2)]))
     errors = np.sqrt(np.diag(hessian @ information @ hessian))
     assert [row.error for row in found.parameters] == pytest.approx(errors.tolist())
     assert found.deviance == pytest.approx(-2 * np.sum(np.log(np.where(labels > 0, p, 1 - p))))

@@ -65,7 +65,8 @@ def words(command: str, case: Case, leave_out: tuple[str, ...] = ()) -> list[str
     known = {each.name: each for each in COMMAND[command].params}
     for name, value in case.given.items():
         if name not in leave_out:
-            found += [label(known[name])] if value is True else [label(known[name]), str(value)]
+            flag = [label(known[name])] if value is True else known[name].secondary_opts
+            found += flag if isinstance(value, bool) else [label(known[name]), str(value)]
     return found
 
 
@@ -102,15 +103,15 @@ class Door:
         self.right(told, self.stated.k)
         candidate = told["candidate"]
         self.close(candidate["value"], self.stated.value(self.stated.columns(chosen)))
-        self.close(candidate["gap"], candidate["value"] - told["lower"])
+        self.close(candidate["absolute_gap"], candidate["value"] - told["lower"])
         self.close(candidate["excess"], candidate["value"] - self.stated.best())
 
     def check_certify_coef(self) -> None:
         chosen = self.stated.columns(self.worse())
-        coef, _ = self.stated.model(chosen)
+        coef, c = self.stated.model(chosen)
         np.savetxt(self.folder / "coef.txt", coef, fmt="%.17g")
         told = said("certify", self.file, "--quiet", "--coef", self.folder / "coef.txt", *words("certify", self.case))
-        self.close(told["candidate"]["value"], self.stated.objective(coef, 0.0))
+        self.close(told["candidate"]["value"], self.stated.objective(coef, c))
         self.close(told["candidate"]["excess"], max(0.0, self.stated.value(chosen) - self.stated.best()))
 
     def check_heuristic(self) -> None:
@@ -276,16 +277,13 @@ class Door:
     def criteria(self, row: dict[str, Any]) -> None:
         """AIC, BIC and EBIC of a path's model, with rows as often as their weights say."""
         stated = self.stated
-        if stated.y is None or stated.loss in ("huber", "squared_hinge"):
+        if stated.y is None or stated.loss == "squared_hinge":
             assert row["aic"] is row["bic"] is None
             return
-        coef = np.array(row["coef"])
-        ridge = 0.5 * stated.lam * float((stated.sizes * coef) @ (stated.sizes * coef))
-        n, loss = stated.w.sum(), row["upper"] - ridge
-        deviance = n * math.log(2 * loss / n) if stated.loss == "quadratic" else 2 * loss
-        size = len(stated.columns(frozenset(row["support"])))
-        assert row["aic"] == pytest.approx(deviance + 2 * size, abs=1e-5)
-        assert row["bic"] == pytest.approx(deviance + size * math.log(n), abs=1e-5)
+        chosen, variance = frozenset(row["support"]), int(stated.loss == "quadratic")
+        p = len(stated.columns(chosen)) + int(stated.intercept) + variance
+        assert row["bic"] == pytest.approx(self.bic(chosen), abs=1e-5)
+        assert row["aic"] == pytest.approx(self.bic(chosen) + p * (2 - math.log(stated.w.sum())), abs=1e-5)
 
     def bic(self, chosen: frozenset[int]) -> float:
         """As `best` has it: of the objective, ridge included, up to what depends on the data alone."""
@@ -332,7 +330,6 @@ KEEP_NO_DEMANDS = ("scale", "offset", "must_have", "must_not", "hierarchy", "per
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
-    **{("certify coef", name): "about the data as they are" for name in ("intercept", "scale", "weights")},
     **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds")},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
@@ -393,8 +390,8 @@ def test_no_cell_is_empty() -> None:
 def test_the_oracle_knows_a_problem_by_heart() -> None:
     """Least squares on two columns, and the mean where there is no column."""
     A, y = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), np.array([3.0, 4.0, 6.0])
-    stated = Stated(A, y, ("a", "b"), lam=0.0)
+    stated = Stated(A, y, ("a", "b"), lam=0.0, intercept=False)
     assert stated.value(()) == pytest.approx(30.5)
     assert stated.value((0, 1)) == pytest.approx(18.0)
-    assert Stated(A, y, ("a", "b"), intercept=True).value(()) == pytest.approx(0.5 * np.sum((y - y.mean()) ** 2))
+    assert Stated(A, y, ("a", "b")).value(()) == pytest.approx(0.5 * np.sum((y - y.mean()) ** 2))
     assert len(stated.sets(1)) == 3

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy.optimize import minimize
 from scipy.special import xlogy
 
-from exactsel import ColumnSubsetProblem, Problem, solve_path
+from exactsel import ColumnSubsetProblem, Problem, best_model, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.errors import InputError
 from exactsel.studies.criteria import Compared, information
@@ -31,24 +31,43 @@ def test_least_squares(problem):
         used = list(result.support)
         fit, *_ = np.linalg.lstsq(problem.A[:, used], problem.y, rcond=None)
         residual = problem.y - problem.A[:, used] @ fit
-        deviance = 60 * math.log(residual @ residual / 60)
-        k = len(used)
-        found = information(result)
-        assert found["aic"] == pytest.approx(deviance + 2 * k, abs=1e-6)
-        assert found["bic"] == pytest.approx(deviance + k * math.log(60), abs=1e-6)
+        deviance = 60 * (math.log(2 * math.pi * (residual @ residual) / 60) + 1)  # R's -2 logLik(lm(y ~ 0 + ...))
+        k, found = len(used), information(result)
+        assert found["aic"] == pytest.approx(deviance + 2 * (k + 1), abs=1e-6)
+        assert found["bic"] == pytest.approx(deviance + (k + 1) * math.log(60), abs=1e-6)
         assert found["ebic"] == pytest.approx(found["bic"] + 2 * math.log(math.comb(8, k)), abs=1e-6)
 
 
-def test_the_ridge_term_is_left_out(problem):
+@pytest.mark.parametrize("loss", ["quadratic", "logistic", "poisson", "huber"])
+def test_there_is_one_bic(problem, loss):
+    """Of a path, of the best model over all sizes, of a result and of its summary."""
+    targets = {"logistic": np.sign(problem.y), "poisson": np.floor(np.abs(problem.y))}
+    problem = Problem.prepared(
+        problem.A, targets.get(loss, problem.y), 4, loss=loss, lam=0.0 if loss == "quadratic" else 0.3, intercept=True
+    )
+    best = best_model(problem, k_max=4)
+    path = Compared(solve_path(problem, [0, 1, 2, 3, 4]))
+    assert path.best["bic"].support == best.support
+    assert path.row(path.best["bic"])["bic"] == pytest.approx(best.value, abs=1e-6)
+    result = solve(problem.replace(k=best.k))
+    assert result.bic == pytest.approx(best.value, abs=1e-6)
+    assert result.summary().bic == pytest.approx(best.value, abs=1e-6)
+    assert result.summary().aic == pytest.approx(result.aic, abs=1e-6)
+
+
+def test_the_ridge_term_is_part_of_the_likelihood(problem):
     labels = Problem(problem.A, np.sign(problem.y), 3, lam=2.0, loss="logistic")
     result = solve_path(labels, [3]).results[0]
     margins = labels.y * (labels.A @ result.coef)
-    assert information(result)["aic"] == pytest.approx(2 * np.logaddexp(0, -margins).sum() + 6, rel=1e-9)
+    assert information(result)["aic"] == pytest.approx(
+        2 * np.logaddexp(0, -margins).sum() + 2.0 * result.coef @ result.coef + 6, rel=1e-9
+    )
 
 
 def test_where_there_is_no_likelihood(problem):
     nothing = {"aic": None, "bic": None, "ebic": None}
-    assert information(solve_path(problem.replace(lam=1.0, loss="huber"), [2]).results[0]) == nothing
+    hinge = Problem(problem.A, np.sign(problem.y), 2, lam=1.0, loss="squared_hinge")
+    assert information(solve_path(hinge, [2]).results[0]) == nothing
     assert information(solve_path(ColumnSubsetProblem(problem.A, 2), [2]).results[0]) == nothing
     exact = Problem(np.eye(3), [1.0, 0.0, 0.0], 1, lam=0.0)
     assert set(information(solve_path(exact).results[0])) == {*nothing}
@@ -57,7 +76,7 @@ def test_where_there_is_no_likelihood(problem):
 def test_they_find_the_planted_size(problem):
     folds = random_folds(problem.n, 5)
     path = solve_path(problem)
-    validation = cross_validate(problem.A, problem.y, folds, range(1, 7), [0.0])
+    validation = cross_validate(problem.A, problem.y, folds, range(1, 7), [0.0], intercept=False)
     best = Compared(path, validation).best
     assert best["bic"].problem["k"] == best["ebic"].problem["k"] == 3
     assert best["bic"].support == (0, 1, 2)

@@ -85,7 +85,7 @@ def test_arrays_in_files(tmp_path, order, kind):
     options = {"target": str(tmp_path / "y.npy"), "weights": str(tmp_path / "w.txt"), "intercept": True}
     expect(exactsel.gram(tmp_path / "A.npy", **options), names=None)
     np.save(tmp_path / "all.npy", np.asarray(np.column_stack([A, Y]).astype(kind), order=order))
-    left = exactsel.gram(str(tmp_path / "all.npy"), target=D)
+    left = exactsel.gram(str(tmp_path / "all.npy"), target=D, intercept=False)
     x = np.arange(4.0)
     rows = np.load(tmp_path / "all.npy").astype(np.float64)
     assert np.linalg.norm(left.A @ x - left.y) == pytest.approx(np.linalg.norm(rows[:, :4] @ x - rows[:, 4]), rel=1e-12)
@@ -93,9 +93,10 @@ def test_arrays_in_files(tmp_path, order, kind):
 
 def test_arrays_and_blocks():
     expect(exactsel.gram(A, Y, weights=W, intercept=True, feature_names=NAMES))
-    expect(exactsel.gram(A, Y), None, None, intercept=False)
+    expect(exactsel.gram(A, Y), None, None)
+    expect(exactsel.gram(A, Y, intercept=False), None, None, intercept=False)
     pairs = [(A[:1], Y[:1]), (A[1:1], Y[1:1]), (A[1:], Y[1:])]
-    expect(exactsel.gram(iter(pairs)), None, None, intercept=False)
+    expect(exactsel.gram(iter(pairs), intercept=False), None, None, intercept=False)
     expect(exactsel.gram(((A[i : i + 7], Y[i : i + 7], W[i : i + 7]) for i in range(0, N, 7)), intercept=True), W, None)
 
 
@@ -126,7 +127,7 @@ def test_frames(library):
 def test_blocks_that_are_frames_bring_names():
     pandas = pytest.importorskip("pandas")
     frames = [(pandas.DataFrame(A[i : i + 20], columns=NAMES), Y[i : i + 20]) for i in range(0, N, 20)]
-    expect(exactsel.gram(frames), None, intercept=False)
+    expect(exactsel.gram(frames), None)
     frames[1] = (frames[1][0].rename(columns={"b": "e"}), frames[1][1])
     with pytest.raises(InputError, match="block 1 has other columns than the first"):
         exactsel.gram(frames)
@@ -213,7 +214,7 @@ def test_rows_with_gaps_can_be_left_out(tmp_path):
     with pytest.raises(InputError, match="column b holds no value"):
         exactsel.gram(tmp_path / "rows.parquet", weights="w")
     with pytest.warns(UserWarning, match="1 of 60 rows of .* have missing values and are left out"):
-        left = exactsel.gram(tmp_path / "rows.parquet", weights="w", missing="drop-rows")
+        left = exactsel.gram(tmp_path / "rows.parquet", weights="w", missing="drop-rows", intercept=False)
     kept = np.arange(N) != 9
     assert left.tall.rows == N - 1
     assert np.linalg.norm(left.y) == pytest.approx(np.sqrt(W[kept] @ Y[kept] ** 2))
@@ -253,7 +254,9 @@ def test_what_needs_the_rows_is_refused():
         with pytest.raises(InputError, match=said):
             small.problem(**options)
     with pytest.raises(InputError, match="give --intercept to exactsel gram"):
-        exactsel.gram(A, Y, k=2).problem(intercept=True)
+        exactsel.gram(A, Y, k=2, intercept=False).problem(intercept=True)
+    with pytest.raises(InputError, match="give --no-intercept to exactsel gram"):
+        small.problem(intercept=False)
     with pytest.raises(InputError, match="say nothing of logistic loss"):
         small.problem().replace(loss="logistic", lam=1.0)
 

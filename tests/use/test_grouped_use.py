@@ -175,7 +175,7 @@ def test_certify_takes_groups(candidate):
 def test_certify_takes_results_coefficients_and_estimators():
     result = solve(problem(), signals=())
     assert certify(problem(), result, signals=()).support == result.support
-    assert certify(problem(), coef=result.coef, signals=()).gap == pytest.approx(result.gap, abs=1e-9)
+    assert certify(problem(), coef=result.coef, signals=()).absolute_gap == pytest.approx(result.absolute_gap, abs=1e-9)
     with pytest.raises(InputError, match="3 coefficients were given for 6 columns"):
         certify(problem(), coef=[1.0, 0.0, 0.0])
     with pytest.raises(InputError, match="there is no group or column called 'nobody'"):
@@ -217,7 +217,7 @@ def test_prepared_data_are_undone():
     made = GroupedProblem(inner, [0, 0, 1, 1, 1])
     result = solve(made, signals=())
     assert made.preparation is not None
-    coef, intercept = made.preparation.undo(result.coef)
+    coef, intercept = made.preparation.undo(result.prepared.coef)
     assert result.upper == pytest.approx(min(made.fit([g]).value for g in (0, 1)))
     assert abs(np.average(y - A @ coef - intercept, weights=inner.preparation.weights)) < 1e-9
 

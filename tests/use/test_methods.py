@@ -61,7 +61,7 @@ class TestRun:
         assert result.lower <= best + 1e-9
         assert result.upper >= best - 1e-9
         assert result.upper == pytest.approx(target.fit(result.support).value)
-        assert result.gap == result.upper - result.lower
+        assert result.absolute_gap == result.upper - result.lower
         assert result.method == result.source == name
 
     @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
@@ -144,7 +144,7 @@ class TestCompare:
         } - ({*SELECTING} - {"exchange"})
         for row in comparison.rows:
             assert row.value >= best - 1e-9
-            assert row.gap == pytest.approx(row.value - comparison.result.lower)
+            assert row.absolute_gap == pytest.approx(row.value - comparison.result.lower)
             assert row.excess == pytest.approx(row.value - best, abs=1e-9)
             assert row.shared == len({*row.support} & {*comparison.result.support})
         values = [row.value for row in comparison.rows]

@@ -85,7 +85,7 @@ class TestTables:
     def test_the_target(self):
         with pytest.raises(InputError, match="columns are called by numbers here"):
             load(self.FRAME, target=2, k=1)
-        np.testing.assert_array_equal(load(self.FRAME, target="2", k=1).y, A[:, 1])
+        np.testing.assert_array_equal(load(self.FRAME, target="2", k=1).target, A[:, 1])
 
     def test_default_names_are_positions(self):
         frame = pandas.DataFrame(np.column_stack([A, Y]))

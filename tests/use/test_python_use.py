@@ -13,8 +13,19 @@ from own_loss import PseudoHuber
 from scipy import sparse
 
 import exactsel
-from exactsel import ColumnSubsetProblem, InputError, Logistic, Model, Problem, Settings, UnsupportedError, solve
+from exactsel import (
+    ColumnSubsetProblem,
+    InputError,
+    Logistic,
+    Model,
+    Problem,
+    Settings,
+    UnsupportedError,
+    best_model,
+    solve,
+)
 from exactsel.errors import did_you_mean
+from exactsel.problem import preparing
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((40, 5)) * [1.0, 10.0, 100.0, 1.0, 1.0] + 3.0
@@ -118,9 +129,29 @@ class TestModels:
 
 class TestDataInsteadOfAProblem:
     def test_it_is_the_same_problem(self, fitted):
-        direct = solve(FRAME, Y, k=3, intercept=True, scale=True, rel_eps=1e-6)
+        direct = solve(FRAME, Y, k=3, scale=True, rel_eps=1e-6)
         assert (direct.upper, direct.lower, direct.feature_names) == (fitted.upper, fitted.lower, fitted.feature_names)
-        assert solve(sparse.csr_array(A), Y, 2).upper == solve(Problem(A, Y, 2)).upper
+        assert solve(sparse.csr_array(A), Y, 2, intercept=False).upper == solve(Problem(A, Y, 2)).upper
+
+    def test_models_of_data_have_an_intercept(self):
+        result = solve(A, Y, 2)
+        assert result.upper == solve(Problem.prepared(A, Y, 2, intercept=True)).upper
+        assert abs(np.mean(Y - result.predict(A))) < 1e-12
+        assert "no intercept" not in str(result.quality)
+        assert solve(A, Y, 2, intercept=False).model.intercept is None
+        assert best_model(A, Y).result.model.intercept is not None
+        assert solve(Problem(A, Y, 2)).model.intercept is None
+
+    def test_losses_that_know_no_intercept_have_none(self, monkeypatch):
+        monkeypatch.setattr(preparing, "can_be_adjusted", lambda kind: False)
+        assert solve(A, Y, 1, loss=PseudoHuber(1.0), lam=1.0).model.intercept is None
+        with pytest.raises(UnsupportedError, match="is not declared to take an unpenalised intercept"):
+            solve(A, Y, 1, loss=PseudoHuber(1.0), lam=1.0, intercept=True)
+
+    def test_a_problem_shows_the_data_as_given(self):
+        for problem in (Problem(A, Y, 2), Problem.prepared(A, Y, 2, intercept=True, scale=True)):
+            np.testing.assert_array_equal(problem.A, A)
+            np.testing.assert_array_equal(problem.target, Y)
 
     def test_options_of_both_kinds(self):
         result = solve(FRAME, Y, 2, loss="huber", lam=0.5, delta=2.0, must_not=["age"], time_limit=60.0)

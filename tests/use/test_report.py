@@ -15,11 +15,12 @@ from pages import checked_page
 from exactsel import ColumnSubsetProblem, InputError, Problem, Search, load, solve, write_report
 from exactsel.cli.main import main as run_command_line
 from exactsel.observers.history import MOST_POINTS, History
+from exactsel.problem.model import PreparedModel
 from exactsel.report.page import embedded_json
 from exactsel.report.run import headline, run_page
 from exactsel.report.svg import Series, line_chart
 from exactsel.search.events import Discarded, Divided, Fixed, IncumbentFound, LowerBoundRaised
-from exactsel.solving.result import Claim
+from exactsel.solving.outcome import Claim
 from exactsel.studies.close import close_models
 from exactsel.studies.exchange import NEAR, neighbourhood
 
@@ -273,7 +274,7 @@ class TestFigures:
         with pytest.raises(InputError, match="no history"):
             replace(result, history=None).plot_bounds()
         with pytest.raises(InputError, match="no coefficients"):
-            replace(result, coef=np.empty(0), model=None).plot_coefficients()
+            replace(result, prepared=PreparedModel(np.empty(0)), model=None).plot_coefficients()
 
 
 class TestCommand:

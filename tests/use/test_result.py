@@ -14,12 +14,13 @@ import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
 from exactsel.plain import finite
-from exactsel.problem.model import Model, label, listed
+from exactsel.problem.model import Model, PreparedModel, label, listed
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
 from exactsel.search.tolerance import Tolerance
-from exactsel.solving.result import Result, claim_of
+from exactsel.solving.outcome import claim_of
+from exactsel.solving.result import Result
 
 MODES = ({"tree": "binary", "subtrees": False}, {"tree": "state-space", "bound": "pdal"}, {"bound": "fit"})
 each_mode = pytest.mark.parametrize("options", MODES, ids=str)
@@ -46,9 +47,10 @@ def result_with(upper, lower, **changes) -> Result:
     """A result as a search would make it, with bounds of our choice."""
     claim = claim_of(upper, lower, Tolerance())
     arguments = {
-        "upper": upper, "lower": lower, "support": (), "coef": np.zeros(2), "claim": claim,
+        "upper": upper, "lower": lower, "support": (), "prepared": PreparedModel(np.zeros(2)), "claim": claim,
         "termination": Termination.INTERRUPTED, "nodes": 0, "bound_calls": 0, "iterations": 0, "open_nodes": 1,
-        "source": "empty model", "times": {"total": 0.5}, "problem": {"feature_names": None, "d": 2},
+        "source": "empty model", "times": {"total": 0.5},
+        "problem": {"problem": "regression", "feature_names": None, "d": 2, "k": 2},
         "settings": {"eps": 0.0, "rel_eps": 1e-6}, "tree_hash": "",
     }  # fmt: skip
     return Result(**{**arguments, **changes})
@@ -90,7 +92,7 @@ class TestClaims:
         assert claim_of(10.0, 9.0, Tolerance(rel_eps=0.1)) is Claim.WITHIN_EPS
         assert claim_of(10.0, 9.0, Tolerance(rel_eps=0.09)) is Claim.BOUNDED
 
-    @pytest.mark.parametrize("word", [*Claim, *Termination])
+    @pytest.mark.parametrize("word", Termination)
     def test_every_word_has_its_sentence(self, word):
         assert len(word.sentence.split()) >= 4
         assert word == word.value
@@ -108,7 +110,7 @@ class TestText:
         assert [line.split()[0] for line in lines] == [
             "claim", "termination", "upper", "lower", "gap", "support", "work",
         ]  # fmt: skip
-        assert lines[0] == f"claim        {result.claim.value}: {result.claim.sentence}"
+        assert lines[0] == f"claim        {result.claim_text}"
         assert f"{result.upper:.12g}   (found by: {result.source})" in lines[2]
         assert "(relative to |upper|)" in lines[4]
         assert lines[5] == f"support      {', '.join(map(str, result.support))}  ({names})"
@@ -127,13 +129,13 @@ class TestText:
 
     def test_the_empty_model_and_infinite_bounds(self):
         assert "support      none" in str(result_with(1.0, -math.inf))
-        assert "heuristic_only: nothing is proven" in str(result_with(1.0, -math.inf))
+        assert "Nothing is proven: no lower bound" in str(result_with(1.0, -math.inf))
 
     def test_a_restriction_is_part_of_the_lower_bound(self):
         assert "0.5   for small models only" in str(result_with(1.0, 0.5, scope="small models only"))
 
     def test_model_table(self):
-        facts = {"feature_names": ["height", "b", "c"], "d": 3}
+        facts = {"problem": "regression", "feature_names": ["height", "b", "c"], "d": 3, "k": 2}
         made = result_with(1.0, 1.0, support=(0, 2), model=Model(np.array([1.5, 0.0, -2.0]), None), problem=facts)
         lines = model_table(made).splitlines()
         assert [line.split() for line in lines] == [
@@ -155,7 +157,8 @@ class TestJson:
     def test_values_are_those_of_the_result(self, result, problem):
         plain = json.loads(result.to_json())
         for name in (
-            "upper", "lower", "gap", "rel_gap", "nodes", "bound_calls", "iterations", "open_nodes", "source", "scope",
+            "upper", "lower", "gap", "absolute_gap",
+            "nodes", "bound_calls", "iterations", "open_nodes", "source", "scope",
             "tree_hash", "time", "times",
         ):  # fmt: skip
             assert plain[name] == getattr(result, name)
@@ -176,9 +179,11 @@ class TestJson:
         plain = json.loads(made.to_json())
         assert plain["coef"] == made.model.coef.tolist()
         assert plain["intercept"] == made.model.intercept
-        assert plain["prepared"] == {"intercept": True, "scale": True, "weights": False, "coef": made.coef.tolist()}
+        assert made.coef is made.model.coef
+        flags = {"intercept": True, "scale": True, "weights": False}
+        assert plain["prepared"] == {**flags, "coef": made.prepared.coef.tolist()}
         assert [(row["column"], row["coef"], row["must_have"]) for row in plain["model"]] == [
-            (j, made.model.coef[j], j == 4) for j in made.shown
+            (j, made.model.coef[j], j == 4) for j in made._shown
         ]
         predicted = A @ plain["coef"] + plain["intercept"]
         np.testing.assert_allclose(made.model.predict(A), predicted)
@@ -250,8 +255,8 @@ class TestHonesty:
         assert result.support == tuple(np.flatnonzero(result.coef).tolist())
         assert len(result.support) <= problem.k
         assert result.lower <= result.upper
-        assert result.gap == result.upper - result.lower
-        assert result.rel_gap == result.gap / abs(result.upper)
+        assert result.absolute_gap == result.upper - result.lower
+        assert result.gap == result.absolute_gap / abs(result.upper)
         assert {"heuristics", "search", "total"} <= result.times.keys()
         assert result.time == result.times["total"]
 

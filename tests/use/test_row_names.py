@@ -56,7 +56,7 @@ def test_names_of_rows_are_texts_too(tmp_path, mark):
 def test_rows_in_blocks(tmp_path, mark):
     file = written(tmp_path, table(mark))
     with pytest.warns(UserWarning, match=SAID):
-        reduced = gram(file, k=1)
+        reduced = gram(file, k=1, intercept=False)
     assert reduced.feature_names == ("a", "b")
     A, y = (np.array([row[2:] for row in ROWS]), np.array([row[1] for row in ROWS]))
     np.testing.assert_allclose(reduced.A.T @ reduced.A, A.T @ A, rtol=1e-12)
@@ -64,7 +64,7 @@ def test_rows_in_blocks(tmp_path, mark):
 
 
 def test_the_plain_command_solves_it(tmp_path, run):
-    answer = run("solve", written(tmp_path, table(",")), "-k", 1, "--intercept", "--json")
+    answer = run("solve", written(tmp_path, table(",")), "-k", 1, "--json")
     assert (answer.code, answer.json["support"]) == (0, [0])
     assert SAID in answer.err
 

@@ -73,7 +73,7 @@ def test_a_row_says_what_a_solve_says(folder):
     assert (len(found.rows), found.run, found.missing, found.interrupted) == (8, 8, 0, False)
     row = next(row for row in found.rows if (row["instance"], row["k"], row["method"]) == ("one.npz", 2, "solve"))
     result = exactsel.solve(exactsel.load("one.npz"), node_limit=50, threads=1, seed=row["rng_seed"])
-    for name in ("upper", "lower", "gap", "rel_gap", "claim", "termination", "nodes", "tree_hash"):
+    for name in ("upper", "lower", "gap", "absolute_gap", "claim", "termination", "nodes", "tree_hash"):
         assert row[name] == getattr(result, name), name
     assert json.loads(row["support"]) == list(result.support)
     assert json.loads(row["names"]) == list(result.feature_names)

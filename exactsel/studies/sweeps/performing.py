@@ -15,7 +15,8 @@ from exactsel.errors import InputError, OutputError
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.entry import solve
-from exactsel.solving.result import Result, Termination
+from exactsel.solving.outcome import Termination
+from exactsel.solving.result import Result
 from exactsel.studies import heuristics
 from exactsel.studies.sweeps.jobs import SOLVE, Job, canonical
 from exactsel.studies.sweeps.sources import ChangedError
@@ -105,7 +106,7 @@ def _row(result: Result) -> dict[str, Any]:
         **{name: problem.get(name) for name in ("problem", "n", "d", "k", "loss", "lam")},
         "delta": (problem.get("loss_parameters") or {}).get("delta"),
         "upper": finite(result.upper), "lower": finite(result.lower),
-        "gap": finite(result.gap), "rel_gap": finite(result.rel_gap),
+        "gap": finite(result.gap), "absolute_gap": finite(result.absolute_gap),
         "claim": result.claim.value, "termination": result.termination.value, "scope": result.scope,
         "reached": result.reached, "support": json.dumps(list(result.support)),
         "names": "" if result.feature_names is None else json.dumps(list(result.feature_names)),

@@ -66,8 +66,7 @@ def _support(result: Result, truth: Truth) -> Iterator[Finding]:
 
 
 def _coefficients(result: Result) -> list[float]:
-    coef = result.coef if result.model is None else result.model.coef
-    return [float(x) for x in coef]
+    return [float(x) for x in result.coef]
 
 
 def _value(result: Result, truth: Truth) -> Fraction | None:

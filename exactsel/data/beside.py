@@ -1,0 +1,86 @@
+"""Columns with a target, weights and an offset beside them: gaps take rows away from all of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel.data.instance import Instance
+from exactsel.data.tables import Choice, instance_from, with_offset_read
+from exactsel.errors import InputError
+from exactsel.problem.doubles import to_doubles
+from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame
+from exactsel.problem.row_labels import check_rows
+from exactsel.types import FloatArray
+
+TARGET, OFFSET = "(target)", "(offset)"
+
+
+def instance_of_data(
+    data: Any, y: Any, *, one_hot: Sequence[Choice] = (), missing: str | None = None, weights: ArrayLike | None = None,
+    offset: ArrayLike | None = None, feature_names: Sequence[str] | None = None,
+) -> tuple[Instance, FloatArray | None]:  # fmt: skip
+    """The data with their columns encoded and their gaps filled, and the offset of the rows that are left.
+
+    Parameters
+    ----------
+    data : data frame, array or sparse matrix (n, d)
+        In an array nan is a missing value.
+    y : array (n,)
+        The target; rows without it are left out where ``missing`` says anything.
+    one_hot, missing, weights : optional
+        As for :func:`exactsel.data.tables.instance_from`.
+    offset : array (n,), optional
+    feature_names : sequence of str (d,), optional
+        Of columns that bring no names of their own.
+
+    Raises
+    ------
+    InputError
+        As for :func:`exactsel.data.tables.instance_from`, and where there are as many targets or offsets as no rows.
+    """
+    check_rows(data, y=y, weights=weights, offset=offset)
+    columns = _columns(data, feature_names)
+    rows = _rows(data)
+    beside = [_column(TARGET, y, rows)]
+    if offset is not None:
+        beside.append(_column(OFFSET, offset, rows))
+    instance = instance_from(
+        [*columns, *beside], target=TARGET, one_hot=one_hot, missing=missing, weights=weights, where="the data"
+    )
+    return with_offset_read(instance, None if offset is None else OFFSET)
+
+
+def _columns(data: Any, names: Sequence[str] | None) -> list[Column]:
+    if is_frame(data):
+        return frame_columns(data)
+    matrix = np.asarray(frame_matrix(data, None)[0])
+    if matrix.ndim != 2:
+        raise InputError(f"the data have {matrix.ndim} dimension(s), but a table of rows and columns was expected.")
+    called = [f"column {j}" for j in range(matrix.shape[1])] if names is None else list(names)
+    if len(called) != matrix.shape[1]:
+        raise InputError(
+            f"{len(called)} feature names were given for {matrix.shape[1]} columns; give one name per column."
+        )
+    return [_column(name, matrix[:, j], len(matrix)) for j, name in enumerate(called)]
+
+
+def _rows(data: Any) -> int:
+    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
+
+
+def _column(name: str, values: Any, rows: int) -> Column:
+    """A column of numbers, some of them missing, or of texts."""
+    entries = np.asarray(values)
+    if entries.shape != (rows,):
+        raise InputError(f"{name} has the shape {entries.shape}, but {rows} numbers were expected, one for each row.")
+    if entries.dtype.kind in "OUS" and all(isinstance(entry, str) for entry in entries.tolist()):
+        return Column(name, None, "text", texts=tuple(entries.tolist()))
+    numbers = to_doubles(entries, name)
+    gaps = np.isnan(numbers)
+    if not gaps.any():
+        return Column(name, numbers)
+    return Column(name, None, missing=int(gaps.sum()), partial=numbers)

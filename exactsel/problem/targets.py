@@ -1,0 +1,57 @@
+"""Targets that least squares are not made for: two classes, and counts."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LEAST_ROWS = 5
+"""Fewer rows say nothing of what the target is."""
+
+LARGEST_MEAN = 10.0
+"""Of counts: with a larger mean least squares are a fair approximation, and whole numbers may be anything."""
+
+LEAST_SPREAD = 0.7
+"""Of counts: the variance, in means. Counts vary by about their mean or more, grades and ratings by less."""
+
+
+class Hint(NamedTuple):
+    """What the target looks like, and the loss that is made for it."""
+
+    found: str
+    loss: str
+    lam: str
+    """The ridge weight to begin with: none, or next to none where the loss needs one."""
+    recode: bool = False
+    """Whether the two values must be written as 0 and 1 before."""
+
+    def options(self) -> str:
+        """The advice on the command line."""
+        return self._advice(f"--loss {self.loss} --lam {self.lam}", "--loss quadratic")
+
+    def arguments(self) -> str:
+        """The advice in Python."""
+        return self._advice(f'loss="{self.loss}", lam={self.lam}', 'loss="quadratic"')
+
+    def _advice(self, other: str, same: str) -> str:
+        first = "write them as 0 and 1 and give" if self.recode else "give"
+        return f"{self.found}, but the loss is quadratic; {first} {other}, or {same} to keep it."
+
+
+def better_loss(y: Any) -> Hint | None:
+    """A hint where a target (n,) of numbers is one of two classes, or of counts; None for any other."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "biuf" or values.ndim != 1 or values.size < LEAST_ROWS or not np.isfinite(values).all():
+        return None
+    distinct = np.unique(values)
+    if distinct.size == 2:
+        low, high = distinct.tolist()
+        known = (low, high) in ((0, 1), (-1, 1))
+        return Hint(f"the target holds two values, {low:g} and {high:g}", "logistic", "0", recode=not known)
+    repeated = 2 * distinct.size <= values.size
+    counts = distinct.size > 2 and repeated and distinct[0] == 0 and bool(np.all(distinct == np.floor(distinct)))
+    mean = float(np.mean(values))
+    if not counts or mean > LARGEST_MEAN or float(np.var(values)) < LEAST_SPREAD * mean:
+        return None
+    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", "1e-6")

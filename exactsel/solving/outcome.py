@@ -1,0 +1,120 @@
+"""How a search ended: why it stopped, what is proven, and the sentence that says so."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from enum import Enum
+from typing import Any
+
+from exactsel.search.tolerance import FINEST, Tolerance, relative_gap
+
+OPTIMAL_GAP = 1e-9
+"""Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
+
+
+class Termination(str, Enum):
+    """Why the search stopped."""
+
+    GAP_CLOSED = "gap_closed"
+    TREE_EXHAUSTED = "tree_exhausted"
+    PRECISION_LIMIT = "precision_limit"
+    TIME_LIMIT = "time_limit"
+    NODE_LIMIT = "node_limit"
+    MEMORY_LIMIT = "memory_limit"
+    INTERRUPTED = "interrupted"
+    WORKER_FAILURE = "worker_failure"
+
+    @property
+    def sentence(self) -> str:
+        """The word, explained."""
+        return _SENTENCES[self]
+
+
+class Claim(str, Enum):
+    """What is proven."""
+
+    OPTIMAL = "optimal"
+    WITHIN_EPS = "within_eps"
+    BOUNDED = "bounded"
+    HEURISTIC_ONLY = "heuristic_only"
+
+    @property
+    def reached(self) -> bool:
+        """Whether it says that the tolerance asked for is proven."""
+        return self in (Claim.OPTIMAL, Claim.WITHIN_EPS)
+
+
+_SENTENCES = {
+    Termination.GAP_CLOSED: "the gap is within the tolerance asked for",
+    Termination.TREE_EXHAUSTED: "every part of the search space has been closed",
+    Termination.PRECISION_LIMIT: "rounding leaves a gap that more search cannot close; see how the data are scaled",
+    Termination.TIME_LIMIT: "the time limit was reached",
+    Termination.NODE_LIMIT: "the node limit was reached",
+    Termination.MEMORY_LIMIT: "the open nodes outgrew the memory limit",
+    Termination.INTERRUPTED: "the search was interrupted",
+    Termination.WORKER_FAILURE: "workers failed again and again at the same nodes, which are open still",
+}
+
+
+def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
+    """The strongest claim the two bounds support; anything unusual supports none."""
+    gap = upper - lower
+    if not (math.isfinite(upper) and math.isfinite(lower) and gap >= 0):
+        return Claim.HEURISTIC_ONLY
+    if gap <= max(OPTIMAL_GAP * abs(upper), FINEST * tolerance.null):
+        return Claim.OPTIMAL
+    if gap <= tolerance.absolute(upper):
+        return Claim.WITHIN_EPS
+    return Claim.BOUNDED
+
+
+def termination_of(reason: str | None, claim: Claim) -> Termination:
+    """Why the search stopped, where its engine says ``reason`` (None: it has not) and ``claim`` is proven."""
+    stopped = Termination(reason or "interrupted")
+    done = stopped in (Termination.GAP_CLOSED, Termination.TREE_EXHAUSTED)
+    return Termination.PRECISION_LIMIT if done and not claim.reached else stopped
+
+
+def claim_sentence(
+    claim: Claim, upper: float, lower: float, null: float, problem: dict[str, Any], scope: str = ""
+) -> str:
+    """What is proven of a model with the objective ``upper``, for people.
+
+    ``null`` is the objective of the empty model, ``problem`` the problem as plain data (``describe()``), and ``scope``
+    what the lower bound is restricted to.
+    """
+    models, only = _models(problem), f" among {scope}" if scope else ""
+    if claim is Claim.HEURISTIC_ONLY:
+        return "Nothing is proven: no lower bound is known."
+    if claim is Claim.OPTIMAL:
+        fine = upper - lower <= OPTIMAL_GAP * abs(upper)
+        tolerance = "relative tolerance 1e-9"
+        if not fine:
+            tolerance = "tolerance 1e-11 times the objective of the empty model"
+        return f"Optimal{only}: no {models} has a lower objective ({tolerance})."
+    begun = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
+    share = relative_gap(upper - lower, upper, null)
+    if not share < 1.0:
+        return f"{begun}{only}: no {models} has an objective below {lower:.6g}."
+    return f"{begun}{only}: no {models} has an objective lower by more than {per_cent(share)}."
+
+
+def per_cent(share: float) -> str:
+    """A share in per cent with three digits, rounded up."""
+    return f"{float(Decimal(100.0 * share).normalize(Context(prec=3, rounding=ROUND_CEILING))):.3g} %"
+
+
+def restricted(problem: dict[str, Any]) -> bool:
+    """Whether models must meet more than a limit on their size; ``problem`` is the problem as plain data."""
+    return any(problem.get(name) for name in ("must_have", "must_not", "hierarchy", "limits", "bounds"))
+
+
+def _models(problem: dict[str, Any]) -> str:
+    k = problem["k"]
+    noun = "group" if problem.get("groups") else "feature"
+    if problem["problem"] == "css":
+        noun = "column"
+    kind = "choice of" if problem["problem"] == "css" else "model with"
+    allowed = " that meets the demands" if restricted(problem) else ""
+    return f"{kind} at most {k} {noun}{'' if k == 1 else 's'}{allowed}"
