@@ -120,6 +120,13 @@ def test_long_columns_are_limited_by_more_than_the_ridge():
     assert np.all(found.size[long] * np.linalg.norm(A, axis=0)[long] < 1e3)
 
 
+@pytest.mark.parametrize("size", [1e100, 1e200, 1e300, -1e300])
+def test_limits_around_a_point_beyond_doubles_are_those_of_the_ridge(size):
+    A, y = [[1e6, 1.0], [1e6, -2.0], [-2e6, 0.5], [3e6, 0.1]], [1.0, -1.0, 1.0, -1.0]
+    found = sizes(Regression(A, y, 2, "squared_hinge", 1e-3, 1.0), {0: Fraction(size)})
+    assert all(bool(v * v >= 2 * 4 / Fraction(1e-3)) for v in found)
+
+
 def test_even_columns_are_left_alone():
     rng = np.random.default_rng(1)
     A = rng.standard_normal((50, 5))

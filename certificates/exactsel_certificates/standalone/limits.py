@@ -95,7 +95,7 @@ def around(
         limits: list[F] = []
         rests: list[list[F]] = []
         for sign in (1, -1):
-            length = min(furthest, math.sqrt(already**2 + best) - sign * already)
+            length = min(furthest, math.hypot(already, math.sqrt(best)) - sign * already)
             moved = [v + near(F(sign * length * m)) if length * m else v for v, m in zip(g, moves, strict=True)]
             value, v = pulls(r, moved, used, long)
             pull = sign * v[place]
