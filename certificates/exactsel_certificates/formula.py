@@ -26,7 +26,7 @@ CLASSES = ("logistic", "squared_hinge")
 """Losses of labels -1 and +1."""
 
 WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
-"""Losses with which lam may be 0, and of which minorants are known."""
+"""Losses with which lam may be 0."""
 
 KINDS = ("strong", "weak")
 """Hierarchies: with every unit all of its parents are chosen, or at least one."""

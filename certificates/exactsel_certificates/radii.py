@@ -17,8 +17,9 @@ A ridge limits coefficients itself, (lam/2) x_j^2 <= L, and says all there is to
 it. Of a long one, a_j'a_j >= LONG lam, dual vectors say more; a short column l then takes v_l^2 / (2 lam) of what b
 shows instead of v_l x_l, which is (lam/2) x_l^2 less.
 
-No b like that exists where the columns separate the classes, or depend on each other: then nothing limits models.
-Columns no model may hold are not looked at.
+No b like that exists where the columns separate the classes, or depend on each other: then nothing limits models
+without a ridge. With one, long columns that depend on each other still limit those of which a model holds one alone; H
+is made a little firmer then, so that it has an inverse. Columns no model may hold are not looked at.
 
 Which points and directions are taken does not matter for what is established. L is a little more than P(0): models that
 cost more than the empty one are of no interest.
@@ -54,6 +55,12 @@ WIDER = 1.001
 """Times what is needed: R, so that roundings do not matter."""
 
 STEPS = 6
+
+DEPENDENT = 1e-14
+"""Part of a column's square that others leave of it below which it counts as depending on them, beside a ridge."""
+
+FIRMER = 1e-10
+"""Part of it added to the diagonal of H where columns depend on each other, beside a ridge."""
 
 LONG = 1e6
 """Times lam: the square of the length from which dual vectors are asked to limit a column's coefficient."""
@@ -158,11 +165,10 @@ def _around(
     roots = np.sqrt(np.diagonal(H))
     if not (np.all(np.isfinite(H)) and np.all(roots > 0)):
         return None
-    try:
-        inverse = np.linalg.inv(np.linalg.cholesky(H / np.outer(roots, roots)))
-    except np.linalg.LinAlgError:
+    inverse = _inverse(H / np.outer(roots, roots), instance.lam > 0)
+    if inverse is None:
         return None
-    inverse = inverse.T @ inverse / np.outer(roots, roots)
+    inverse = inverse / np.outer(roots, roots)
     m, many = used.size, long.size
     spend(2.0 * plain.n * m * m + float(m) ** 3)
     ridge = _Ridge(instance.lam, np.setdiff1d(used, long), most_columns(instance) - 1)
@@ -190,6 +196,19 @@ def _around(
             a[rows] = np.maximum(a[rows], np.where(pull > 0, over / pull, np.inf))
             E[rows] = np.maximum(E[rows], np.where(pull[:, None] > 0, rest / pull[:, None], 0.0))
     return a, E
+
+
+def _inverse(H: FloatArray, ridged: bool) -> FloatArray | None:
+    """The inverse of a matrix (m, m) with ones on its diagonal; with a ridge that of a firmer one where it has none."""
+    for more in (0.0, FIRMER) if ridged else (0.0,):
+        try:
+            factor = np.linalg.cholesky(H + more * np.eye(len(H)))
+        except np.linalg.LinAlgError:
+            continue
+        if not ridged or np.min(np.diagonal(factor)) ** 2 > DEPENDENT:
+            factor = np.linalg.inv(factor)
+            return np.asarray(factor.T @ factor)
+    return None
 
 
 class _Ridge(NamedTuple):

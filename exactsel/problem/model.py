@@ -183,8 +183,13 @@ def preparation_of(problem: SubsetProblem) -> Preparation | None:
 
 
 def column_ratio(problem: SubsetProblem) -> float:
-    """Length of the longest column that is searched, divided by that of the shortest that is not zero."""
+    """Length of the longest column, divided by that of the shortest that is not zero, in units that matter.
+
+    Without a ridge these are those of the columns that are searched, with one those of the problem as it was given.
+    """
     objective = _objective_of(problem)
+    if objective is not None and objective.before is not None and objective.asked_lam > 0.0:
+        objective = objective.before
     return 1.0 if objective is None else 1.0 / objective.shortest_share
 
 

@@ -47,6 +47,9 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     demands = demands_text(compared.path.results[0].problem)
     lines += ["", f"demands: {demands}"] if demands else []
     lines += ["", "gap = (objective - lower) / |objective|, proven for each line"]
+    lines += [
+        f"advice: {advice}" for advice in dict.fromkeys(result.advice for result in compared.path.results) if advice
+    ]
     lines += _near_lines(compared.path, several)
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")

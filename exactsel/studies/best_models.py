@@ -11,6 +11,7 @@ from exactsel.plain import Readable, finite, html_table
 from exactsel.problem.model import demands_text, listed
 from exactsel.solving.outcome import Claim, Termination
 from exactsel.solving.result import Result
+from exactsel.studies.listed import advice_lines
 from exactsel.studies.size_criterion import SizeCriterion
 
 NEAR, FAR = 2.0, 10.0
@@ -217,6 +218,7 @@ class BestModels(Readable):
         demands = demands_text(self.result.problem)
         lines += [f"demands      {demands}"] if demands else []
         lines += [f"scope        {self.scope}"] if self.scope else []
+        lines += advice_lines(self.result, self.termination)
         if len(self.models) > 1 or not self.complete:
             lines.append(f"list         {self.listing}")
         return "\n".join(lines)

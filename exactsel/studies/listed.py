@@ -19,6 +19,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text, listed
 from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
+from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
@@ -151,12 +152,20 @@ class NearOptimal(Readable):
         demands = demands_text(self.result.problem)
         if demands:
             lines.append(f"demands      {demands}")
+        lines += advice_lines(self.result, self.termination)
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"
             lines.append(f"unique       {unique}")
             lines.append(f"in every one {listed(self.in_every or (), names, NUMBER_FIRST)}")
         lines += [f"{model.value:.12g}   {listed(model.support, names, NUMBER_FIRST)}" for model in self.models]
         return "\n".join(lines)
+
+
+def advice_lines(result: Result, termination: str) -> list[str]:
+    """A line of what helps where rounding has ended a list, or a search over sizes, that ``result`` is the best of."""
+    rounded = termination in ("precision", Termination.PRECISION_LIMIT.value)
+    advice = replace(result, termination=Termination.PRECISION_LIMIT).advice if rounded else ""
+    return [f"advice       {advice}"] if advice else []
 
 
 @begun_without_compiler

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from exact_fits import exact_fit
 
-from exactsel import Problem, solve, verify
+from exactsel import Problem, best_model, near_optimal, solve, verify
 from exactsel.algebra.curvature import balanced_curvature, has_curvature, uniform_curvature
 from exactsel.problem.boxed import boxed
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.model import prepared_coef, searched_coef
 from exactsel.problem.tall import Tall
+from exactsel.report.path import path_table
 from exactsel.solving.outcome import Termination
 from exactsel.studies.best_known import KnownModels
+from exactsel.studies.criteria import Compared
+from exactsel.studies.path import SolutionPath
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.rigorous import leaves_convex
 
@@ -155,6 +160,20 @@ class TestAdvice:
                 main([*command, *more])
             assert ended.value.code == code
             assert ("--scale" in capsys.readouterr().err) == (code == 1)
+
+    def test_lists_and_paths_say_it_too(self):
+        A, y, _ = table(3)
+        A[:, 0] *= 1e15
+        problem = Problem.prepared(A, y, 2, intercept=True, loss="huber", lam=1e-3)
+        assert problem.objective.vanishing is not None
+        result = replace(solve(problem), termination=Termination.PRECISION_LIMIT)
+        assert result._column_ratio > 1e14
+        best = best_model(problem, top=2)
+        assert "advice" not in str(best)
+        assert f"advice       {result.advice}" in str(replace(best, termination="precision_limit"))
+        near = near_optimal(problem, 0.1)
+        assert f"advice       {result.advice}" in str(replace(near, termination="precision", complete=False))
+        assert f"advice: {result.advice}" in path_table(Compared(SolutionPath((result, result))))
 
 
 def test_a_fit_that_is_too_bad_makes_a_list_incomplete():

@@ -120,6 +120,27 @@ def test_long_columns_are_limited_by_more_than_the_ridge():
     assert np.all(found.size[long] * np.linalg.norm(A, axis=0)[long] < 1e3)
 
 
+@pytest.mark.parametrize(("loss", "ratio"), [*zip(LOSSES, [2.0**-5, 2.0**-30, 2.0**-12, 1.0], strict=True)])
+def test_one_of_two_long_columns_that_say_the_same_is_proven(attacks, loss, ratio, tmp_path):
+    rng = np.random.default_rng(3)
+    column = np.round(1e12 * rng.standard_normal(16) / 2**30) * 2**30
+    A = np.column_stack([column, ratio * column, rng.standard_normal(16)])
+    y = np.where(column + 1e12 * rng.standard_normal(16) < 0, 0.0 if loss == "poisson" else -1.0, 1.0)
+    case = attacks.cases.Case(A, y, 1, loss, 1e-3, 1.0 if loss == "huber" else None, intercept=True)
+    problem, file = attacks.cases.quiet_problem(case), tmp_path / "run.exsel"
+    result = solve(problem, proof=file, threads=1)
+    assert result.claim.reached
+    assert verify(problem, file).verified
+    assert attacks.honest.second_opinion(case, case.delta, file.read_bytes()) == ""
+
+
+@pytest.mark.parametrize("size", [1e100, 1e200, 1e300, -1e300])
+def test_limits_around_a_point_beyond_doubles_are_those_of_the_ridge(size):
+    A, y = [[1e6, 1.0], [1e6, -2.0], [-2e6, 0.5], [3e6, 0.1]], [1.0, -1.0, 1.0, -1.0]
+    found = sizes(Regression(A, y, 2, "squared_hinge", 1e-3, 1.0), {0: Fraction(size)})
+    assert all(bool(v * v >= 2 * 4 / Fraction(1e-3)) for v in found)
+
+
 def test_even_columns_are_left_alone():
     rng = np.random.default_rng(1)
     A = rng.standard_normal((50, 5))

@@ -28,6 +28,9 @@ CAREFUL = 0.9
 
 STEPS = 6
 
+FIRMER = 1e-10
+"""Part of it added to the diagonal of H where columns depend on each other, beside a ridge."""
+
 
 def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
     """R (d,): a model that costs no more than the empty one has |x_j| <= R_j (0: a column of zeros); [] if unknown.
@@ -78,24 +81,26 @@ def around(
     turned = directions(r, used, long, [as_float(w) * h for w, h in zip(r.weights, room, strict=True)])
     if turned is None:
         return None
-    a, E = [], []
+    a: list[F | None] = []
+    E: list[list[F]] = []
     value, now = pulls(r, g, used, long)
     gap = max(as_float(level - value), 1e-6 * as_float(level))
     for place, (moves, bend) in enumerate(turned):
         moves = [h * m for h, m in zip(room, moves, strict=True)]
-        if any(m and not left[i] for i, m in enumerate(moves)):
-            return None
-        furthest = max((abs(m) / left[i] for i, m in enumerate(moves) if m), default=0.0)
+        stuck = any(m and not left[i] for i, m in enumerate(moves)) or not all(map(math.isfinite, moves))
+        furthest = 0.0 if stuck else max((abs(m) / left[i] for i, m in enumerate(moves) if m), default=0.0)
         if not 0.0 < furthest < 1e200:
-            return None
-        if not all(map(math.isfinite, moves)):
-            return None
+            if not r.lam:
+                return None
+            a.append(None)
+            E.append([F(0)] * len(long))
+            continue
         already = as_float(now[place] / max(map(abs, r.columns[long[place]])))
         furthest, best = CAREFUL / furthest, 2.0 * gap / bend if bend > 0.0 else math.inf
         limits: list[F] = []
         rests: list[list[F]] = []
         for sign in (1, -1):
-            length = min(furthest, math.sqrt(already**2 + best) - sign * already)
+            length = min(furthest, math.hypot(already, math.sqrt(best)) - sign * already)
             moved = [v + near(F(sign * length * m)) if length * m else v for v, m in zip(g, moves, strict=True)]
             value, v = pulls(r, moved, used, long)
             pull = sign * v[place]
@@ -150,6 +155,18 @@ def directions(
     rows = [[sum(w * a * b for w, a, b in zip(weights, left, right, strict=True)) for right in sides] for left in sides]
     for i, j in enumerate(used):
         rows[i][i] += as_float(r.ridge[j] / F(scale[i]) ** 2)
+    firmer = [[v * (1.0 + FIRMER * (i == j)) for j, v in enumerate(row)] for i, row in enumerate(rows)]
+    inverse = inverted(rows) or (inverted(firmer) if r.lam else None)
+    if inverse is None:
+        return None
+    data = [list(row) for row in zip(*sides, strict=True)]
+    places = [used.index(j) for j in long]
+    return [([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in places]
+
+
+def inverted(rows: list[list[float]]) -> list[list[float]] | None:
+    """The inverse of a matrix; None where there is none."""
+    m = len(rows)
     rows = [row + [float(i == j) for j in range(m)] for i, row in enumerate(rows)]
     for j in range(m):
         pivot = max(range(j, m), key=lambda i: abs(rows[i][j]))
@@ -161,10 +178,7 @@ def directions(
             if i != j and rows[i][j]:
                 factor = rows[i][j]
                 rows[i] = [v - factor * u for v, u in zip(rows[i], rows[j], strict=True)]
-    inverse = [row[m:] for row in rows]
-    data = [list(row) for row in zip(*sides, strict=True)]
-    places = [used.index(j) for j in long]
-    return [([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in places]
+    return [row[m:] for row in rows]
 
 
 def within(a: list[F | None], E: list[list[F]], others: int) -> list[F] | None:
