@@ -235,7 +235,8 @@ def most_columns(instance: Instance) -> int:
 
 
 def _largest(parts: FloatArray, many: int) -> FloatArray:
-    """The sum (P,) of the ``many`` largest of non-negative numbers (P, m), rounded upwards."""
+    """The sum (P,) of the ``many`` largest of non-negative numbers (P, m), rounded upwards; inf where one is none."""
+    parts = np.where(np.isnan(parts), np.inf, parts)
     if many < parts.shape[1]:
         parts = -np.partition(-parts, max(many - 1, 0), axis=1)[:, : max(many, 0)]
     return np.asarray(parts.sum(axis=1) * (1.0 + gamma(parts.shape[1] + 16)))
@@ -264,5 +265,5 @@ def _lowered(a: FloatArray, E: FloatArray, R: FloatArray, others: int) -> FloatA
 def _reached(a: FloatArray, E: FloatArray, R: FloatArray, others: int) -> FloatArray:
     """a + E R, rounded upwards, of a row of E the largest parts that ``others`` columns can have."""
     with np.errstate(all="ignore"):
-        parts = np.where(E > 0.0, E * R, 0.0)
+        parts = np.where(E == 0.0, 0.0, E * R)
     return np.asarray((a + _largest(parts, others)) * (1.0 + 8 * U))

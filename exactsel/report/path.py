@@ -51,9 +51,11 @@ def path_table(compared: Compared, width: int | None = None) -> str:
         f"advice: {advice}" for advice in dict.fromkeys(result.advice for result in compared.path.results) if advice
     ]
     lines += _near_lines(compared.path, several)
+    # Where a line has a gap a better model of it may be there, and prefer another size.
+    among = "" if all(result.reached for result in compared.path.results) else ", among the models found"
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
-        lines.append(f"{TITLES[name]} is smallest at {where}")
+        lines.append(f"{TITLES[name]} is smallest at {where}{among}")
     return "\n".join(lines)
 
 

@@ -205,6 +205,10 @@ class TestCommandLine:
         assert "BIC is smallest at k = 3, lam = 1\n" in several
         assert "held-out" not in several
 
+    def test_a_size_that_is_not_proven_best_may_hide_a_better_model(self, file):
+        lines = self.call("path", file, "--ks", "3", "--node-limit", 0, "--heuristic", "none").stdout.splitlines()
+        assert "BIC is smallest at k = 3, among the models found" in lines
+
     def test_json(self, file):
         plain = json.loads(self.call("path", file, "--ks", "2,3", "--lams", "1,10", "--cv", 3, "--json").stdout)
         rows = plain["results"]
