@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from exactsel._jit import interpreted
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
@@ -27,7 +28,7 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.even import divided, powers_near
 from exactsel.problem.infinitesimal import Vanishing
-from exactsel.problem.objective import Objective
+from exactsel.problem.objective import MOST_ROWS, Objective
 from exactsel.problem.units import Units
 from exactsel.problem.vanishing import fit_on_all, instance_of_all, most_columns, usable_columns
 from exactsel.rounding import UNIT
@@ -118,7 +119,8 @@ def _lost(objective: Objective, allowed: BoolArray, most: int) -> float:
     if not (usable and objective.lam > 0.0 and type(objective.loss) in LOSSES and objective.at_zero > 0.0):
         return 0.0
     slopes = np.empty(objective.n)
-    loss_gradient(objective.row_loss, np.zeros(objective.n), objective.y, slopes)
+    with interpreted(objective.n <= MOST_ROWS):
+        loss_gradient(objective.row_loss, np.zeros(objective.n), objective.y, slopes)
     products = 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes)) * objective.norms[allowed]
     made, reach = objective.preparation, math.sqrt(2.0 * objective.at_zero / objective.lam)
     means = np.zeros(allowed.sum()) if made is None else made.made.column_error[allowed]
