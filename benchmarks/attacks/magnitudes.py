@@ -31,6 +31,9 @@ takes so many nodes counts as not proven.
 FIT = Fraction(1, 10**9)
 """Times the larger of an objective and a hundredth of the empty model's: what a fit may be above the best there is."""
 
+TIGHT = 1e-6
+"""The largest relative tolerance of runs that must have looked at each column alone."""
+
 BINS = 2
 """Decades of one line of the table."""
 
@@ -88,8 +91,9 @@ def _solved(pair: Stretched, plain: Any, problem: Any, outcome: Outcome) -> bool
     outcome.counts["interval wider than 1e-15"] += truth.loose
     outcome.counts[f"stopped after {NODES} nodes"] += result.termination.value == "node_limit"
     outcome.cells.update(cell(pair, result.claim.reached))
-    # A tolerance that the empty model meets is no reason to look at any other.
-    known = None if result.nodes or result.bound_calls or result.support else [()]
+    # A wide tolerance that the empty model meets is no reason to look at any other.
+    wide = options.get("eps", 0.0) > 0.0 or options.get("rel_eps", 0.0) > TIGHT
+    known = [()] if wide else None
     outcome.findings += [
         Finding(f.what, f.size, f"{about(pair)}: {f.detail}")
         for f in [*judged(result, oracle, truth), *trivial(result), *fits(result.upper, result.support, oracle, known)]

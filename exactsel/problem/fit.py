@@ -88,7 +88,7 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
             orthogonal = _orthogonal_fit(objective, columns)
             best = orthogonal if _is_better(orthogonal, best) else best
         return best
-    if unsolved or misjudged(objective, best.value):
+    if unsolved or misjudged(objective, columns, best.value):
         start = compact if np.all(np.isfinite(compact)) else np.zeros(columns.size)
         compact, converged = improved(objective, columns, start)
         other = replace(_as_fit(objective, columns, compact), converged=converged)

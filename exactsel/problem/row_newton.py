@@ -41,7 +41,7 @@ BLENDS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 1.0)
 """Parts of the curvature above the loss that may take the place of the loss's own."""
 
 SPREAD = 1e3
-"""Ratio of weights, or of objectives, from which on gradients are no measure of a fit."""
+"""Ratio of weights, lengths, or objectives, from which on gradients are no measure of a fit."""
 
 ENOUGH = 2
 """Up to this blend curvature added tells a minimum from a model that can be improved."""
@@ -152,11 +152,16 @@ class RowModel:
         return Step(step, 0.5 * float(wanted @ wanted), rank == x.size or not np.any(linear))
 
 
-def misjudged(objective: Objective, value: float) -> bool:
+def misjudged(objective: Objective, columns: IntArray, value: float) -> bool:
     """Whether a gradient that is small beside that of the empty model may still belong to a model that is no fit.
 
-    So it is where weights differ much, or an objective is far below that of the empty model.
+    So it is where weights or the lengths of the columns differ much, or an objective is far below that of the empty
+    model.
     """
+    lengths = objective.norms[columns]
+    lengths = lengths[lengths > 0.0]
+    if lengths.size and float(lengths.max()) > SPREAD * float(lengths.min()):
+        return True
     weights = objective.weights
     if weights is not None and float(np.max(weights)) > SPREAD * float(np.min(weights)):
         return True
