@@ -155,12 +155,16 @@ def directions(
     rows = [[sum(w * a * b for w, a, b in zip(weights, left, right, strict=True)) for right in sides] for left in sides]
     for i, j in enumerate(used):
         rows[i][i] += as_float(r.ridge[j] / F(scale[i]) ** 2)
+    # The ridge may be most of a short column's entry: an inverse is looked for where all of these are one.
+    roots = [math.sqrt(rows[i][i]) if rows[i][i] > 0.0 else 1.0 for i in range(m)]
+    rows = [[v / (roots[i] * roots[j]) for j, v in enumerate(row)] for i, row in enumerate(rows)]
     firmer = [[v * (1.0 + FIRMER * (i == j)) for j, v in enumerate(row)] for i, row in enumerate(rows)]
     inverse = inverted(rows) or (inverted(firmer) if r.lam else None)
     if inverse is None:
         return None
     data = [list(row) for row in zip(*sides, strict=True)]
     places = [used.index(j) for j in long]
+    inverse = [[v / (roots[i] * roots[j]) for j, v in enumerate(row)] for i, row in enumerate(inverse)]
     return [([sum(inverse[k][j] * v for k, v in enumerate(row)) for row in data], inverse[j][j]) for j in places]
 
 
