@@ -22,7 +22,7 @@ class Hint(NamedTuple):
     found: str
     loss: str
     lam: str
-    """The ridge weight to begin with: none, or next to none where the loss needs one."""
+    """The ridge weight to begin with: none, or next to none where dependent columns would be refused without one."""
     recode: bool = False
     """Whether the two values must be written as 0 and 1 before."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FittedModel:
-    """What a result is to whoever knows statsmodels and R."""
+    """The attributes of a result that bear the names of statsmodels and R."""
 
     @property
     def params(self) -> Any:

@@ -16,10 +16,14 @@ from scipy.optimize import minimize
 from exactsel import Problem, solve, verify
 from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.model import prepared_coef, searched_coef
+from exactsel.proofs.instance import instance_of
+from exactsel_certificates.container import read_proof
 from exactsel_certificates.formula import Instance, objective
 from exactsel_certificates.radii import LONG, radii
+from exactsel_certificates.regions import FIRST_POINT, RegressionRegions
 from exactsel_certificates.standalone.limits import sizes
 from exactsel_certificates.standalone.regression import Regression
+from exactsel_certificates.walk import Leaves
 
 ROOT = Path(__file__).resolve().parents[2]
 LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
@@ -187,3 +191,21 @@ def test_signs_and_limits_go_with_limits_from_dual_vectors(attacks, seed, tmp_pa
     assert said in ("", None) or result.upper < 1e-12 * problem.null_objective, said
     assert problem.replace(k=1).k == 1
     assert problem.replace(lam=3.0).lam == 3.0
+
+
+def test_no_bound_is_above_the_level_its_limits_are_about(attacks, tmp_path):
+    """Limits say nothing of models that cost more than the level, and neither may bounds that rest on them."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((12, 3)) * [1.0, 1e9, 1e9]
+    y = np.where(rng.standard_normal(12) > 0, 1.0, -1.0)
+    problem, file = Problem(A, y, 1, loss="logistic", lam=1.0), tmp_path / "run.exsel"
+    assert problem.objective.vanishing is not None
+    solve(problem, proof=file)
+    regions = RegressionRegions(instance_of(problem).plain, read_proof(file), 0.0)
+    assert regions._most == problem.objective.vanishing.limits.level
+    states = np.zeros((1, 3), dtype=np.uint8)
+    leaves = Leaves(states, np.full(1, FIRST_POINT, dtype=np.int64))
+    bound = float(regions.bounds(leaves)[0])
+    assert 0.0 < bound < regions._most
+    regions._most = 0.5 * bound
+    assert regions.bounds(leaves)[0] == 0.5 * bound
