@@ -32,7 +32,7 @@ FIT = Fraction(1, 10**9)
 """Times the larger of an objective and a hundredth of the empty model's: what a fit may be above the best there is."""
 
 TIGHT = 1e-6
-"""The largest relative tolerance of runs that must have looked at each column alone."""
+"""The largest relative tolerance of runs that must have looked at each column alone, unless they were within it."""
 
 BINS = 2
 """Decades of one line of the table."""
@@ -124,7 +124,9 @@ def fits(upper: float, support: Support, oracle: Oracle, known: Iterable[Support
     admitted = sorted({s for s in known if len(s) <= case.k and case.admits(s)} - {tuple(support)})
     for chosen, (_, high) in oracle.values([tuple(support), *admitted]).items():
         excess = Fraction(upper) - high if np.isfinite(upper) else Fraction(2) ** 1100
-        if excess > FIT * max(high, SCALE * oracle.empty) and oracle.tame(chosen):
+        single = chosen not in ((), tuple(support))
+        allowed = Fraction(TIGHT) * high if single else Fraction(0)
+        if excess > max(allowed, FIT * max(high, SCALE * oracle.empty)) and oracle.tame(chosen):
             name = "the fit on its own support" if chosen == tuple(support) else "a single column"
             size = beyond(excess, max(high, SCALE * oracle.empty))
             yield Finding(f"worse than {name if chosen else 'the empty model'}", size,

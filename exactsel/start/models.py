@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.units import Constraint
 from exactsel.start.heuristic import Context, Heuristic
 from exactsel.start.portfolio import AUTO, first_is_enough, first_work, portfolio_for, served_by_first
+
+LOOKS = 8
+"""Units looked at for one place before it stays empty."""
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
@@ -53,10 +57,14 @@ def starting_models(
 
 
 def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
-    """The support with what every model must hold and without what none may; of the rest the largest coefficients."""
+    """The support with what every model must hold and without what none may; of the rest the largest coefficients.
+
+    The places of units that had to go are filled by others.
+    """
     state = problem.root_state
     if problem.units.constraint is not None:
-        return _restricted(support, problem, problem.units.constraint)
+        kept = _restricted(support, problem, problem.units.constraint)
+        return kept if {*kept} >= {*support} else _filled(kept, problem)
     forced = np.flatnonzero(state == IN)
     rest = np.array([j for j in support if state[j] == FREE], dtype=np.int64)
     if forced.size == 0 and rest.size == len(support):
@@ -65,7 +73,8 @@ def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...
     if rest.size > room:
         weight = np.abs(problem.fit(np.concatenate([forced, rest])).coef[rest])
         rest = rest[np.argsort(-weight, kind="stable")[:room]]
-    return tuple(sorted([*forced.tolist(), *rest.tolist()]))
+    kept = tuple(sorted([*forced.tolist(), *rest.tolist()]))
+    return kept if {*kept} >= {*support} else _filled(kept, problem)
 
 
 def _restricted(support: Sequence[int], problem: SubsetProblem, constraint: Constraint) -> tuple[int, ...]:
@@ -74,6 +83,33 @@ def _restricted(support: Sequence[int], problem: SubsetProblem, constraint: Cons
     allowed = np.array([j for j in support if state[j] != OUT], dtype=np.int64)
     weight = problem.units.sizes(problem.fit(allowed).coef)[allowed]
     return constraint.restricted(allowed[np.argsort(-weight, kind="stable")].tolist(), problem.k, state)
+
+
+def _filled(support: tuple[int, ...], problem: SubsetProblem) -> tuple[int, ...]:
+    """An admissible support, grown step by step by what lowers the objective most at first sight, while it does."""
+    best = problem.fit(support)
+    while len(support) < problem.k:
+        looked_at = islice(_larger(support, best, problem), LOOKS)
+        fits = ((problem.fit(larger), larger) for larger in looked_at)
+        grown = next((pair for pair in fits if pair[0].value < best.value), None)
+        if grown is None:
+            break
+        best, support = grown
+    return support
+
+
+def _larger(support: tuple[int, ...], fit: Fit, problem: SubsetProblem) -> Iterator[tuple[int, ...]]:
+    """Admissible supports with another unit and what it needs, the steepest units for their length first."""
+    objective = problem.objective
+    assert objective is not None  # column subset selection knows no demands
+    slope, norms = objective.gradient(fit.coef), objective.norms
+    state, steep = problem.root_state, problem.units.sizes(np.divide(slope, norms, out=0 * slope, where=norms > 0))
+    for unit in np.argsort(-steep, kind="stable").tolist():
+        if state[unit] == OUT or unit in support or steep[unit] == 0:
+            continue
+        larger = problem.units.completed((*support, unit), problem.k)
+        if larger is not None:
+            yield larger
 
 
 def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:

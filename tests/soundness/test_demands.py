@@ -253,3 +253,28 @@ def test_proofs_with_columns_a_hair_apart():
         verified += verdict.verified
         assert verdict.lower <= verdict.upper
     assert verified >= 11
+
+
+@pytest.mark.parametrize("method", ["swap", "exchange", "forward", "greedy-rls"])
+@pytest.mark.parametrize("demand", ["must_not", "hierarchy", "per_group"])
+def test_a_place_that_demands_leave_empty_is_filled(method, demand):
+    """A method proposes the long column, which may not be chosen; others are found for its place."""
+    rng = np.random.default_rng(31)
+    A = rng.standard_normal((20, 4)) * [1e9, 1.0, 1.0, 1.0]
+    y = A[:, 0] / 1e9 * 5 + A[:, 1] + 0.5 * A[:, 2]
+    asked = {
+        "must_not": {"must_not": [0]},
+        "hierarchy": {"hierarchy": {0: (1, 2, 3)}},
+        "per_group": {"groups": ["a", "a", "a", None], "per_group": 1, "must_have": [1]},
+    }[demand]
+    problem = Problem(A, y, 2, lam=1.0, **asked)
+    found = run(method, problem)
+    singles = [problem.fit(s).value for s in ([1], [2], [3], [1, 2], [1, 3]) if problem.units.completed(s, 2) == (*s,)]
+    assert found.upper <= singles[0] and found.support
+
+
+def test_what_is_proposed_stays_where_demands_allow_it():
+    problem = Problem(np.eye(5), np.arange(5.0), 3, lam=1.0, hierarchy={4: (3,)})
+    assert admissible([0], problem) == (0,)
+    assert admissible([3, 4], problem) == (3, 4)
+    assert admissible([4], problem) == (3, 4)
