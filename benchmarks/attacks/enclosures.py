@@ -34,6 +34,8 @@ DIGITS = (50, 160, 480)
 TIGHT = Decimal("1e-24")
 """Relative width at which an interval will do."""
 
+SMALLEST_SLOPE = Decimal("1e-600")
+
 MOST_STEPS = 80
 """Newton steps per number of digits."""
 
@@ -229,6 +231,8 @@ class _Newton:
 
     def _balance(self, slopes: list[Decimal]) -> None:
         """Without a ridge: the lower end that slopes give once nothing is left along the columns."""
+        # As a fraction 1e-50000 is a number of that many digits.
+        slopes = [g if abs(g) > SMALLEST_SLOPE else Decimal(0) for g in slopes]
         moved = None if self.rows.balance is None else self.rows.balance(slopes)
         if moved is not None:
             total, size = self._conjugates([_decimal(g) for g in moved])

@@ -7,8 +7,10 @@ make another problem: then the truth is held against what is said, and fits agai
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -24,9 +26,10 @@ from benchmarks.attacks.solves import delta_of, options_of
 from benchmarks.attacks.units import differences
 
 SECONDS, NODES = 300.0, 2000
-"""Of a solve, kernels compiled and all: none of this size takes that long, and one that does is a finding; one that
-takes so many nodes counts as not proven.
-"""
+"""Of a solve, kernels compiled and all; one that takes so many nodes counts as not proven."""
+
+PATIENCE = 120.0
+"""Of a trial with its oracle."""
 
 FIT = Fraction(1, 10**9)
 """Times the larger of an objective and a hundredth of the empty model's: what a fit may be above the best there is."""
@@ -57,9 +60,33 @@ def attempted(seed: int) -> Outcome:
     except InputError as error:
         _refused(pair, error, outcome)
         return outcome
-    if _solved(pair, plain, problem, outcome):
-        through_a_door(pair, plain, problem, outcome)
+    try:
+        with patience(PATIENCE):
+            if _solved(pair, plain, problem, outcome):
+                through_a_door(pair, plain, problem, outcome)
+    except OutOfPatience:
+        outcome.counts[f"given up after {PATIENCE:g} s"] += 1
     return outcome
+
+
+class OutOfPatience(Exception):
+    """A trial took too long: nearly always its oracle, in fractions of thousands of digits."""
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Give up after some seconds."""
+
+    def give_up(_number: int, _frame: Any) -> None:
+        raise OutOfPatience
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _refused(pair: Stretched, error: Exception, outcome: Outcome) -> None:

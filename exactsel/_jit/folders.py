@@ -12,6 +12,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
+WARMED_UP = "warmed-up"
+"""A file in the folder, once the user has had kernels compiled ahead."""
+
 MOST_LINKS = 40
 """Symbolic links on the way to a folder, at most."""
 
@@ -97,16 +100,37 @@ def _is_private_group(number: int) -> bool:
 
 def writable_cache() -> str | None:
     """The kernel cache folder of this very source, or None where nothing can be written."""
-    base = user_cache()
-    if base is None:
+    folder = _of_this_source()
+    if folder is None:
         return None
     try:
-        folder = base / f"kernels-{_source_hash()}"
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         return str(folder) if os.access(folder, os.W_OK | os.X_OK) and trusted(folder) else None
     except OSError:
         return None
+
+
+def _of_this_source() -> Path | None:
+    """The kernel cache folder of this very source, whether it is there or not."""
+    base = user_cache()
+    return None if base is None else base / f"kernels-{_source_hash()}"
+
+
+def warmed_up() -> bool:
+    """Whether the user has had kernels compiled ahead (``exactsel warmup``)."""
+    folder = _of_this_source()
+    try:
+        return folder is not None and (folder / WARMED_UP).is_file()
+    except OSError:
+        return False
+
+
+def remember_warmup() -> None:
+    """Let later processes know that kernels have been compiled ahead."""
+    folder = writable_cache()
+    if folder is not None:
+        Path(folder, WARMED_UP).touch()
 
 
 @cache

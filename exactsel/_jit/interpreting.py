@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from exactsel._jit.folders import warmed_up
 from exactsel.interrupts import CompilationStopped, give_up_if_over, patiently
 from exactsel.types import BoolArray
 
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALLOWANCE = 100_000
-"""Calls of kernels a process interprets: a second or two."""
+ALLOWANCE = 800_000
+"""Calls of kernels a process interprets, five to ten seconds, where compiling them first takes half a minute, ..."""
+
+WARMED_UP = 20_000
+"""... and where ``exactsel warmup`` has compiled them, a few tenths of a second."""
+
+NUMBERS_A_CALL = 4096
+"""A kernel that works on whole arrays counts once more for each so many numbers of a row: about what a call takes."""
 
 PLENTY = 3_000_000
 """Calls that a conformance kit may interpret before the rest of it is compiled: half a minute to a minute."""
@@ -50,6 +57,13 @@ class _Allowance:
 
     def __init__(self) -> None:
         self.left = ALLOWANCE
+        self._begun = False
+
+    def begin(self) -> None:
+        """Ask, once, whether the user has had kernels compiled ahead; what happens to be compiled plays no part."""
+        if not self._begun and self.left == ALLOWANCE and warmed_up():
+            self.left = WARMED_UP
+        self._begun = True
 
 
 allowance = _Allowance()
@@ -76,6 +90,7 @@ class Session:
 
     def __init__(self, free: bool = False, compiles: str | None = None) -> None:
         self._free, self._inside, self._compiles = free, False, compiles
+        self._look = allowance.left
         self.least = 0
         """What whoever is at work must leave of the allowance."""
 
@@ -87,9 +102,10 @@ class Session:
         if not self._free:
             if allowance.left <= self.least:
                 return self._without_allowance(kernel, arguments, named)
-            allowance.left -= 1
+            allowance.left -= 1 if kernel.text is kernel.py_func else _calls_worth(arguments)
         if self._inside:
-            if allowance.left % CALLS_A_LOOK == 0 and not self._free:
+            if not self._free and allowance.left <= self._look:
+                self._look = allowance.left - CALLS_A_LOOK
                 give_up_if_over()
             return kernel.text(*arguments, **named)
         before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
@@ -138,6 +154,8 @@ def as_text(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -
 @contextmanager
 def session(wanted: bool) -> Iterator[None]:
     """Interpret kernels in this block, where that is ``wanted`` and the allowance is not used up."""
+    if wanted and CHOOSES:
+        allowance.begin()
     if not (wanted and CHOOSES) or current.session is not None or allowance.left <= 0:
         yield
         return
@@ -179,7 +197,7 @@ def steps_leaving_half(sequence: Iterable[T], cut: Callable[[], None]) -> Iterat
     then. All of them where compiled kernels are at work, or little is left.
     """
     iterator = iter(sequence)
-    least = allowance.left // 2 if allowance.left >= ALLOWANCE // 2 else 0
+    least = allowance.left // 2 if allowance.left >= WARMED_UP // 2 else 0
     while True:
         try:
             with _leaving(least):
@@ -227,6 +245,12 @@ def _compiled(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any])
 
     with parallel_section(1):
         return kernel.compiled(*arguments, **named)
+
+
+def _calls_worth(arguments: tuple[Any, ...]) -> int:
+    """How many calls one counts for that works on these in whole arrays."""
+    longest = max((each.shape[-1] for each in arguments if isinstance(each, np.ndarray) and each.ndim), default=0)
+    return 1 + longest // NUMBERS_A_CALL
 
 
 def _undo(before: Iterable[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:

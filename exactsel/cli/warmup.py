@@ -8,16 +8,17 @@ from exactsel.cli.talk import say, say_line
 
 
 @click.command("warmup")
-@click.option("--all", "everything", is_flag=True, help="Also intercepts, groups, css and every approximate method.")
+@click.option("--all", "everything", is_flag=True, help="Also problems without an intercept, css and all methods.")
 @click.option("--processes", type=click.IntRange(1), help="At a time; by default one a core, and four at most.")
 def command(everything: bool, processes: int | None) -> int:
     """Compile kernels ahead, so that no later run waits for it: for images, clusters, continuous integration.
 
-    They are kept in the user's cache folder, or in EXACTSEL_CACHE_DIR. Exit code 1 says that something could not be
-    compiled, or not be kept.
+    They are kept in the user's cache folder, or in EXACTSEL_CACHE_DIR. Until then small problems are solved without
+    compiled kernels, which is quicker than compiling them; last digits may differ. Exit code 1 says that something
+    could not be compiled, or not be kept.
     """
     from exactsel._jit import ENABLED
-    from exactsel._jit.folders import cache_folder
+    from exactsel._jit.folders import cache_folder, remember_warmup
     from exactsel.studies.warmup import MORE, USUAL, warm_up
 
     if not ENABLED:
@@ -35,4 +36,6 @@ def command(everything: bool, processes: int | None) -> int:
     for number, warmed in enumerate(warm_up(kinds, processes), 1):
         failed = failed or bool(warmed.error)
         say(f"{number}/{len(kinds)}  {warmed.kind:<20} {warmed.seconds:6.1f} s  {warmed.error}".rstrip())
+    if not failed:
+        remember_warmup()
     return int(failed)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import in_numpy, njit
 from exactsel.kernels.columns import PLACE, Columns, add_entries
 from exactsel.kernels.last_fit import HEAVY, WRONG, SmallFit
 from exactsel.kernels.linalg import cholesky_solve, correlate, dot
@@ -70,6 +70,12 @@ def _residual(fit: SmallFit, move: FloatArray, column: FloatArray, r: FloatArray
         a += 1
 
 
+@in_numpy(_residual)
+def _residual_of_arrays(fit: SmallFit, move: FloatArray, column: FloatArray, r: FloatArray) -> None:
+    k = fit.columns.size
+    r[:] = column[: r.size] - (move[k] if move.size > k else 0.0) - move[:k] @ fit.inside[:k, : r.size]
+
+
 @njit(sums=True, inline=True)
 def _moments(
     fit: SmallFit, r: FloatArray, scaled: FloatArray, up: FloatArray, down: FloatArray
@@ -90,6 +96,18 @@ def _moments(
     return signed, cubic, quartic
 
 
+@in_numpy(_moments)
+def _moments_of_arrays(
+    fit: SmallFit, r: FloatArray, scaled: FloatArray, up: FloatArray, down: FloatArray
+) -> tuple[float, float, float]:
+    two = r * r
+    terms = fit.thirds * two * r
+    scaled[: r.size] = fit.roots * r
+    high, low = fit.upward * r, fit.downward * r
+    up[:], down[:] = np.maximum(high, low), np.maximum(-high, -low)
+    return float(terms.sum()), float(abs(terms).sum()), float(fit.fourths @ (two * two))
+
+
 @njit(inline=True)
 def _largest(values: FloatArray) -> float:
     """The largest of numbers that are not negative, by the order of their bits, which the compiler vectorises."""
@@ -101,6 +119,11 @@ def _largest(values: FloatArray) -> float:
     for i in range(bits.size):
         at = i if bits[i] == largest else at
     return float(values[at])
+
+
+@in_numpy(_largest)
+def _largest_of_array(values: FloatArray) -> float:
+    return float(values.max())
 
 
 @njit(inline=True)

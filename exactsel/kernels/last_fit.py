@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import in_numpy, njit
 from exactsel.kernels.columns import PLACE, Columns, add_entries
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
@@ -159,6 +159,13 @@ def _bends(fit: SmallFit) -> float:
         fit.weights[i] = fit.rows[i] * (size * (1.0 - size))
         total += fit.weights[i]
     return total
+
+
+@in_numpy(_bends)
+def _bends_of_array(fit: SmallFit) -> float:
+    size = abs(fit.b) / fit.rows
+    fit.weights[:] = fit.rows * (size * (1.0 - size))
+    return float(fit.weights.sum())
 
 
 @njit

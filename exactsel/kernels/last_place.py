@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit
+from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns, columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.last_candidate import Candidates, add_candidate, empty_candidates
@@ -135,6 +135,14 @@ def _eight_dots(
         dw += d[i] * w[i]
     out[0, at], out[0, at + 1], out[0, at + 2], out[0, at + 3] = av, bv, cv, dv
     out[1, at], out[1, at + 1], out[1, at + 2], out[1, at + 3] = aw, bw, cw, dw
+
+
+@in_numpy(_eight_dots)
+def _eight_whole_dots(
+    a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, v: FloatArray, w: FloatArray, out: FloatArray, at: int
+) -> None:
+    out[0, at : at + 4] = a @ v, b @ v, c @ v, d @ v
+    out[1, at : at + 4] = a @ w, b @ w, c @ w, d @ w
 
 
 @njit(inline=True)

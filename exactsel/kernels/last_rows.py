@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit
+from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns
 from exactsel.kernels.last_candidate import Candidates
 from exactsel.kernels.last_fit import FAR_OFF, HEAVY, LENGTH, TOTAL, SmallFit
@@ -58,6 +58,30 @@ def _step_rows(
     return total, size
 
 
+@in_numpy(_step_rows)
+def _step_of_arrays(
+    y: FloatArray, fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, b: FloatArray
+) -> tuple[float, float]:
+    return _stepped(y, fit, 1.0, -y * fit.roots * (d * first[: y.size] + e * second[: y.size]), b)
+
+
+def _stepped(
+    y: FloatArray, fit: SmallFit, weight: FloatArray | float, change: FloatArray, b: FloatArray
+) -> tuple[float, float]:
+    """What is the same in :func:`_step_rows` and :func:`_step_weighted_rows`, in arrays."""
+    pi = -y * fit.b / weight
+    change = np.clip(change, -pi * WITHIN, (1.0 - pi) * WITHIN)
+    s, t = change * fit.of_pi, -change * fit.of_rest
+    low, high = np.maximum(-s, 0.0), np.maximum(-t, 0.0)
+    divergence = s * (0.5 - s * (1.0 / 6.0) + s * s * (1.0 / 12.0 + low * (0.05 + 0.2 * low)))
+    divergence -= t * (0.5 - t * (1.0 / 6.0) + t * t * (1.0 / 12.0 + high * (0.05 + 0.2 * high)))
+    divergence *= change * weight
+    move = -y * change * weight
+    b[:] = fit.b + move
+    size = np.sum(abs(fit.z) * (abs(move) + abs(fit.b)) + divergence)
+    return -float(np.sum(fit.z * move + divergence)), float(size)
+
+
 @njit(inline=True)
 def bound_of_set(
     AT: Columns, y: FloatArray, norms: FloatArray, lam: float, fit: SmallFit, base: float, found: Candidates,
@@ -98,6 +122,17 @@ def _sums_of_step(
     return total, size, free
 
 
+@in_numpy(_sums_of_step)
+def _sums_of_arrays(
+    y: FloatArray, fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, tau: float
+) -> tuple[float, float, float]:
+    pi = -y * fit.b / fit.rows
+    change = -y * (fit.roots * (d * first[: y.size] + e * second[: y.size]) + fit.weights * tau) / fit.rows
+    low, high = -pi * WITHIN, (1.0 - pi) * WITHIN
+    there = fit.rows * (pi + np.clip(change, low, high))
+    return -float(y @ there), float(there.sum()), float(fit.weights[(low < change) & (change < high)].sum())
+
+
 @njit(inline=True)
 def _level_of_step(y: FloatArray, fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float) -> float:
     """The tau with which the step comes out at a sum of zero, nearly."""
@@ -133,6 +168,14 @@ def _step_weighted_rows(
     return total, size
 
 
+@in_numpy(_step_weighted_rows)
+def _weighted_step_of_arrays(
+    y: FloatArray, fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, tau: float, b: FloatArray
+) -> tuple[float, float]:
+    steps = fit.roots * (d * first[: y.size] + e * second[: y.size]) + fit.weights * tau
+    return _stepped(y, fit, fit.rows, -y * steps / fit.rows, b)
+
+
 @njit(sums=True, inline=True)
 def _sizes_of_rows(fit: SmallFit, b: FloatArray) -> tuple[float, float, float]:
     """The sum of b with and without signs, and what one unit of tau costs."""
@@ -142,6 +185,11 @@ def _sizes_of_rows(fit: SmallFit, b: FloatArray) -> tuple[float, float, float]:
         size += abs(b[i])
         cost += fit.weights[i] * (abs(fit.z[i]) + 16.0)
     return total, size, cost
+
+
+@in_numpy(_sizes_of_rows)
+def _sizes_of_arrays(fit: SmallFit, b: FloatArray) -> tuple[float, float, float]:
+    return float(b.sum()), float(abs(b).sum()), float(fit.weights @ (abs(fit.z) + 16.0))
 
 
 @choose_by_type("loss")

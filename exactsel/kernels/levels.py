@@ -14,9 +14,9 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
+from exactsel.kernels.in_arrays import of_rows
 from exactsel.kernels.linalg import BLOCK, sum_roundings
 from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
-from exactsel.losses.huber import AdjustedHuber, Huber
 from exactsel.losses.logistic import AdjustedLogistic, Logistic
 from exactsel.losses.poisson import AdjustedPoisson, Poisson
 from exactsel.rounding import UNIT
@@ -38,7 +38,7 @@ TOO_SMALL = 1e-200
 
 LOGISTIC = (Logistic, AdjustedLogistic)
 
-HUBER = (Huber, AdjustedHuber)
+POISSON = (Poisson, AdjustedPoisson)
 
 
 @njit
@@ -55,10 +55,7 @@ def logistic_rows(z: FloatArray, y: FloatArray, values: FloatArray, slopes: Floa
 
 @in_numpy(logistic_rows)
 def _logistic_in_arrays(z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    t = -y * z
-    e = np.exp(-abs(t))
-    values[:] = np.maximum(t, 0.0) + np.log1p(e)
-    slopes[:] = -y * (np.where(t >= 0.0, 1.0, e) / (1.0 + e))
+    values[:], slopes[:] = Logistic.rows_value(None, z, y), Logistic.rows_derivative(None, z, y)
 
 
 @njit
@@ -71,11 +68,19 @@ def rows_in_turn(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, sl
 
 @in_numpy(rows_in_turn)
 def _rows_in_arrays(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
-    if type(loss) not in HUBER:
-        rows_in_turn.py_func(loss, z, y, values, slopes)
-        return
-    slopes[:] = np.clip(z - y, -loss.delta, loss.delta)
-    values[:] = abs(slopes) * (abs(z - y) - 0.5 * abs(slopes))
+    values[:], slopes[:] = of_rows(loss, "value", z, y), of_rows(loss, "derivative", z, y)
+
+
+@njit
+def bends_in_turn(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    """The curvature of every row, or that of a quadratic above it, one after the other."""
+    for i in range(z.size):
+        out[i] = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
+
+
+@in_numpy(bends_in_turn)
+def _bends_in_arrays(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
+    out[:] = of_rows(loss, "majorizer" if majorise else "curvature", z, y)
 
 
 @choose_by_type("loss")
@@ -106,7 +111,7 @@ def reach(loss: Any, y: float) -> float:
     return abs(y)
 
 
-@reach.register(Poisson, AdjustedPoisson)
+@reach.register(*POISSON)
 def _reach_of_count(loss: Any, y: float) -> float:
     # One more, for where counts are 0 and 1 alone no prediction of 0 suits them.
     return float(1.0 + np.log(max(y, 1.0)))
@@ -118,7 +123,7 @@ def off_scale(loss: Any, z: float, y: float, slope: float) -> float:
     return abs(z) + abs(y) + abs(slope)
 
 
-@off_scale.register(Poisson, AdjustedPoisson)
+@off_scale.register(*POISSON)
 def _off_scale_of_count(loss: Any, z: float, y: float, slope: float) -> float:
     return float(abs(z) + reach(loss, y) + 2.0)  # not that of the count, whose square would be far more than the loss
 
@@ -139,17 +144,58 @@ def sides(loss: Any, z: FloatArray, y: FloatArray, slopes: FloatArray) -> tuple[
 
 @in_numpy(sides)
 def _sides_in_arrays(loss: Any, z: FloatArray, y: FloatArray, slopes: FloatArray) -> tuple[float, float, float, float]:
-    if type(loss) in HUBER:
-        bends = loss.weights * (abs(z - y) <= loss.delta)
-    elif type(loss) in LOGISTIC:
-        bends = loss.weights * abs(slopes) * (1.0 - abs(slopes))
-    else:
-        return sides.py_func(loss, z, y, slopes)  # type: ignore[no-any-return]
-    weighted = loss.weights * slopes
+    sizes = abs(slopes)
+    bends = sizes * (1.0 - sizes) if type(loss) in LOGISTIC else of_rows(loss, "curvature", z, y)
+    weighted, bends = loss.weights * slopes, loss.weights * bends
     up = weighted > 0.0
     return (
         float(weighted[up].sum()), float(-weighted[~up].sum()), float(bends[up].sum()), float(bends[~up].sum())
     )  # fmt: skip
+
+
+@njit
+def _steepness(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    """The curvature of a quadratic above the sum of all rows."""
+    total = 0.0
+    for i in range(z.size):
+        total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
+    return total
+
+
+@in_numpy(_steepness)
+def _steepness_in_arrays(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    return float(loss.weights @ of_rows(loss, "majorizer", z, y))
+
+
+@njit
+def _extent(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    """How far apart a prediction and the best one for its target may be."""
+    scale = 0.0
+    for i in range(z.size):
+        scale = max(scale, abs(z[i]) + reach(loss, y[i]))
+    return scale
+
+
+@in_numpy(_extent)
+def _extent_in_arrays(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    return float(np.max(abs(z) + _reaches(loss, y), initial=0.0))
+
+
+def _reaches(loss: Any, y: FloatArray) -> FloatArray:
+    """:func:`reach` of every row."""
+    return 1.0 + np.log(np.maximum(y, 1.0)) if type(loss) in POISSON else abs(y)
+
+
+@njit
+def _raise(z: FloatArray, step: float) -> None:
+    """Add a constant to all predictions."""
+    for i in range(z.size):
+        z[i] += step
+
+
+@in_numpy(_raise)
+def _raise_in_arrays(z: FloatArray, step: float) -> None:
+    z += step
 
 
 @njit
@@ -161,9 +207,7 @@ def _far_step(
 
     Where that is flat, or goes less far, a quadratic that lies above the loss is minimised instead.
     """
-    total = 0.0
-    for i in range(z.size):
-        total += loss.weights[i] * point_majorizer(loss, z[i], y[i])
+    total = _steepness(loss, z, y)
     step = (minus - plus) / total if total > 0.0 else 0.0
     if plus > 0.0 and minus > 0.0 and scale * (bend_plus / plus + bend_minus / minus) > FLAT:
         straight = -np.log(plus / minus) / (bend_plus / plus + bend_minus / minus)
@@ -179,9 +223,7 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
     alternate with halving the bracket where they get no further.
     """
     moved, low, high, previous, last, halved = 0.0, -np.inf, np.inf, np.inf, 0.0, False
-    scale = 0.0
-    for i in range(z.size):
-        scale = max(scale, abs(z[i]) + reach(loss, y[i]))
+    scale = _extent(loss, z, y)
     for _ in range(LEVEL_STEPS):
         plain_rows(loss, z, y, values, slopes)
         plus, minus, bend_plus, bend_minus = sides(loss, z, y, slopes)
@@ -215,9 +257,22 @@ def find_level(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slop
         if last <= 0.25 * finest:
             break
         moved += step
-        for i in range(z.size):
-            z[i] += step
+        _raise(z, step)
     return moved
+
+
+@njit
+def _weigh(weights: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    """Multiply by the weights of rows."""
+    for i in range(weights.size):
+        values[i] *= weights[i]
+        slopes[i] *= weights[i]
+
+
+@in_numpy(_weigh)
+def _weigh_in_arrays(weights: FloatArray, values: FloatArray, slopes: FloatArray) -> None:
+    values *= weights
+    slopes *= weights
 
 
 @njit
@@ -227,9 +282,7 @@ def adjusted_rows(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, s
         find_level(loss, z, y, values, slopes)
     else:
         plain_rows(loss, z, y, values, slopes)
-    for i in range(z.size):
-        values[i] *= loss.weights[i]
-        slopes[i] *= loss.weights[i]
+    _weigh(loss.weights, values, slopes)
 
 
 @njit
@@ -237,9 +290,59 @@ def adjusted_bends(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out:
     """Weighted curvatures of every row, or those of a quadratic above the loss; levels z."""
     if loss.levelled:
         find_level(loss, z, y, np.empty(z.size), np.empty(z.size))
-    for i in range(z.size):
-        bend = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
-        out[i] = loss.weights[i] * bend
+    bends_in_turn(loss, z, y, majorise, out)
+    _weigh(loss.weights, out, np.empty(z.size))
+
+
+@njit
+def _both_sides(
+    loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, b: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    """Weigh the slopes b; the sums of w (value - slope z), of the sizes these are judged by, and of the slopes, first
+    of all over the rows whose slopes are positive, then over the others: (plus, minus, plus_size, ...).
+    """
+    plus, minus, plus_size, minus_size, plus_sum, minus_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for first in range(0, z.size, BLOCK):
+        up, down, up_size, down_size, up_sum, down_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(first, min(first + BLOCK, z.size)):
+            weight, slope = loss.weights[i], b[i]
+            term = weight * (values[i] - slope * z[i])
+            size = weight * (abs(values[i]) + abs(slope) * off_scale(loss, z[i], y[i], slope))
+            b[i] = weight * slope
+            if slope > 0.0:
+                up, up_size, up_sum = up + term, up_size + size, up_sum + b[i]
+            else:
+                down, down_size, down_sum = down + term, down_size + size, down_sum - b[i]
+        plus, plus_size, plus_sum = plus + up, plus_size + up_size, plus_sum + up_sum
+        minus, minus_size, minus_sum = minus + down, minus_size + down_size, minus_sum + down_sum
+    return plus, minus, plus_size, minus_size, plus_sum, minus_sum
+
+
+@in_numpy(_both_sides)
+def _both_sides_in_arrays(
+    loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, b: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    up, terms, scale = b > 0.0, loss.weights * (values - b * z), abs(z) + 2.0 + _reaches(loss, y)
+    if type(loss) not in POISSON:
+        scale = abs(z) + abs(y) + abs(b)
+    sizes = loss.weights * (abs(values) + abs(b) * scale)
+    b *= loss.weights
+    return (
+        float(terms[up].sum()), float(terms[~up].sum()), float(sizes[up].sum()), float(sizes[~up].sum()),
+        float(b[up].sum()), float(-b[~up].sum()),
+    )  # fmt: skip
+
+
+@njit
+def _scale_sides(b: FloatArray, plus_part: float, minus_part: float) -> None:
+    """Multiply the entries above zero by one number and the others by another."""
+    for i in range(b.size):
+        b[i] *= plus_part if b[i] > 0.0 else minus_part
+
+
+@in_numpy(_scale_sides)
+def _scale_sides_of_array(b: FloatArray, plus_part: float, minus_part: float) -> None:
+    b *= np.where(b > 0.0, plus_part, minus_part)
 
 
 @njit
@@ -260,20 +363,7 @@ def adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tup
         find_level(loss, z, y, values, b)
     else:
         plain_rows(loss, z, y, values, b)
-    plus, minus, plus_size, minus_size, plus_sum, minus_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for first in range(0, n, BLOCK):
-        up, down, up_size, down_size, up_sum, down_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(first, min(first + BLOCK, n)):
-            weight, slope = loss.weights[i], b[i]
-            term = weight * (values[i] - slope * z[i])
-            size = weight * (abs(values[i]) + abs(slope) * off_scale(loss, z[i], y[i], slope))
-            b[i] = weight * slope
-            if slope > 0.0:
-                up, up_size, up_sum = up + term, up_size + size, up_sum + b[i]
-            else:
-                down, down_size, down_sum = down + term, down_size + size, down_sum - b[i]
-        plus, plus_size, plus_sum = plus + up, plus_size + up_size, plus_sum + up_sum
-        minus, minus_size, minus_sum = minus + down, minus_size + down_size, minus_sum + down_sum
+    plus, minus, plus_size, minus_size, plus_sum, minus_sum = _both_sides(loss, z, y, values, b)
     if not loss.levelled:
         return plus + minus - (many + 36) * UNIT * (plus_size + minus_size), many + 20
     smaller = min(plus_sum, minus_sum)
@@ -282,7 +372,6 @@ def adjusted_dual(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tup
         return 0.0, many
     part = smaller / max(plus_sum, minus_sum)
     plus_part, minus_part = (part, 1.0) if plus_sum > minus_sum else (1.0, part)
-    for i in range(n):
-        b[i] *= plus_part if b[i] > 0.0 else minus_part
+    _scale_sides(b, plus_part, minus_part)
     size = plus_part * plus_size + minus_part * minus_size
     return plus_part * plus + minus_part * minus - (3 * many + 64) * UNIT * size, 3 * many + 48

@@ -60,6 +60,11 @@ def extrapolate(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: f
         ahead[i] = new[i] + momentum * (new[i] - old[i])
 
 
+@in_numpy(extrapolate)
+def _extrapolate_whole(ahead: FloatArray, new: FloatArray, old: FloatArray, momentum: float) -> None:
+    ahead[: new.size] = new + momentum * (new - old[: new.size])
+
+
 @njit
 def add_four(out: FloatArray, rows: FloatArray, which: IntArray, scales: FloatArray) -> None:
     """out += the four rows ``which``, each times its scale."""

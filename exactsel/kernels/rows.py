@@ -13,9 +13,10 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns, all_whole, mixed_gram
-from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, off_scale, plain_rows
+from exactsel.kernels.in_arrays import of_rows
+from exactsel.kernels.levels import adjusted_bends, adjusted_dual, adjusted_rows, bends_in_turn, off_scale, plain_rows
 from exactsel.kernels.linalg import BLOCK, dot, sum_roundings
-from exactsel.kernels.loss import point_curvature, point_derivative, point_majorizer, point_value
+from exactsel.kernels.loss import point_derivative, point_value
 from exactsel.losses.adjusted import is_adjusted
 from exactsel.losses.poisson import Poisson
 from exactsel.rounding import UNIT
@@ -41,6 +42,11 @@ def _sum(values: FloatArray) -> float:
     return total
 
 
+@in_numpy(_sum)
+def _sum_of_array(values: FloatArray) -> float:
+    return float(values.sum())
+
+
 @njit
 def total_value(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slopes: FloatArray) -> float:
     """L(z); ``values`` and ``slopes`` receive those of the rows."""
@@ -48,22 +54,30 @@ def total_value(loss: Any, z: FloatArray, y: FloatArray, values: FloatArray, slo
     return float(_sum(values))
 
 
-@choose_by_type("loss")
-def _value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+@njit
+def sum_in_turn(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    """The sum of all rows, one after the other."""
     total = 0.0
     for i in range(z.size):
         total += point_value(loss, z[i], y[i])
     return total
 
 
+@in_numpy(sum_in_turn)
+def _sum_in_arrays(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    return float(of_rows(loss, "value", z, y).sum())
+
+
+@choose_by_type("loss")
+def _value(loss: Any, z: FloatArray, y: FloatArray) -> float:
+    return float(sum_in_turn(loss, z, y))
+
+
 @_value.register_where(is_adjusted)
 def _adjusted_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
-    values, slopes = np.empty(z.size), np.empty(z.size)
-    adjusted_rows(loss, z, y, values, slopes)
-    total = 0.0
-    for i in range(z.size):
-        total += values[i]
-    return total
+    values = np.empty(z.size)
+    adjusted_rows(loss, z, y, values, np.empty(z.size))
+    return float(_sum(values))
 
 
 @njit
@@ -72,10 +86,21 @@ def loss_value(loss: Any, z: FloatArray, y: FloatArray) -> float:
     return float(_value(loss, z, y))
 
 
-@choose_by_type("loss")
-def _gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+@njit
+def slopes_in_turn(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """The derivative of every row, one after the other."""
     for i in range(z.size):
         out[i] = point_derivative(loss, z[i], y[i])
+
+
+@in_numpy(slopes_in_turn)
+def _slopes_in_arrays(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    out[:] = of_rows(loss, "derivative", z, y)
+
+
+@choose_by_type("loss")
+def _gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    slopes_in_turn(loss, z, y, out)
 
 
 @_gradient.register_where(is_adjusted)
@@ -91,8 +116,7 @@ def loss_gradient(loss: Any, z: FloatArray, y: FloatArray, out: FloatArray) -> N
 
 @choose_by_type("loss")
 def _bend(loss: Any, z: FloatArray, y: FloatArray, majorise: bool, out: FloatArray) -> None:
-    for i in range(z.size):
-        out[i] = point_majorizer(loss, z[i], y[i]) if majorise else point_curvature(loss, z[i], y[i])
+    bends_in_turn(loss, z, y, majorise, out)
 
 
 @_bend.register_where(is_adjusted)
@@ -121,6 +145,12 @@ def _part_of_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray
         total += values[i] - b[i] * z[i]
         magnitude += abs(values[i]) + abs(b[i]) * (abs(z[i]) + abs(y[i]) + abs(b[i]))
     return total, magnitude
+
+
+@in_numpy(_part_of_sum)
+def _part_in_arrays(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, float]:
+    sizes = abs(values) + abs(b) * (abs(z) + abs(y) + abs(b))
+    return float(np.sum(values - b * z)), float(np.sum(sizes))
 
 
 @njit

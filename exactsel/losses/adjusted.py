@@ -32,7 +32,7 @@ def adjustable(loss: type) -> Any:
     """
     fields = (*getattr(loss, "_fields", ()), *FIELDS)
     made: Any = namedtuple(f"Adjusted{loss.__name__}", fields, module=loss.__module__)
-    for name in (name for name in dir(loss) if name.startswith("point_")):
+    for name in (name for name in dir(loss) if name.startswith(("point_", "rows_"))):
         setattr(made, name, staticmethod(getattr(loss, name)))
     _ADJUSTED[loss] = made
     return made

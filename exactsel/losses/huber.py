@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from exactsel.errors import InputError
 from exactsel.losses.adjusted import adjustable
 from exactsel.rounding import UNIT
@@ -64,6 +66,35 @@ class Huber(NamedTuple):
                 share = excess / width if width > excess else 1.0
                 lowest = min(lowest, 1.0 - share * share)
         return max(0.0, lowest - ROUNDING)
+
+    @staticmethod
+    def rows_value(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        r = abs(z - y)
+        return np.where(r <= loss.delta, 0.5 * r * r, loss.delta * (r - 0.5 * loss.delta))
+
+    @staticmethod
+    def rows_derivative(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.clip(z - y, -loss.delta, loss.delta)
+
+    @staticmethod
+    def rows_curvature(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return 1.0 * (abs(z - y) <= loss.delta)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def rows_majorizer(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return loss.delta / np.maximum(abs(z - y), loss.delta)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def rows_curvature_on(loss: Any, low: FloatArray, high: FloatArray, z: FloatArray, y: FloatArray) -> FloatArray:
+        lowest = np.ones(z.size)
+        for t in (low, high):
+            rounding = ROUNDING * (abs(t) + abs(z) + abs(y) + loss.delta)
+            excess = abs(t - y) - loss.delta + rounding
+            width = abs(t - z) - rounding
+            share = np.divide(excess, width, out=np.ones(z.size), where=width > excess)
+            lowest = np.where(excess > 0.0, np.minimum(lowest, 1.0 - share * share), lowest)
+        inside = abs(z - y) + ROUNDING * (abs(z) + abs(y)) <= loss.delta
+        return np.where(inside, np.maximum(0.0, lowest - ROUNDING), 0.0)
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:

@@ -74,6 +74,40 @@ class Logistic(NamedTuple):
         return lowest * (1.0 - ROUNDING)
 
     @staticmethod
+    def rows_value(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        t = -y * z
+        return np.maximum(t, 0.0) + np.log1p(np.exp(-abs(t)))
+
+    @staticmethod
+    def rows_derivative(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        t = -y * z
+        e = np.exp(-abs(t))
+        return -y * (np.where(t >= 0.0, 1.0, e) / (1.0 + e))
+
+    @staticmethod
+    def rows_curvature(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        e = np.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+
+    @staticmethod
+    def rows_majorizer(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        near = abs(z) < 1e-4
+        return np.where(near, 0.25, np.tanh(0.5 * z) / (2.0 * np.where(near, 1.0, z)))
+
+    @staticmethod
+    def rows_curvature_on(loss: Any, low: FloatArray, high: FloatArray, z: FloatArray, y: FloatArray) -> FloatArray:
+        bend, value = Logistic.rows_curvature(loss, z, y), Logistic.rows_value(loss, z, y)
+        slope, lowest = Logistic.rows_derivative(loss, z, y), bend
+        for t in (low, high):
+            width = t - z
+            there = Logistic.rows_value(loss, t, y)
+            size = there + value + abs(slope) * (abs(width) + abs(t) + abs(z))
+            square, rise = width * width, 2.0 * (there - value - slope * width - ROUNDING * size)
+            secant = np.divide(rise, square, out=np.zeros(z.size), where=square > 1e-200)
+            lowest = np.minimum(lowest, np.maximum(bend * np.exp(-abs(width)), secant))
+        return lowest * (1.0 - ROUNDING)
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         # Newton on the increasing function f(z) = z + step*l'(z) - u, whose root lies between u and u + y*step. As a
         # function of yz, y f is convex below 0 and concave above: from the point of that interval nearest to 0 the

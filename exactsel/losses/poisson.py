@@ -80,6 +80,32 @@ class Poisson(NamedTuple):
         return mean
 
     @staticmethod
+    def rows_value(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        near = np.minimum(z, FAR)
+        mean, t = np.exp(near), near - np.log(np.where(y > 0.0, y, 1.0))
+        series = np.ones(z.size)
+        for i in range(TERMS, 2, -1):
+            series = 1.0 + t / i * series
+        value = np.where(abs(t) < 1.0, series * (0.5 * t * t * y), mean - y * (1.0 + t))
+        return np.where(y > 0.0, value, mean) + (mean - y) * (z - near)
+
+    @staticmethod
+    def rows_derivative(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        near = np.minimum(z, FAR)
+        t = near - np.log(np.where(y > 0.0, y, 1.0))
+        return np.where((y > 0.0) & (abs(t) < 1.0), y * np.expm1(t), np.exp(near) - y)
+
+    @staticmethod
+    def rows_curvature(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.exp(np.minimum(z, FAR))
+
+    @staticmethod
+    def rows_majorizer(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        mean, above = np.exp(np.minimum(z, FAR)), z - np.log(np.where(y > 0.0, y, 1.0))
+        chord = np.divide(mean - y, above, out=y.copy(), where=above < -1e-4)
+        return np.where(y > mean, np.where(above < -1e-4, np.maximum(mean, chord), y), mean)
+
+    @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:
         # Newton on the increasing, convex function z - u + step (e^z - y), from above its root: monotone.
         furthest = u + step * y

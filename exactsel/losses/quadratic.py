@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from exactsel.types import FloatArray
 
 
@@ -33,6 +35,24 @@ class Quadratic(NamedTuple):
     @staticmethod
     def point_curvature_on(loss: Any, low: float, high: float, z: float, y: float) -> float:
         return 1.0
+
+    @staticmethod
+    def rows_value(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return 0.5 * (z - y) * (z - y)
+
+    @staticmethod
+    def rows_derivative(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return z - y
+
+    @staticmethod
+    def rows_curvature(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.ones(z.size)
+
+    rows_majorizer = rows_curvature
+
+    @staticmethod
+    def rows_curvature_on(loss: Any, low: FloatArray, high: FloatArray, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.ones(z.size)
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:

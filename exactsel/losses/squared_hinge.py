@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from exactsel.losses.adjusted import adjustable
 from exactsel.losses.logistic import check_labels
 from exactsel.types import FloatArray
@@ -33,6 +35,23 @@ class SquaredHinge(NamedTuple):
     def point_majorizer(loss: Any, z: float, y: float) -> float:
         # From the flat part, too, the parabola has to reach what lies far on the other side.
         return 2.0
+
+    @staticmethod
+    def rows_value(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        short = np.maximum(0.0, 1.0 - y * z)
+        return short * short
+
+    @staticmethod
+    def rows_derivative(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+
+    @staticmethod
+    def rows_curvature(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.where(y * z < 1.0, 2.0, 0.0)
+
+    @staticmethod
+    def rows_majorizer(loss: Any, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.full(z.size, 2.0)
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:

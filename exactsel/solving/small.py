@@ -12,8 +12,11 @@ from exactsel.problem.interface import SubsetProblem
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MOST_ENTRIES = 50_000
+MOST_ENTRIES = 5_000_000
 """Entries of the data, ..."""
+
+MOST_IN_TURN = 50_000
+"""... where the loss is evaluated row by row, ..."""
 
 MOST_COLUMNS = 120
 """... and columns, with which the Python text of kernels comes to an end soon enough."""
@@ -21,8 +24,9 @@ MOST_COLUMNS = 120
 
 def is_small(problem: SubsetProblem) -> bool:
     """Whether kernels are interpreted as long as the allowance lasts (:mod:`exactsel._jit.interpreting`)."""
-    columns = problem.units.columns
-    return columns <= MOST_COLUMNS and problem.n * columns <= MOST_ENTRIES
+    columns, objective = problem.units.columns, problem.objective
+    in_arrays = objective is None or hasattr(type(objective.loss), "rows_value")
+    return columns <= MOST_COLUMNS and problem.n * columns <= (MOST_ENTRIES if in_arrays else MOST_IN_TURN)
 
 
 def begun_without_compiler(function: Callable[P, T]) -> Callable[P, T]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
+import numpy as np
+
 from exactsel.data.generate import generate
 from exactsel.errors import ExactselError
 from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -18,10 +20,13 @@ from exactsel.problem.regression import Problem
 from exactsel.solving.entry import solve
 from exactsel.studies.heuristics import names, run
 
-USUAL = ("quadratic", "huber", "logistic")
-"""What most solves need."""
+USUAL = (
+    "quadratic-intercept", "huber-intercept", "logistic-intercept", "poisson-intercept", "squared_hinge-intercept",
+    "groups",
+)  # fmt: skip
+"""What tables need."""
 
-MORE = ("quadratic-intercept", "huber-intercept", "logistic-intercept", "groups", "css", "methods")
+MORE = ("quadratic", "huber", "logistic", "poisson", "squared_hinge", "css", "methods")
 
 NODES = 60
 """A search with so small a limit bounds nodes one by one, by kernels that a search that lists supports never calls."""
@@ -87,9 +92,11 @@ def warm(kind: str) -> None:
 def small_problem(kind: str) -> Problem | ColumnSubsetProblem:
     """A small problem of a kind, large enough to call for all that larger ones do."""
     loss, _, further = kind.partition("-")
-    instance = generate("logistic", n=120, d=30, k=4) if loss == "logistic" else generate("diabetes")
+    classes = loss in ("logistic", "squared_hinge")
+    instance = generate("logistic", n=120, d=30, k=4) if classes else generate("diabetes")
     A, y = instance.A, instance.y
     assert y is not None
+    y = np.round(np.abs(y)) if loss == "poisson" else y
     if kind == "css":
         return ColumnSubsetProblem(A, 4)
     if kind == "groups":

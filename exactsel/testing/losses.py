@@ -8,6 +8,7 @@ import numpy as np
 
 from exactsel._jit import without_compiling
 from exactsel.errors import InputError
+from exactsel.kernels.in_arrays import of_rows
 from exactsel.losses.adjusted import can_be_adjusted
 from exactsel.losses.base import DUAL_FUNCTIONS, Loss, curvature_known
 from exactsel.problem.checks import make_loss
@@ -28,9 +29,10 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
 
     Its parameters and constants are accepted; its derivative is that of its value, increases, and no faster than
     ``smoothness``; curvature, majorizer and prox agree with it, and so does a curvature on an interval, where there is
-    one; the conjugate, where there is one, satisfies Fenchel's equality; nothing overflows far out; a search with it
-    finds the optimum of a small problem; and where it is declared to take an intercept no row is below zero, and a
-    search with an intercept and row weights finds the optimum, too.
+    one; what is there in whole arrays agrees with the scalar functions; the conjugate, where there is one, satisfies
+    Fenchel's equality; nothing overflows far out; a search with it finds the optimum of a small problem; and where it
+    is declared to take an intercept no row is below zero, and a search with an intercept and row weights finds the
+    optimum, too.
 
     Parameters
     ----------
@@ -43,6 +45,7 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
     """
     values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
     made = make_loss(loss, None, values)
+    _check_in_arrays(made, values)
     for y in values.tolist():
         _check_derivatives(made, y)
         _check_prox(made, y)
@@ -55,6 +58,19 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
             assert np.isfinite(made.point_derivative(made, far, y)), f"{made.name}: the derivative at {far:g} overflows"
     if search:
         _check_search(made, values)
+
+
+def _check_in_arrays(loss: Any, targets: FloatArray) -> None:
+    z, y = (each.ravel() for each in np.meshgrid(np.array(POINTS), targets))
+    for name in ("value", "derivative", "curvature", "majorizer", "curvature_on"):
+        given = (z - 0.5, z + 2.0, z, y) if name == "curvature_on" else (z, y)
+        if hasattr(loss, f"rows_{name}"):
+            point = getattr(loss, f"point_{name}")
+            in_turn = [point(loss, *row) for row in zip(*(each.tolist() for each in given), strict=True)]
+            np.testing.assert_allclose(
+                of_rows(loss, name, *given), in_turn, rtol=1e-12, atol=1e-14,
+                err_msg=f"{loss.name}: rows_{name} is not point_{name}",
+            )  # fmt: skip
 
 
 def _check_curvature_on(loss: Any, y: float) -> None:

@@ -10,13 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_loss import PseudoHuber
 
-from exactsel import Huber, Logistic, Problem, _jit
-from exactsel.kernels import levels, linalg, listing, rows, triples
+from exactsel import Huber, Logistic, Poisson, Problem, Quadratic, SquaredHinge, _jit
+from exactsel.kernels import (
+    last_candidate,
+    last_fit,
+    last_place,
+    last_rows,
+    levels,
+    linalg,
+    listing,
+    minorant,
+    rows,
+    triples,
+)
 from exactsel.kernels.counting import count_room, eliminate
 from exactsel.losses.adjusted import adjusted
+from exactsel.losses.base import curvature_known
 from exactsel.walks.closed_form import walk_data
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="every kernel's own text runs")
+
+LABELLED = (Logistic, SquaredHinge)
 
 SEEDS = st.integers(0, 2**32)
 
@@ -131,22 +145,71 @@ def test_elimination(seed):
     assert eliminate.text(data, inside, d, level, np.inf, rooms[1]) is False
 
 
-@given(SEEDS, st.sampled_from([Huber(0.5), "logistic", PseudoHuber(0.7)]), st.booleans())
+LOSSES = (Quadratic(), Huber(0.5), Logistic(), Poisson(), SquaredHinge(), PseudoHuber(0.7))
+
+
+@given(SEEDS, st.sampled_from(LOSSES), st.booleans())
 def test_rows_of_losses(seed, loss, intercept):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 30))
     z = 10.0 ** rng.integers(-2, 4) * rng.standard_normal(n)
-    y = np.where(np.arange(n) % 2, 1.0, -1.0) if loss == "logistic" else rng.standard_normal(n)
-    if loss == "logistic":
+    y = np.where(np.arange(n) % 2, 1.0, -1.0) if isinstance(loss, LABELLED) else rng.standard_normal(n)
+    y = rng.poisson(2.0, n).astype(float) if isinstance(loss, Poisson) else y
+    if isinstance(loss, Poisson):
+        z = np.clip(z, -700.0, 310.0)
+    if isinstance(loss, Logistic):
         agree(levels.logistic_rows, z, y, np.zeros(n), np.zeros(n))
-    else:
-        agree(levels.rows_in_turn, loss, z, y, np.zeros(n), np.zeros(n))
-    if isinstance(loss, PseudoHuber):
+    out = np.zeros(n)
+    agree(levels.rows_in_turn, loss, z, y, out, np.zeros(n))
+    agree(levels.bends_in_turn, loss, z, y, False, out)
+    agree(levels.bends_in_turn, loss, z, y, True, out)
+    agree(rows.sum_in_turn, loss, z, y)
+    agree(rows.slopes_in_turn, loss, z, y, out)
+    agree(minorant.rows_at, loss, z, y, out, out, out)
+    if curvature_known(loss):
+        spread = abs(z) * rng.random(n)
+        agree(minorant.curvatures_on, loss, z - spread, z + 0.5 * spread, z, y, out)
+    agree(rows._part_of_sum, z, y, out, z)
+    agree(rows._sum, z)
+    agree(levels._raise, z, 0.3)
+    agree(levels._scale_sides, z, 0.3, 0.7)
+    agree(levels._weigh, abs(y), z, out)
+    if isinstance(loss, PseudoHuber | Quadratic):
         return
-    loss = adjusted(Logistic() if loss == "logistic" else loss, 1.0 + rng.random(n), intercept, n)
+    loss = adjusted(loss, 1.0 + rng.random(n), intercept, n)
     values, slopes = np.zeros(n), np.zeros(n)
     levels.plain_rows(loss, z, y, values, slopes)
     agree(levels.sides, loss, z, y, slopes)
+    agree(levels._steepness, loss, z, y)
+    agree(levels._extent, loss, z, y)
+    agree(levels._both_sides, loss, z, y, values, slopes)
+
+
+@given(SEEDS, st.integers(0, 9))
+def test_the_last_place(seed, k):
+    """Sums over rows for the sets that one or two more columns make."""
+    rng = np.random.default_rng(seed)
+    n, weights = int(rng.integers(2, 30)), 1.0 + rng.random(40)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    fit = last_fit.empty_fit.py_func(np.arange(k), np.zeros(k), weights[:n], bool(rng.integers(2)))
+    fit = fit._replace(**{name: rng.random(getattr(fit, name).shape) for name in (
+        "inside", "z", "weights", "roots", "upward", "downward", "thirds", "fourths", "of_pi", "of_rest",
+    )}, b=-y * weights[:n] * rng.random(n))  # fmt: skip
+    first, second, r = rng.standard_normal((3, n))
+    out = np.zeros(n)
+    agree(last_rows._step_rows, y, fit._replace(rows=np.ones(n)), first, second, 0.3, -0.2, out)
+    agree(last_rows._step_weighted_rows, y, fit, first, second, 0.3, -0.2, 0.1, out)
+    agree(last_rows._sums_of_step, y, fit, first, second, 0.3, -0.2, 0.1)
+    agree(last_rows._sizes_of_rows, fit, first)
+    agree(last_candidate._residual, fit, rng.standard_normal(fit.x.size), first, out)
+    agree(last_candidate._moments, fit, r, out, out, out)
+    agree(last_candidate._largest, abs(r))
+    agree(last_place._eight_dots, first, second, r, y, first, r, np.zeros((2, 6)), 2)
+    agree(linalg.extrapolate, out, first, second, 0.7)
+    sums = [text(fit._replace(weights=w)) for text, w in
+            zip((last_fit._bends.py_func, last_fit._bends.text), (out, r), strict=True)]  # fmt: skip
+    np.testing.assert_allclose(sums[0], sums[1], rtol=1e-12)
+    np.testing.assert_allclose(out, r, rtol=1e-12)
 
 
 @given(SEEDS)

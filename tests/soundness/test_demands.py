@@ -270,7 +270,8 @@ def test_a_place_that_demands_leave_empty_is_filled(method, demand):
     problem = Problem(A, y, 2, lam=1.0, **asked)
     found = run(method, problem)
     singles = [problem.fit(s).value for s in ([1], [2], [3], [1, 2], [1, 3]) if problem.units.completed(s, 2) == (*s,)]
-    assert found.upper <= singles[0] and found.support
+    assert found.upper <= singles[0]
+    assert found.support
 
 
 def test_what_is_proposed_stays_where_demands_allow_it():
