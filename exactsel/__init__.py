@@ -30,6 +30,8 @@ _HOMES = {
     "Search": "exactsel.solving.solver",
     "Settings": "exactsel.solving.settings",
     "ProgressLog": "exactsel.report.log",
+    "solve_targets": "exactsel.studies.targets",
+    "TargetModels": "exactsel.studies.targets",
     "certify": "exactsel.studies.certify",
     "Certified": "exactsel.studies.certify",
     "sweep": "exactsel.studies.sweeps",
@@ -78,6 +80,7 @@ __all__ = [
     "SolutionPath",
     "SquaredHinge",
     "Sweep",
+    "TargetModels",
     "Termination",
     "UnsupportedError",
     "__version__",
@@ -90,6 +93,7 @@ __all__ = [
     "near_optimal",
     "solve",
     "solve_path",
+    "solve_targets",
     "sweep",
     "verify",
     "write_report",
@@ -122,6 +126,7 @@ if TYPE_CHECKING:
     from exactsel.studies.near import near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
     from exactsel.studies.sweeps import Sweep, sweep
+    from exactsel.studies.targets import TargetModels, solve_targets
 
 
 answer_to_earlier_names()
