@@ -7,6 +7,7 @@ one in a box
     c_j(s) = max of s w - (D/2) w^2 over lower_j <= w <= upper_j,
 
 which is no more; with w >= 0 that is max(0, s)^2 / (2 D). c_j is convex in s and, 0 being in the box, at least 0.
+Without a ridge, D = 0, the box is what is known of coefficients (radii.py), within the limits there are.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ def gains_above(box: Box, D: FloatArray, V: FloatArray, error: FloatArray) -> Fl
     """
     most = np.where(np.isfinite(V) & np.isfinite(error), 0.0, np.inf)
     for s in (-V - error, -V + error):
-        w = np.clip(s / D, box.lower, box.upper)
+        w = np.clip(np.where(s == 0.0, 0.0, s / D), box.lower, box.upper)
         gained = np.where(np.isfinite(w) & np.isfinite(s), w * (s - 0.5 * D * w), np.inf)
         most = np.maximum(most, np.where(w == 0.0, 0.0, gained))
     return np.asarray(most * (1.0 + 2.0**-48))
 
 
 def gain(box: Box, D: Fraction, j: int, v: Fraction) -> Fraction:
-    """c_j(-v), exactly."""
-    w = -v / D
+    """c_j(-v), exactly; with D = 0 of a column that is limited on both sides."""
     lower, upper = float(box.lower[j]), float(box.upper[j])
+    w = -v / D if D else Fraction(lower if v > 0 else upper)
     if np.isfinite(lower):
         w = max(w, Fraction(lower))
     if np.isfinite(upper):

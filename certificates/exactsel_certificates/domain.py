@@ -78,7 +78,7 @@ def _regression(instance: Instance) -> Instance:
         weights=None if instance.weights is None else _weights(instance.weights, n),
         must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
         groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
-        box=None if instance.box is None else _box(instance, lam),
+        box=None if instance.box is None else _box(instance),
     )  # fmt: skip
 
 
@@ -166,12 +166,8 @@ def _hierarchy(given: Hierarchy | Limits | None) -> Hierarchy | Limits | None:
     return Hierarchy(kind, tuple((_whole("a unit", j), _numbers(own)) for j, own in parents))
 
 
-def _box(instance: Instance, lam: float) -> Box:
+def _box(instance: Instance) -> Box:
     """Its limits as doubles, which may be infinite; the instance itself looks at their number and signs."""
-    _need(
-        lam > 0.0 or instance.loss == "quadratic",
-        f"lam is 0, but limits on coefficients need a ridge with {instance.loss} loss.",
-    )
     scale = bool(getattr(instance, "scale", False))
     sides = [np.asarray(side) for side in instance.box or ()]
     _need(all(side.dtype == np.float64 for side in sides), "the limits on coefficients are no doubles.")

@@ -32,7 +32,7 @@ class ExactBounds:
 
     def __init__(self, instance: Instance, sizes: FloatArray | None = None) -> None:
         """``sizes`` (d,) are those coefficients are known to have at most, see radii.py."""
-        self.instance, self._sizes, self._box = instance, sizes, within(instance.box, sizes)
+        self.instance, self._box = instance, within(instance.box, sizes)
         self.A = scaled(instance.A)
         self.y = scaled(instance.y)
         self.lam = Fraction(instance.lam)
@@ -59,16 +59,11 @@ class ExactBounds:
         """
         if self.instance.adjusted:
             return self._at_slopes(S, C, vector)
-        terms = {j: self._term(j, self._inner(j, vector)) for j in self.instance.columns_of([*S, *C])}
+        terms = {j: self._taken(j, self._inner(j, vector), self.lam) for j in self.instance.columns_of([*S, *C])}
         return self._minus_conjugate(vector) - self._counted(S, C, terms) / 2
 
-    def _term(self, j: int, v: Fraction) -> Fraction:
-        """What column j takes off a bound, twice, where its product with the dual vector is v."""
-        if self.lam or self._sizes is None:
-            return self._taken(j, v, self.lam)
-        return 2 * Fraction(float(self._sizes[j])) * abs(v)
-
     def _taken(self, j: int, v: Fraction, D: Fraction) -> Fraction:
+        """What column j takes off a bound, twice, where its product with the dual vector is v."""
         return v * v / D if self._box is None else 2 * gain(self._box, D, j, v)
 
     def _at_slopes(self, S: Sequence[int], C: Sequence[int], slopes: Scaled) -> Fraction:
@@ -87,7 +82,7 @@ class ExactBounds:
             for j in inner:
                 product = self.A.values[side, j] @ weighted[side]
                 inner[j] += part * fraction_of(product, self.A.exponent + slopes.exponent + w.exponent)
-        return value - self._counted(S, C, {j: self._term(j, v) for j, v in inner.items()}) / 2
+        return value - self._counted(S, C, {j: self._taken(j, v, self.lam) for j, v in inner.items()}) / 2
 
     def _minus_conjugate_of(self, slopes: Scaled, side: Any, w: Scaled) -> Fraction:
         """The weighted sum of -l* over some rows, rounded downwards for logistic loss."""

@@ -179,7 +179,7 @@ class RigorousBounds:
         """
         with np.errstate(all="ignore"):
             base, V, error = self.correlations(B)
-            if self.instance.lam == 0 and self.sizes is not None:
+            if self.instance.lam == 0 and self.sizes is not None and self.instance.box is None:
                 terms = 2.0 * self.sizes * (np.abs(V) + error) * ROUNDED
             else:
                 terms = self._taken(V, error, self.ridge)

@@ -2,7 +2,7 @@
 
     minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros
 
-with lam > 0, or quadratic loss and independent columns.
+with lam > 0, or any other loss but squared hinge, or quadratic loss and independent columns.
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
 begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
@@ -45,8 +45,8 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, any loss, lam > 0 and demands; columns chosen one by one. With quadratic loss and independent columns
-        lam = 0 will do. It may have an intercept, which is free, weights, a hierarchy, and limits on groups; scaled
+        Data, k, any loss, lam and demands; columns chosen one by one. With quadratic loss and lam = 0 columns must be
+        independent. It may have an intercept, which is free, weights, a hierarchy, and limits on groups; scaled
         columns, too, where no bound is other than 0 and infinity.
     lower, upper : array (d,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
@@ -97,10 +97,13 @@ class BoxedProblem:
         self.units, self.k = units, k
         self.d, self.n = units.d, self.base.n
         even = np.ones(self.d) if self.base.even is None else self.base.even
-        self.lower, self.upper = self.given_lower * even, self.given_upper * even
+        # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
+        known = self.base.vanishing and self.base.vanishing.limits
+        most = np.full(self.d, np.inf) if known is None else known.size
+        self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
         """(d,) limits of the coefficients of the columns as they are searched."""
         self.AT = self.base.AT
-        self.feature_names = units.names
+        self.feature_names, self.scope = units.names, self.base.scope
         self.must_have, self.must_not = units.must_have, units.must_not
         self._frozen = True
 
@@ -115,7 +118,7 @@ class BoxedProblem:
     @cached_property
     def unlimited(self) -> Problem:
         """The same problem without the box: the objective of every model is the same in both."""
-        return Problem.of(self.base, self.units, self.k)
+        return Problem.held(self.base, self.units, self.k)
 
     @property
     def preparation(self) -> Preparation | None:
@@ -231,7 +234,7 @@ class BoxedProblem:
         made = self.base.preparation
         return {
             "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.base.loss.name,
-            "loss_parameters": self.base.loss_parameters, "lam": self.base.lam, "problem_hash": self.hash,
+            "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weights is not None,
@@ -264,13 +267,8 @@ def _check_kind(problem: Problem) -> None:
             f"signs and bounds of coefficients need columns chosen one by one, and the rows themselves, but there are "
             f"{found}; leave one of them out."
         )
-    if problem.objective.asked_lam > 0:
+    if problem.objective.lam > 0:  # a small one stands for none where that has been proven to do
         return
-    if not problem.is_quadratic:
-        raise InputError(
-            f"signs and bounds of coefficients go without a ridge with quadratic loss only, but lam = 0 and the loss "
-            f"is {problem.loss.name}; give a small ridge (--lam 1e-6)."
-        )
     if not _independent(problem):
         raise InputError(
             "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "

@@ -54,6 +54,7 @@ class ColumnSubsetProblem:
 
     family = "css"
     infimum = 0.0
+    scope = ""
     """No selection leaves less than nothing unexplained."""
     objective: None = None
     """A selection has no coefficients."""

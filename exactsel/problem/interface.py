@@ -24,6 +24,8 @@ class SubsetProblem(Protocol):
     d: int
     k: int
     feature_names: tuple[str, ...] | None
+    scope: str
+    """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
 
     @property
     def objective(self) -> Objective | None:

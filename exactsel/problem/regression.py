@@ -211,7 +211,7 @@ class Problem:
         self.loss, self.lam = objective.loss, objective.lam
         self.preparation, self.shared = objective.preparation, objective.shared
         self.weights, self.intercept = objective.weights, objective.intercept
-        self.feature_names = units.names
+        self.feature_names, self.scope = units.names, objective.scope
         self.must_have, self.must_not = units.must_have, units.must_not
         self._frozen = True
 
@@ -222,15 +222,15 @@ class Problem:
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        units, objective = self.units, self.objective
-        size = f"{self.d} groups of {units.columns} columns" if units.grouped else f"d={self.d}"
-        return (
-            f"{type(self).__name__}({objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={objective.asked_lam:g})"
-        )
+        about = f"{self.objective.loss_text}, n={self.n}, {self._size}, k={self.k}, lam={self.objective.asked_lam:g}"
+        return f"{type(self).__name__}({about})"
+
+    @property
+    def _size(self) -> str:
+        return f"{self.d} groups of {self.units.columns} columns" if self.units.grouped else f"{self.d} columns"
 
     def _repr_html_(self) -> str:
-        size = f"{self.d} groups of {self.units.columns} columns" if self.units.grouped else f"{self.d} columns"
-        rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {size}"), ("k", str(self.k))]
+        rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {self._size}"), ("k", str(self.k))]
         return html_table(rows)
 
     @property
@@ -250,7 +250,7 @@ class Problem:
 
     @property
     def infimum(self) -> float:
-        """A number no objective is below, -inf if the loss knows none."""
+        """A number no objective is below, or -inf."""
         return self.objective.infimum
 
     @property

@@ -50,7 +50,7 @@ def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, s
         bound, scope = fit_bound_at_hand(problem)
     else:
         with Watch(seconds, signals) as watch:
-            bound, scope = bound_at_hand(problem, result.prepared.coef, lambda: watch.stopped), problem.objective.scope
+            bound, scope = bound_at_hand(problem, result.prepared.coef, lambda: watch.stopped), problem.scope
     lower = statement_of(problem).lower(bound, result.upper, scope)
     if not lower > result.lower:
         return result

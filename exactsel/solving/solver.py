@@ -164,7 +164,7 @@ class Search:
         state = SearchState(
             frontier, empty, "empty model", self.problem.hash, statement=statement_of(self.problem),
             unit=2.0 ** math.frexp(self.problem.null_objective)[1],
-            scope="" if self.problem.objective is None else self.problem.objective.scope,
+            scope=self.problem.scope,
         )  # fmt: skip
         state.push(root)
         return state

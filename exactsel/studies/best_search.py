@@ -316,7 +316,7 @@ class AcrossSizes:
     def scope(self) -> str:
         """A restriction, in words, of what the searches have proven."""
         searched = (place.result.scope for place in self.places.values() if place.result and place.result.scope)
-        return next(searched, "" if self.problem.objective is None else self.problem.objective.scope)
+        return next(searched, self.problem.scope)
 
 
 def meets(units: Units, support: tuple[int, ...]) -> bool:

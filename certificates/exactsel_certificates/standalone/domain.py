@@ -97,7 +97,7 @@ def problem_of(
     return Problem(
         rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units, related,
-        [] if bounds is None else _bounds(bounds, d, scale, loss if lam == 0 else ""),
+        [] if bounds is None else _bounds(bounds, d, scale),
     )  # fmt: skip
 
 
@@ -210,8 +210,8 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     return held
 
 
-def _bounds(bounds: Any, d: int, scale: bool, bare: str) -> list[list[float]]:
-    """The limits of coefficients, lower ones and upper ones; ``bare`` is the loss where there is no ridge."""
+def _bounds(bounds: Any, d: int, scale: bool) -> list[list[float]]:
+    """The limits of coefficients, lower ones and upper ones."""
     sides = _listed("the bounds", bounds)
     if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in _listed("bounds", side)):
         raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
@@ -224,8 +224,6 @@ def _bounds(bounds: Any, d: int, scale: bool, bare: str) -> list[list[float]]:
         raise Outside("all bounds are infinite, but at least one that limits something was expected.")
     if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
         raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
-    if bare not in ("", "quadratic"):
-        raise Outside(f"lam is 0, but a positive number was expected with bounds of coefficients and {bare} loss.")
     return [lower, upper]
 
 

@@ -129,11 +129,11 @@ class Regression:
 
     def term(self, j: int, v: F) -> F:
         """What a column takes off a bound, twice, where v is its product with the dual vector."""
-        return self.taken_by(j, v, self.ridge[j]) if self.lam else 2 * self.sizes[j] * abs(v)
+        return self.taken_by(j, v, self.ridge[j] if self.lam else F(0))
 
     def taken_by(self, j: int, v: F, bend: F) -> F:
-        """The largest -2 v w - bend w^2 over the coefficients w that column j may have."""
-        w = -v / bend
+        """The largest -2 v w - bend w^2 over the coefficients w of column j; bend may be 0 where sizes are known."""
+        w = -v / bend if bend else (self.sizes[j] if v < 0 else -self.sizes[j])
         if self.sizes:
             w = max(min(w, self.sizes[j]), -self.sizes[j])
         if self.bounds:
