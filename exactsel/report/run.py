@@ -14,9 +14,10 @@ from exactsel._version import __version__
 from exactsel.files import NamedFile, refuse_shared, write_bytes
 from exactsel.observers.history import History
 from exactsel.problem.interface import SubsetProblem
-from exactsel.report.answer import answer_section, discarded_section, headline, model_section, progress_section
+from exactsel.report.answer import answer_section, discarded_section, headline, model_section
 from exactsel.report.around import surroundings_section
 from exactsel.report.page import page, paragraph
+from exactsel.report.progress import progress_section
 from exactsel.report.settings import commands_section, settings_section
 from exactsel.solving.result import Result
 from exactsel.studies.surroundings import Surroundings, surroundings
@@ -57,7 +58,7 @@ def drawn(
     parts = [
         answer_section(result),
         model_section(result),
-        progress_section(result, history),
+        progress_section(result, history, None if around is None else around.plain),
         discarded_section(result, history),
         "" if around is None else surroundings_section(result, around),
         settings_section(result),
