@@ -100,6 +100,11 @@ def table(
     )
 
 
+def wide(text: str) -> Raw:
+    """A cell of plain text, such as a list of names, that is not to be squeezed into a narrow column."""
+    return Raw(f'<span class="wide">{escape(text)}</span>')
+
+
 def code(text: str, label: str) -> str:
     """A command to copy."""
     return f'<pre tabindex="0" aria-label="{escape(label)}"><code>{escape(text)}</code></pre>'

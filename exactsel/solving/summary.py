@@ -118,7 +118,8 @@ class ModelSummary(Readable):
         frame = pandas.DataFrame([vars(row) for row in self.parameters]).set_index("name")
         return frame.drop(columns="column")
 
-    def __str__(self) -> str:
+    def facts(self) -> list[tuple[str, str]]:
+        """What is known of the fit as a whole, as names and texts; without what is not defined."""
         facts = [
             ("rows", f"{self.rows:g}"), ("columns", str(self.df_model)),
             ("residual degrees of freedom", f"{self.df_residual:g}"),
@@ -127,7 +128,10 @@ class ModelSummary(Readable):
             ("AIC", f"{self.aic:.8g}"), ("BIC", f"{self.bic:.8g}"), ("R²", f"{self.r2:.4g}"),
             ("adjusted R²", f"{self.r2_adjusted:.4g}"), ("McFadden's R²", f"{self.mcfadden:.4g}"),
         ]  # fmt: skip
-        lines = [f"{name:<28} {value}" for name, value in facts if value != "nan"]
+        return [(name, value) for name, value in facts if value != "nan"]
+
+    def __str__(self) -> str:
+        lines = [f"{name:<28} {value}" for name, value in self.facts()]
         width = max([len(row.name) for row in self.parameters] + [9])
         head = f"{100 * self.level:g} % interval"
         lines += ["", f"{'parameter':<{width}} {'coef':>13} {'std error':>11} {self.test:>9} {'p':>9}  {head:>27}"]

@@ -50,6 +50,17 @@ class Compared(Json):
                 chosen[name] = rows[min(values)[1]][1]
         return chosen
 
+    @property
+    def chosen(self) -> tuple[Result, str]:
+        """The result a page tells of, and why: one standard error, else BIC, else the last one."""
+        if self.validation is not None:
+            lam, k = self.validation.one_standard_error
+            same = [r for r in self.path.results if (r.problem.get("lam"), r.problem["k"]) == (lam, k)]
+            return same[0], "the smallest within one standard error of the smallest held-out loss"
+        if "bic" in self.best:
+            return self.best["bic"], "the one with the smallest BIC"
+        return self.path.results[-1], "the last of the path"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
         along = self.path.as_dict()

@@ -65,6 +65,19 @@ class ValidationErrors:
         place = min(range(len(ks)), key=lambda i: (self.ks[ks[i]], -self.lams[lams[i]]))
         return self.lams[lams[place]], self.ks[ks[place]]
 
+    @property
+    def one_standard_error(self) -> tuple[float, int]:
+        """(lam, k) of the smallest model whose mean error is within one standard error of the smallest.
+
+        Among models of this size it is the one with the smallest mean error. Errors so close cannot be told apart by
+        these folds (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
+        """
+        lam, k = self.best
+        place = self.lams.index(lam), self.ks.index(k)
+        lams, ks = np.nonzero(self.mean <= self.mean[place] + self.standard_error[place])
+        chosen = min(range(len(ks)), key=lambda i: (self.ks[ks[i]], self.mean[lams[i], ks[i]]))
+        return self.lams[lams[chosen]], self.ks[ks[chosen]]
+
 
 def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
     """(training rows, held-out rows) for each of ``folds`` random parts of n rows.
