@@ -6,8 +6,8 @@ import math
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.report.page import Cell, paragraph, section, table
+from exactsel.solving.model_summary import ModelSummary
 from exactsel.solving.result import Result
-from exactsel.solving.summary import ModelSummary
 
 
 def summary_section(result: Result, intro: str = "") -> str:
@@ -24,10 +24,7 @@ def summary_section(result: Result, intro: str = "") -> str:
 def _parameters(summary: ModelSummary) -> str:
     level = f"{100 * summary.level:g} %"
     header = ["parameter", "coefficient", "standard error", summary.test, "p", f"{level} from", "to"]
-    rows: list[list[Cell]] = [
-        [row.name, row.coef, *map(_number, (row.error, row.statistic, row.p_value, row.low, row.high))]
-        for row in summary.parameters
-    ]
+    rows: list[list[Cell]] = [[row.name, *map(_number, row.figures)] for row in summary.parameters]
     return table("Coefficients for the data as given, as if the columns had been fixed before", header, rows)
 
 
