@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import sys
+from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
@@ -94,6 +96,8 @@ def test_a_page_can_be_followed(page, folder, capsys):
     for kind, body in shown:
         if kind == "bash":
             run_commands(body)
+        elif "pysindy." in body and find_spec("pysindy") is None:
+            continue  # the page's last blocks; it says what to install
         else:
             exec(compile(body, page, "exec"), names)  # the page's own code, in one namespace
 
@@ -150,3 +154,43 @@ def test_links_between_pages_are_good():
         for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert os.path.exists(page.parent / target), f"{page.name}: {target}"
+
+
+@pytest.mark.filterwarnings("default:in .*cars.csv")
+def test_the_numbers_for_those_who_come_from_r():
+    """The page's table holds what leaps' formulas give, over all sets of columns, listed with numpy."""
+    cars = exactsel.load(
+        ROOT / "instances/cars.csv", target="mpg", drop=["name", "model year", "origin"], missing="drop-rows", k=5
+    )
+    y, n = np.asarray(cars.target), cars.n
+    raw = np.genfromtxt(ROOT / "instances/cars.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    names = cars.feature_names
+    A = np.column_stack([np.asarray(raw[name], dtype=float) for name in names])
+    A = A[np.isfinite(A).all(axis=1) & np.isfinite(np.asarray(raw["mpg"], dtype=float))]
+
+    def rss(chosen):
+        columns = np.column_stack([np.ones(n), A[:, chosen]])
+        return float(np.sum((y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]) ** 2))
+
+    best = [min((rss(s), s) for s in combinations(range(5), size)) for size in range(6)]
+    text = (ROOT / "docs/howto/coming-from-r.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\d) \| ([a-z ,]+) \| ([-\d.]+) \| ([-\d.]+) \| ([-\d.]+) \| ([-\d.]+) \|$", text, re.MULTILINE
+    )
+    assert len(rows) == 5
+    for size, chosen, *figures in rows:
+        (value, support), p = best[int(size)], int(size) + 1
+        assert chosen in (", ".join(names[j] for j in support), "all five")
+        expected = (
+            value, n * np.log(value / best[0][0]) + p * np.log(n), value / (best[5][0] / (n - 6)) - (n - 2 * p),
+            1 - value / best[0][0] * (n - 1) / (n - p),
+        )  # fmt: skip
+        assert [float(f) for f in figures] == pytest.approx(expected, abs=6e-5)
+    listed = re.findall(r"^\| (\d) \| ([\d.]+) \| ([a-z ,]+) \|$", text, re.MULTILINE)
+    bics = sorted(
+        (n * np.log(2 * np.pi * rss(s) / n) + n + (size + 2) * np.log(n), s)
+        for size in range(6) for s in combinations(range(5), size)
+    )  # fmt: skip
+    assert [(float(value), chosen) for _, value, chosen in listed] == [
+        (pytest.approx(value, abs=6e-5), ", ".join(names[j] for j in s)) for value, s in bics[:2]
+    ]
