@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas
 import pytest
 
 import exactsel
@@ -162,11 +163,10 @@ def test_the_numbers_for_those_who_come_from_r():
     cars = exactsel.load(
         ROOT / "instances/cars.csv", target="mpg", drop=["name", "model year", "origin"], missing="drop-rows", k=5
     )
-    y, n = np.asarray(cars.target), cars.n
-    raw = np.genfromtxt(ROOT / "instances/cars.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
-    names = cars.feature_names
-    A = np.column_stack([np.asarray(raw[name], dtype=float) for name in names])
-    A = A[np.isfinite(A).all(axis=1) & np.isfinite(np.asarray(raw["mpg"], dtype=float))]
+    names = list(cars.feature_names)
+    frame = pandas.read_csv(ROOT / "instances/cars.csv")[["mpg", *names]].dropna()
+    A, y, n = frame[names].to_numpy(float), frame["mpg"].to_numpy(float), cars.n
+    assert len(frame) == n == 392
 
     def rss(chosen):
         columns = np.column_stack([np.ones(n), A[:, chosen]])
