@@ -53,11 +53,12 @@
     const kind = ["node", node.fate, now ? "now" : "", picked === id ? "picked" : ""].join(" ").trim();
     const group = make("g", {
       class: kind, tabindex: 0, role: "button", "data-node": id,
-      "aria-label": `Node ${id}, ${fate}, bound ${number(node.shown.bound)}`,
+      // What is seen must stand in it as it is seen.
+      "aria-label": `Node with bound ≥ ${number(node.shown.bound)} ${id}: ${fate}`,
       transform: `translate(${left(place)} ${top(place)})`,
     });
     group.append(make("rect", { class: "box", width: BOX, height: TALL, rx: 7 }));
-    group.append(make("text", { x: BOX / 2, y: 18, "text-anchor": "middle" }, `≥ ${number(node.shown.bound)}`));
+    group.append(make("text", { x: BOX / 2, y: 18, "text-anchor": "middle" }, `≥ ${number(node.shown.bound)} `));
     group.append(make("text", { class: "quiet", x: BOX / 2, y: 35, "text-anchor": "middle" }, `${id}: ${fate}`));
     group.addEventListener("click", () => pick(id));
     group.addEventListener("keydown", (event) => {
