@@ -21,6 +21,9 @@ from exactsel.studies.crossval import ValidationErrors
 CRITERIA = (("aic", "upper"), ("bic", "lower"), ("ebic", "other"))
 """Information criteria that are drawn, and how."""
 
+MOST_DRAWN = 60
+"""Models in the heat map."""
+
 
 def path_page(compared: Compared, *, command: str | None = None) -> str:
     """The page as HTML text; ``command`` is what repeats it."""
@@ -86,17 +89,21 @@ def _models(compared: Compared, chosen: Result) -> str:
 
 def _map(compared: Compared, chosen: Result) -> str:
     """Size by variable, as lmSubsets draws it, with the signs of coefficients where there are any."""
-    results, several = compared.path.results, _several(compared)
-    problem = results[0].problem
+    several, problem = _several(compared), chosen.problem
+    # One map: of several ridge weights that of the chosen model.
+    results = [result for result in compared.path.results if result.problem.get("lam") == problem.get("lam")]
+    results = results[:MOST_DRAWN]
     names = [label(j, problem["feature_names"], "{name}", "x{number}") for j in range(problem["d"])]
     rows = [
-        HeatRow(f"size {_place(result, several)}", _right(compared, result), _signs(result), 1.0, result is chosen)
+        HeatRow(f"size {result.problem['k']}", _right(compared, result), _signs(result), 1.0, result is chosen)
         for result in results
     ]
     variables = shown_variables(rows, len(names))
     known = "with its BIC at the right" if any(row.right for row in rows) else ""
+    at = f" for lam = {problem['lam']:g}" if several else ""
     caption = (
-        f"Each row is the best model of a size{', ' + known if known else ''}; + and − are the signs of coefficients, "
+        f"Each row is the best model of a size{at}"
+        f"{', ' + known if known else ''}; + and − are the signs of coefficients, "
         "and the chosen model is bold." + left_out_words(rows, variables, len(names))
     )
     drawing = heat_map(rows, names, variables, "Best model of each size and the columns in it")
