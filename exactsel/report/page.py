@@ -111,8 +111,8 @@ def code(text: str, label: str) -> str:
 
 
 def figure(drawing: str, caption: str) -> str:
-    """A drawing with the sentence that explains it."""
-    return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
+    """A drawing with the sentence that explains it; where it is wide, keys scroll it."""
+    return f'<figure tabindex="0">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def _class(kind: str) -> str:

@@ -78,8 +78,10 @@ def test_quiet_and_alone(visit, name, scheme):
     assert seen.asked == []
     if AXE:
         seen.page.evaluate(Path(AXE).read_text(encoding="utf-8"))
-        violations = seen.page.evaluate("axe.run()")["violations"]
-        assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
+        for width in (400, 1280):
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            violations = seen.page.evaluate("axe.run()")["violations"]
+            assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
 
 
 @pytest.mark.parametrize("width", [400, 1280])
