@@ -18,7 +18,7 @@ from exactsel.report.path import path_table
 from exactsel.report.path_page import path_page
 from exactsel.report.svg import Axis, Series, line_chart
 from exactsel.studies.criteria import Compared
-from exactsel.studies.crossval import ValidationErrors, cross_validate, random_folds
+from exactsel.studies.crossval import ValidationErrors
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = re.compile(r'<rect class="cell (\w+)"[^>]*><title>([^<]*)</title>')
@@ -38,9 +38,9 @@ def best(data):
 
 @pytest.fixture(scope="module")
 def compared(data):
-    A, y = data
-    path = solve_path(Problem(A, y, 5, feature_names=NAMES))
-    return Compared(path, cross_validate(A, y, random_folds(30, 5), [1, 2, 3, 4, 5], [0.0], intercept=False))
+    path = solve_path(Problem(*data, 5, feature_names=NAMES))
+    held_out = 3.0 + np.random.default_rng(2).random((5, 1, 5)) + np.array([2.0, 0.1, 0.0, 0.1, 0.2])
+    return Compared(path, ValidationErrors((1, 2, 3, 4, 5), (0.0,), held_out))
 
 
 class TestBest:
@@ -129,7 +129,7 @@ class TestPath:
         assert "Cross-validation" not in page.shown
 
     def test_several_ridge_weights(self, data):
-        path = solve_path(Problem(*data, 2, lam=1.0), [1, 2], [1.0, 0.1])
+        path = solve_path(Problem(*data, 2, lam=1.0), ks=[1, 2], lams=[1.0, 0.1])
         page = checked_page(path_page(Compared(path)))
         assert "size 2, lam 0.1" in page.shown
         assert len(CELL.findall(page.text)) == 2 * 5  # of the chosen model's ridge weight only
@@ -144,7 +144,7 @@ class TestPath:
         """Nothing found in no time, no column, and an exact fit, of which there are no criteria."""
         A, y = data
         for thing in (
-            solve_path(Problem(A, y, 3), time_limit=0.0), solve_path(Problem(A, y, 3), [0, 1]),
+            solve_path(Problem(A, y, 3), time_limit=0.0), solve_path(Problem(A, y, 3), ks=[0, 1]),
             solve_path(Problem(A, A[:, 0], 2)),
         ):  # fmt: skip
             checked_page(path_page(Compared(thing)))

@@ -14,7 +14,7 @@ from exactsel import ColumnSubsetProblem, Problem, best_model, certify, near_opt
 from exactsel.plain import html_line, html_table
 from exactsel.studies.compare import compare
 from exactsel.studies.criteria import Compared
-from exactsel.studies.crossval import cross_validate, random_folds
+from exactsel.studies.crossval import ValidationErrors
 
 BAD = "<b>&\"'</td>"
 A = np.random.default_rng(8).normal(size=(25, 4))
@@ -51,7 +51,7 @@ def problem() -> Problem:
 
 
 def validated():
-    return cross_validate(A, Y, random_folds(25, 3), [1, 2], [0.1])
+    return ValidationErrors((1, 2), (0.1,), np.array([[[2.0, 1.0]], [[2.2, 1.3]], [[1.9, 1.1]]]))
 
 
 THINGS = {
@@ -65,8 +65,8 @@ THINGS = {
     "validation": (validated, "within one standard error"),
     "certificate": (lambda: certify(problem(), support=[0, 2]), "The best model known:"),
     "best": (lambda: best_model(problem(), top=3), "3 models; no other has a BIC below"),
-    "near": (lambda: near_optimal(problem(), 1e3), "there is no other."),
-    "comparison": (lambda: compare(problem(), "forward,omp"), "forward"),
+    "near": (lambda: near_optimal(problem(), tau=1e3), "there is no other."),
+    "comparison": (lambda: compare(problem(), methods="forward,omp"), "forward"),
     "problem": (problem, "minimise"),
 }
 
