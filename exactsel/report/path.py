@@ -56,10 +56,6 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
         lines.append(f"{TITLES[name]} is smallest at {where}{among}")
-    if compared.validation is not None:
-        lam, k = compared.validation.one_standard_error
-        where = f"k = {k}" + (f", lam = {lam:g}" if several else "")
-        lines.append(f"the smallest model within one standard error of it is at {where}")
     return "\n".join(lines)
 
 

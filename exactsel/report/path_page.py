@@ -59,8 +59,9 @@ def _claim(compared: Compared) -> str:
         )
     facts = [("models", f"{len(path.results)}"), ("proven", f"{proven} of {len(path.results)}")]
     facts += [
-        (f"{TITLES[name]} chooses", f"size {_place(result, _several(compared))}")
-        for name, result in compared.best.items()
+        (f"{TITLES[name]} chooses", f"size {_place(compared.best[name], _several(compared))}")
+        for name in NAMES
+        if name in compared.best
     ]
     if compared.validation is not None:
         chosen = _pair(compared.validation.one_standard_error, _several(compared))

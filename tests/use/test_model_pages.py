@@ -14,7 +14,6 @@ from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, best_model, l
 from exactsel.report.best_page import best_page
 from exactsel.report.degrees import criteria_shown, criterion_value, degrees_of_freedom
 from exactsel.report.heat_map import MOST_VARIABLES, HeatRow, heat_map, left_out_words, shown_variables
-from exactsel.report.path import path_table
 from exactsel.report.path_page import path_page
 from exactsel.report.svg import Axis, Series, line_chart
 from exactsel.studies.criteria import Compared
@@ -133,12 +132,6 @@ class TestPath:
         page = checked_page(path_page(Compared(path)))
         assert "size 2, lam 0.1" in page.shown
         assert len(CELL.findall(page.text)) == 2 * 5  # of the chosen model's ridge weight only
-
-    def test_the_terminal_names_the_choice_too(self, compared):
-        k = compared.validation.one_standard_error[1]
-        said = f"the smallest model within one standard error of it is at k = {k}"
-        assert path_table(compared).endswith(said)
-        assert "standard error" not in path_table(Compared(compared.path))
 
     def test_what_hardly_has_a_model(self, data):
         """Nothing found in no time, no column, and an exact fit, of which there are no criteria."""
