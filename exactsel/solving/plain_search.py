@@ -11,7 +11,7 @@ from typing import Any
 
 from exactsel.problem.interface import SubsetProblem
 
-PAPER_TREE = "state-space"
+PAPER_TREE, PAPER_BOUND = "state-space", "pdal"
 
 
 def plain_search(problem: SubsetProblem) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def _bound(problem: Any) -> str:
     if problem.family != "regression":
         return "auto"
     if problem.lam > 0 and problem.row_loss is problem.loss and math.isfinite(problem.loss.smoothness):
-        return "pdal"
+        return PAPER_BOUND
     return "fit" if problem.is_quadratic else "auto"
 
 
@@ -36,8 +36,10 @@ def search_words(settings: dict[str, Any]) -> str:
     """What a page says of the search it shows, from the settings of its result."""
     if settings["subtrees"] or settings["tree"] != PAPER_TREE:
         return f"Shown is a best-first search with the {settings['tree']} tree and the bound '{settings['bound']}'."
+    theirs = settings["bound"] == PAPER_BOUND
+    other = "" if theirs else f"The bound is '{settings['bound']}' here, and not theirs. "
     return (
         "Shown is plain best-first search, as S. Sakaue and N. Marumo describe it: every node gets one lower bound and "
-        "one child for each candidate. 'exactsel solve' combines several bounds and closes small regions at once, so "
-        "it needs fewer nodes, often only one."
+        f"one child for each candidate. {other}'exactsel solve' combines several bounds and closes small regions at "
+        "once, so it needs fewer nodes, often only one."
     )

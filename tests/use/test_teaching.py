@@ -167,6 +167,12 @@ class TestPlainSearch:
         assert drawn["search"].startswith("Shown is a best-first search with the binary tree and the bound 'split'.")
         assert len(drawn["nodes"]) == 1
 
+    def test_another_bound_is_named(self, run):
+        """The paper's bound divides by the ridge."""
+        drawn = json.loads(run("tree", INSTANCES / "three-parts.npz", "--lam", 0, "--format", "json").out)
+        assert "The bound is 'fit' here, and not theirs." in drawn["search"]
+        assert len(drawn["nodes"]) >= 7
+
     def test_a_search_that_split_regions_keeps_its_curve(self):
         problem = load(INSTANCES / "outlier.npz")
         result = solve(problem, subtrees=False, heuristics="none", tree="state-space", bound="pdal")
