@@ -49,11 +49,59 @@ class Readable(Json):
         printer.text(str(self))
 
 
-def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """A table for a notebook; all texts are escaped."""
+def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = (), title: str = "") -> str:
+    """A table for a notebook; all texts are escaped, and columns of numbers stand at the right.
+
+    It has no colours of its own, so that it reads well in light and dark notebooks.
+    """
+    body = [[*cells] for cells in rows]
+    sides = ["right" if _numbers([cells[place] for cells in body]) else "left" for place in range(_width(body, head))]
 
     def row(cells: Sequence[str], kind: str) -> str:
-        shown = (f"<{kind} style='text-align:left'>{escape(escaped(cell))}</{kind}>" for cell in cells)
+        shown = (
+            f"<{kind} style='text-align:{side}'>{_safe(cell)}</{kind}>" for cell, side in zip(cells, sides, strict=True)
+        )
         return f"<tr>{''.join(shown)}</tr>"
 
-    return f"<table>{row(head, 'th') if head else ''}{''.join(row(cells, 'td') for cells in rows)}</table>"
+    caption = f"<caption style='text-align:left;font-weight:600'>{_safe(title)}</caption>" if title else ""
+    lines = f"{row(head, 'th') if head else ''}{''.join(row(cells, 'td') for cells in body)}"
+    return f"<table>{caption}{lines}</table>"
+
+
+def html_line(text: str, *, strong: bool = False, aside: bool = False) -> str:
+    """A line for a notebook: in bold, or with a bar at its left as an aside; escaped."""
+    style = "font-weight:600;" if strong else ""
+    style += "border-left:3px solid currentColor;padding-left:.6em;" if aside else ""
+    return f"<p style='margin:.4em 0;max-width:50em;{style}'>{_safe(text)}</p>"
+
+
+def html_view(*parts: str) -> str:
+    """What a notebook shows of one thing: lines and tables, which scroll where they are too wide."""
+    return f"<div style='overflow-x:auto'>{''.join(parts)}</div>"
+
+
+def facts_of(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """The lines of a text whose first 12 characters name what follows, as rows of a table."""
+    return [(line[:12].strip(), line[12:].strip()) for line in lines]
+
+
+def _safe(text: str) -> str:
+    return escape(escaped(text))
+
+
+def _width(body: Sequence[Sequence[str]], head: Sequence[str]) -> int:
+    return len(head) or max((len(cells) for cells in body), default=0)
+
+
+def _numbers(texts: Sequence[str]) -> bool:
+    """Whether these are numbers, or nothing, for people."""
+    kept = [text.replace(",", "") for text in texts if text not in ("", "-", "–")]
+    return bool(kept) and all(_is_number(text) for text in kept)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from exactsel.cli.command_lines import command_text
 from exactsel.cli.helping import Command
-from exactsel.cli.named_files import OutputFolder
+from exactsel.cli.named_files import OutputFile, OutputFolder
 from exactsel.cli.options import (
     ALL_COLUMNS,
     SIGNALS,
@@ -27,6 +28,7 @@ from exactsel.cli.talk import say
     cls=Command,
     examples=(
         "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
+        "best instances/diabetes.npz --k-max 6 --top 20 --time-limit 60 --report best.html",
         "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --top 10",
     ),
 )
@@ -50,9 +52,10 @@ from exactsel.cli.talk import say
 @click.option("--proof", type=OutputFolder(r"k\d+\.exsel"), help="Folder for one proof a size, for exactsel verify.")
 @click.option("--summary", is_flag=True, help="Standard errors and intervals of the best model, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the list to this file.")
 def command(
     k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int, within: float | None, cap: int,
-    proof: str | None, summary: bool, as_json: bool, **arguments: Any,
+    proof: str | None, summary: bool, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model over all sizes by an information criterion, and the models next to it.
 
@@ -60,7 +63,9 @@ def command(
     With a ridge the likelihood is the penalised one. --time-limit is for all sizes together. Exit code 0 means that the
     best model is proven best to the tolerance, and that the list is complete.
     """
+    from exactsel.cli.output import attempted
     from exactsel.errors import InputError
+    from exactsel.files import check_target, write_bytes
     from exactsel.plain import strict_json
     from exactsel.report.best import best_table
     from exactsel.report.terminal import terminal_width
@@ -68,6 +73,7 @@ def command(
 
     if k_max is not None and arguments["k"] is not None:
         raise InputError("--k-max and -k both say which sizes; give one of them.")
+    check_target(report)
     k_max = arguments["k"] if k_max is None else k_max
     arguments["k"] = ALL_COLUMNS
     problem = read_problem(arguments)
@@ -77,6 +83,12 @@ def command(
         problem, criterion=criterion, k_max=k_max, top=top, within=within, gamma=gamma, penalty=penalty, cap=cap,
         proof=proof, signals=SIGNALS, **settings,
     )  # fmt: skip
+    if report is not None:
+        from exactsel.report.best_page import best_page
+
+        page = best_page(best, command=command_text(left_out=("report", "as_json", "summary")))
+        with attempted():
+            write_bytes(report, page.encode())
     told = best.summary() if summary else None
     if as_json:
         say(strict_json(best.as_dict() | ({} if told is None else {"summary": told.as_dict()})))

@@ -78,7 +78,7 @@ class FileCommand(click.Command):
         outputs = [*_named(ctx, OutputFile)]
         if outputs or any(isinstance(each.type, OutputFolder) for each in ctx.command.params):
             inputs = [*_named(ctx, READ)]
-            _refuse_in_folders(ctx, inputs)
+            _refuse_in_folders(ctx, [*inputs, *outputs])
             refuse_shared(outputs, inputs)
         return super().invoke(ctx)
 
@@ -95,11 +95,11 @@ def _named(ctx: click.Context, kinds: Any) -> Iterator[NamedFile]:
             yield NamedFile(label(each), f"{path}{ending}")
 
 
-def _refuse_in_folders(ctx: click.Context, inputs: list[NamedFile]) -> None:
+def _refuse_in_folders(ctx: click.Context, files: list[NamedFile]) -> None:
     for each in ctx.command.params:
         folder = ctx.params.get(str(each.name))
         if isinstance(each.type, OutputFolder) and folder is not None:
-            for name, path in inputs:
+            for name, path in files:
                 if each.type.replaced(folder, path):
                     refuse_shared([NamedFile(label(each), path)], [NamedFile(name, path)])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from exactsel.cli.command_lines import command_text
 from exactsel.cli.helping import Command
 from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     "path",
     cls=Command,
     examples=(
-        "path instances/diabetes.npz --k-max 8 --cv 5",
+        "path instances/diabetes.npz --k-max 8 --cv 5 --report path.html",
         "path instances/diabetes.npz --k-max 8 --checkpoint path.ckpt --time-limit 10",
         "path instances/diabetes.npz --k-max 10 --resume path.ckpt",
     ),
@@ -56,9 +57,10 @@ if TYPE_CHECKING:
 )
 @click.option("--plot", type=OutputFile(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the path to this file.")
 def command(
     k_max: int | None, ks: str | None, lams: str | None, folds: int | None, near: float | None, cap: int,
-    plot: str | None, as_json: bool, **arguments: Any,
+    plot: str | None, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model of every size (and for every ridge weight), each with its certified gap.
 
@@ -89,6 +91,7 @@ def command(
     if k_max is not None:
         sizes = list(range(max(1, len(problem.units.must_have)), k_max + 1))
     check_target(plot)
+    check_target(report)
     style = None if plot is None else _style(plot)
     validation = None if folds is None else _folds_of(problem, folds, arguments)
     catch_signals()
@@ -104,6 +107,12 @@ def command(
     if plot is not None:
         with attempted():
             write_bytes(plot, draw_path(compared, str(style)))
+    if report is not None:
+        from exactsel.report.path_page import path_page
+
+        page = path_page(compared, command=command_text(left_out=("report", "as_json", "plot")))
+        with attempted():
+            write_bytes(report, page.encode())
     return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
 
 

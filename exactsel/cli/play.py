@@ -14,20 +14,20 @@ from exactsel.cli.options import (
     exit_code,
     problem_options,
     read_problem,
-    search_options,
-    search_settings,
 )
+from exactsel.cli.plain_options import plain_options, plain_settings
 
 
 @click.command("play", cls=Command)
 @problem_options
-@search_options
+@plain_options
 @click.option("--html", "page_file", type=OutputFile(), required=True, help="The page to write.")
 def command(page_file: str, **arguments: Any) -> int:
     """Write a page in which the search of a small INSTANCE can be watched step by step.
 
-    The page opens from disk in any browser. Unless told otherwise the search takes one node at a time, starts from
-    greedy's model, and stops after 200 nodes. Exit code 0 means that the page was written.
+    The page opens from disk in any browser. Unless told otherwise the search is plain best-first search, which takes
+    one node at a time, starts from greedy's model, and stops after 200 nodes. Exit code 0 means that the page was
+    written.
     """
     from exactsel.files import check_target, write_bytes
     from exactsel.report.player import player_page
@@ -38,9 +38,7 @@ def command(page_file: str, **arguments: Any) -> int:
     problem = read_problem(arguments)
     if arguments["heuristics"] is None:
         arguments["heuristics"] = FAMILIES[problem.family].greedy
-    settings = search_settings(arguments)
-    settings["subtrees"] = False  # what is walked whole is not seen
-    settings["batch"] = settings["batch"] or 1
+    settings = plain_settings(problem, arguments)
     if settings["node_limit"] is None:
         settings["node_limit"] = 200
     catch_signals()

@@ -71,6 +71,11 @@ class History:
     """... and the nodes it bounded there."""
     began: float = field(default_factory=time.perf_counter)
 
+    @property
+    def one_pass(self) -> bool:
+        """Whether no region has been split since the root was opened, so that no tree has grown."""
+        return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits
+
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take note of one event."""
         match event:

@@ -13,6 +13,7 @@ import numpy as np
 
 from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
+from exactsel.plain import html_table
 from exactsel.problem.checks import checked_names
 from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame, numeric_matrix
 from exactsel.problem.interface import SubsetProblem
@@ -94,6 +95,11 @@ class Model:
         names = self.names or ()
         chosen = map(int, np.flatnonzero(self.coef))
         return {names[j] if j < len(names) and names.count(names[j]) == 1 else j: float(self.coef[j]) for j in chosen}
+
+    def _repr_html_(self) -> str:
+        rows = [(str(name), f"{value:.9g}") for name, value in self.coefficients().items()]
+        rows += [] if self.intercept is None else [("(intercept)", f"{self.intercept:.9g}")]
+        return html_table(rows, ("", "coefficient"))
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the model to a file of JSON, for :meth:`load`; every number is kept to the last bit.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from html import escape
 
-from exactsel.observers.history import History, Incumbent
+from exactsel.observers.history import History
 from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
-from exactsel.report.page import Cell, Raw, figure, paragraph, section, table, tiles
-from exactsel.report.svg import Series, bar, line_chart
+from exactsel.report.page import Cell, Raw, paragraph, section, table, tiles
+from exactsel.report.svg import bar
 from exactsel.solving.outcome import Claim, Termination
 from exactsel.solving.result import Result
 
@@ -22,10 +22,6 @@ REASONS = {
     "incumbent": "a better model found later overtook its bound",
     "listed": "all its models that can be as good were listed and fitted",
 }
-
-
-LEAST_GAPS = 4
-"""Different gaps that make a line worth drawing."""
 
 
 def headline(result: Result) -> str:
@@ -138,62 +134,6 @@ def _groups(result: Result) -> str:
         [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
     ]
     return table("The chosen groups, counted from 0", ["group", "name", "its columns"], rows, words=3)
-
-
-def progress_section(result: Result, history: History) -> str:
-    """Both bounds over time, and who found the models."""
-    if not history.moments:
-        return ""
-    upper = [(m.seconds, m.upper) for m in history.moments]
-    lower = [(m.seconds, m.lower) for m in history.moments]
-    last = history.moments[-1]
-    chart = line_chart(
-        [Series("best model found", "upper", upper, dots=len(upper) <= 60), Series("lower bound", "lower", lower)],
-        title="Bound and best model over time",
-        description=(
-            f"The best objective ends at {last.upper:.6g} and the lower bound at {last.lower:.6g} after "
-            f"{last.seconds:.2f} seconds"
-        ),
-        x_label="seconds since the start",
-        y_label="objective",
-        from_zero=False,
-    )
-    rows: list[list[Cell]] = [
-        [f"{i.seconds:.2f}", i.nodes, f"{i.value:.9g}", i.source, _change(before, i)]
-        for before, i in zip([None, *history.incumbents], history.incumbents, strict=False)
-    ]
-    found = table(
-        "Where the models came from",
-        ["seconds", "nodes", "objective", "found by", f"{result._noun}s in (+) and out (−)"],
-        rows,
-        best=[len(rows) - 1],
-    )
-    caption = "The search ends when the two lines meet. Between them lies the optimum at every moment."
-    return section("Bound and best model over time", figure(chart, caption), _gap_chart(history), found)
-
-
-def _gap_chart(history: History) -> str:
-    """The gap alone, on a logarithmic axis, where the last per cents are seen; nothing where it closed at once."""
-    gaps = [(m.seconds, 100.0 * (m.upper - m.lower) / abs(m.upper)) for m in history.moments if m.upper]
-    gaps = [(seconds, gap) for seconds, gap in gaps if math.isfinite(gap) and gap > 0]
-    if len({gap for _, gap in gaps}) < LEAST_GAPS:
-        return ""
-    chart = line_chart(
-        [Series("gap", "upper", gaps)],
-        title="Gap over time",
-        description=f"The gap falls from {gaps[0][1]:.3g} to {gaps[-1][1]:.3g} per cent of the objective",
-        x_label="seconds since the start",
-        y_label="gap, %",
-        log_y=True,
-        from_zero=False,
-    )
-    return figure(chart, "The gap between the two lines in per cent of the objective, on a logarithmic axis.")
-
-
-def _change(before: Incumbent | None, now: Incumbent) -> str:
-    old = set(before.support) if before is not None else set()
-    signs = [f"+{j}" for j in now.support if j not in old] + [f"−{j}" for j in sorted(old - {*now.support})]
-    return " ".join(signs) or "none"
 
 
 def discarded_section(result: Result, history: History) -> str:

@@ -100,14 +100,19 @@ def table(
     )
 
 
+def wide(text: str) -> Raw:
+    """A cell of plain text, such as a list of names, that is not to be squeezed into a narrow column."""
+    return Raw(f'<span class="wide">{escape(text)}</span>')
+
+
 def code(text: str, label: str) -> str:
     """A command to copy."""
     return f'<pre tabindex="0" aria-label="{escape(label)}"><code>{escape(text)}</code></pre>'
 
 
 def figure(drawing: str, caption: str) -> str:
-    """A drawing with the sentence that explains it."""
-    return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
+    """A drawing with the sentence that explains it; where it is wide, keys scroll it."""
+    return f'<figure tabindex="0">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def _class(kind: str) -> str:

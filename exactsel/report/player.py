@@ -28,6 +28,7 @@ from exactsel.search.events import (
     LowerBoundRaised,
     Started,
 )
+from exactsel.solving.plain_search import search_words
 from exactsel.solving.result import Result
 from exactsel.studies.greedy import GreedyStep, greedy_steps
 from exactsel.types import StateArray
@@ -67,6 +68,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
                 "is discarded, the best model found is proven.",
                 "lead",
             ),
+            paragraph(search_words(result.settings), "quiet"),
             _controls(len(steps)),
             section("What greedy does", *_greedy(greedy_steps(problem), result, names)),
             section(
@@ -214,7 +216,8 @@ def _controls(count: int) -> str:
     return (
         '<section aria-label="Player"><h2>The search</h2>'
         f'<div class="controls">{buttons}<label>Step <input type="range" id="slider" min="0" max="{count - 1}" '
-        f'value="0"></label> <span id="count"></span></div>'
+        f'value="0"></label> <span id="count"></span>'
+        '<label><input type="checkbox" id="whole"> Whole tree</label></div>'
         '<p class="quiet">Keys: ← and → one step, Home and End, space to play. Click a node to see what it holds.</p>'
         '<p id="text" class="step" role="status" aria-live="polite"></p>'
         '<p id="bounds" class="quiet"></p>'

@@ -1,4 +1,4 @@
-"""The report of one solve: a self-contained HTML page.
+"""The report of one solve: a self-contained HTML page; and the one door to the pages of best models and paths.
 
 A problem given to :func:`run_page` is looked at once more, for what lies around the answer; the rest of the reports
 draws what it is given.
@@ -14,11 +14,17 @@ from exactsel._version import __version__
 from exactsel.files import NamedFile, refuse_shared, write_bytes
 from exactsel.observers.history import History
 from exactsel.problem.interface import SubsetProblem
-from exactsel.report.answer import answer_section, discarded_section, headline, model_section, progress_section
+from exactsel.report.answer import answer_section, discarded_section, headline, model_section
 from exactsel.report.around import surroundings_section
+from exactsel.report.best_page import best_page
 from exactsel.report.page import page, paragraph
+from exactsel.report.path_page import path_page
+from exactsel.report.progress import progress_section
 from exactsel.report.settings import commands_section, settings_section
 from exactsel.solving.result import Result
+from exactsel.studies.best_models import BestModels
+from exactsel.studies.criteria import Compared
+from exactsel.studies.path import SolutionPath
 from exactsel.studies.surroundings import Surroundings, surroundings
 
 
@@ -57,7 +63,7 @@ def drawn(
     parts = [
         answer_section(result),
         model_section(result),
-        progress_section(result, history),
+        progress_section(result, history, None if around is None else around.plain),
         discarded_section(result, history),
         "" if around is None else surroundings_section(result, around),
         settings_section(result),
@@ -69,14 +75,23 @@ def drawn(
 
 def write_report(
     path: str | Path,
-    result: Result,
+    result: Result | BestModels | SolutionPath | Compared,
     problem: SubsetProblem | None = None,
     *,
     command: str | None = None,
     verify: str | None = None,
     signals: Sequence[int] = (signal.SIGINT,),
 ) -> None:
-    """Write the report of one solve to a file; see :func:`run_page`."""
-    known = [] if result.proof is None else [NamedFile("the result's proof", result.proof)]
-    refuse_shared([NamedFile("the report", path)], known)
-    write_bytes(str(path), run_page(result, problem, command=command, verify=verify, signals=signals).encode())
+    """Write the page of one solve, of the best models over all sizes, or of a path; see :func:`run_page`.
+
+    Of best models and paths the page shows what it is given: ``problem``, ``verify`` and ``signals`` are not used.
+    """
+    if isinstance(result, Result):
+        known = [] if result.proof is None else [NamedFile("the result's proof", result.proof)]
+        refuse_shared([NamedFile("the report", path)], known)
+        text = run_page(result, problem, command=command, verify=verify, signals=signals)
+    elif isinstance(result, BestModels):
+        text = best_page(result, command=command)
+    else:
+        text = path_page(Compared(result) if isinstance(result, SolutionPath) else result, command=command)
+    write_bytes(str(path), text.encode())

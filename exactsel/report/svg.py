@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 WIDTH, HEIGHT = 760, 300
@@ -15,13 +15,16 @@ MOST_POINTS = 600
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity that keeps its value until the next point."""
+    """A quantity that keeps its value until the next point; or, where it is ``straight``, one known at points only."""
 
     name: str
     style: str
     """A class of the style sheet: upper, lower, other or more."""
     points: Sequence[tuple[float, float]]
     dots: bool = False
+    straight: bool = False
+    errors: Sequence[float] = ()
+    """Of each point, up and down."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Axis:
     begin: float
     end: float
     logarithmic: bool = False
+    whole: bool = False
+    """Whether it is about whole numbers only."""
 
     def __call__(self, value: float) -> float:
         """The pixel of a value."""
@@ -45,25 +50,27 @@ class Axis:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             return [10.0**power for power in range(first, last + 1, max(1, (last - first) // 6))]
         step = _round_step((self.high - self.low) / 5)
+        step = max(1.0, step) if self.whole else step
         first = math.ceil(self.low / step - 1e-9)
         return [number * step for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
 def line_chart(
     series: Sequence[Series], *, title: str, description: str, x_label: str, y_label: str, log_x: bool = False,
-    log_y: bool = False, from_zero: bool = True,
+    log_y: bool = False, from_zero: bool = True, whole_x: bool = False,
 ) -> str:  # fmt: skip
-    """Step lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are left out.
+    """Lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are left out.
 
-    The horizontal axis begins at zero, or, without ``from_zero``, at the first point.
+    The horizontal axis begins at zero, or, without ``from_zero``, at the first point; with ``whole_x`` it is about
+    whole numbers.
     """
-    drawn = [Series(s.name, s.style, [p for p in s.points if _shown(p, log_x, log_y)], s.dots) for s in series]
-    drawn = [s for s in drawn if s.points]
+    drawn = [s for s in (_finite(s, log_x, log_y) for s in series) if s.points]
     if not drawn:
         return f"<p>{escape(title)}: there is nothing to draw.</p>"
     xs = [x for s in drawn for x, _ in s.points]
-    ys = [y for s in drawn for _, y in s.points]
+    ys = [y + part * error for s in drawn for (_, y), error in _with_errors(s) for part in (-1, 1)]
     x_axis = _axis(min(xs) if log_x or not from_zero else 0.0, max(xs), LEFT, WIDTH - RIGHT, log_x)
+    x_axis = replace(x_axis, whole=whole_x)
     y_axis = _axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP, log_y, margin=0.06)
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}. {escape(description)}">',
@@ -77,6 +84,16 @@ def line_chart(
             f"{escape(line.name)}</text>"
         )
     return "\n".join([*parts, "</svg>"])
+
+
+def _with_errors(line: Series) -> list[tuple[tuple[float, float], float]]:
+    return list(zip(line.points, line.errors or [0.0] * len(line.points), strict=True))
+
+
+def _finite(line: Series, log_x: bool, log_y: bool) -> Series:
+    """The points of a line that can be drawn."""
+    kept = [(point, error) for point, error in _with_errors(line) if _shown(point, log_x, log_y)]
+    return replace(line, points=[p for p, _ in kept], errors=[e for _, e in kept] if line.errors else ())
 
 
 def _shown(point: tuple[float, float], log_x: bool, log_y: bool) -> bool:
@@ -137,6 +154,8 @@ def _frame(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
 
 def _line(line: Series, x_axis: Axis, y_axis: Axis, last: float) -> list[str]:
     points = list(line.points)
+    if line.straight:
+        return _points(line, x_axis, y_axis)
     if len(points) > MOST_POINTS:
         points = [*points[:: math.ceil(len(points) / MOST_POINTS)], points[-1]]
     path = f"M{x_axis(points[0][0]):.1f} {y_axis(points[0][1]):.1f}"
@@ -147,6 +166,23 @@ def _line(line: Series, x_axis: Axis, y_axis: Axis, last: float) -> list[str]:
         parts += [
             f'<circle class="{line.style}" cx="{x_axis(x):.1f}" cy="{y_axis(y):.1f}" r="3.5"/>' for x, y in points
         ]
+    return parts
+
+
+def _points(line: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
+    """A line through points, each with its error bar."""
+    places = [(x_axis(x), y_axis(y)) for x, y in line.points]
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    parts = [f'<path class="series {line.style}" d="M{path}"/>']
+    for (x, y), error in _with_errors(line):
+        if error > 0:
+            at, low, high = x_axis(x), y_axis(y - error), y_axis(y + error)
+            parts.append(
+                f'<path class="series {line.style}" d="M{at:.1f} {low:.1f}V{high:.1f}M{at - 4:.1f} {low:.1f}h8'
+                f'M{at - 4:.1f} {high:.1f}h8"/>'
+            )
+    if line.dots:
+        parts += [f'<circle class="{line.style}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places]
     return parts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from textwrap import fill
 
 import networkx as nx
 
@@ -25,9 +26,10 @@ COLOURS = {
 }
 
 
-def tree_as_dot(graph: nx.DiGraph) -> str:
-    """Graphviz source: a node shows its bound and fate, an edge its decision."""
-    lines = ["digraph search {", "  node [shape=box, style=filled, fontname=Helvetica];"]
+def tree_as_dot(graph: nx.DiGraph, words: str = "") -> str:
+    """Graphviz source: a node shows its bound and fate, an edge its decision; ``words`` stand below the tree."""
+    lines = ["digraph search {", *([f"  label={json.dumps(words)};"] if words else [])]
+    lines += ["  node [shape=box, style=filled, fontname=Helvetica];"]
     for number, data in graph.nodes(data=True):
         fixed = "".join(f"\\n+{j}" for j in data["fixed_in"])
         fixed += f"\\n{len(data['fixed_out'])} out" if data["fixed_out"] else ""
@@ -37,24 +39,25 @@ def tree_as_dot(graph: nx.DiGraph) -> str:
     return "\n".join([*lines, "}"])
 
 
-def tree_as_json(graph: nx.DiGraph) -> str:
-    """Nodes and edges as one JSON object."""
+def tree_as_json(graph: nx.DiGraph, words: str = "") -> str:
+    """Nodes and edges as one JSON object, and ``words`` about the search."""
     nodes = [{"id": number, **data, "bound": finite(data["bound"])} for number, data in graph.nodes(data=True)]
     edges = [{"parent": a, "child": b, **data} for a, b, data in graph.edges(data=True)]
-    return json.dumps({"nodes": nodes, "edges": edges}, allow_nan=False)
+    return json.dumps({"search": words, "nodes": nodes, "edges": edges}, allow_nan=False)
 
 
-def draw_tree(graph: nx.DiGraph, style: str) -> bytes:
-    """A picture (``png`` or ``svg``); needs matplotlib."""
+def draw_tree(graph: nx.DiGraph, style: str, words: str = "") -> bytes:
+    """A picture (``png`` or ``svg``) with ``words`` below it; needs matplotlib."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
     except ImportError:
         raise UnsupportedError("pictures need matplotlib; run: pip install 'exactsel[plot]'.") from None
     place = layout(graph)
-    figure = Figure(figsize=(min(40.0, 4 + 0.35 * len(graph)), 2 + 0.9 * (1 + max(-y for _, y in place.values()))))
+    figure = Figure(figsize=(min(40.0, 4 + 0.55 * len(graph)), 2 + 0.9 * (1 + max(-y for _, y in place.values()))))
     axes = figure.subplots()
-    colours = [COLOURS.get(graph.nodes[number]["status"], "#ffffff") for number in graph]
+    fates = [graph.nodes[number]["status"] for number in graph]
+    colours = [COLOURS.get(fate, "#ffffff") for fate in fates]
     small = len(graph) <= 60
     labels = {number: f"{graph.nodes[number]['bound']:.4g}" for number in graph} if small else {}
     nx.draw_networkx(
@@ -62,12 +65,15 @@ def draw_tree(graph: nx.DiGraph, style: str) -> bytes:
         node_size=900 if small else 30, font_size=7, edgecolors="#607d8b", linewidths=0.5,
     )  # fmt: skip
     if small:
-        decisions = nx.get_edge_attributes(graph, "decision")
+        # A child of the paper's tree leaves out what its elder siblings put in: the last decision says which it is.
+        decisions = {edge: text.split()[-1] for edge, text in nx.get_edge_attributes(graph, "decision").items()}
         nx.draw_networkx_edge_labels(graph, place, ax=axes, edge_labels=decisions, font_size=6)
     axes.legend(
-        handles=[Patch(color=colour, label=status) for status, colour in COLOURS.items()], fontsize=7, loc="upper right"
-    )
+        handles=[Patch(color=colour, label=status) for status, colour in COLOURS.items() if status in fates],
+        fontsize=7, loc="upper left", bbox_to_anchor=(1, 1),
+    )  # fmt: skip
     axes.set_axis_off()
+    axes.set_title(fill(words, 80), y=-0.02, va="top", fontsize=8)
     buffer = io.BytesIO()
     figure.savefig(buffer, format=style, dpi=120, bbox_inches="tight")
     return buffer.getvalue()

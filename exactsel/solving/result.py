@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
-from exactsel.plain import Readable, finite, html_table, writable
+from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.problem.model import Model, PreparedModel, demands_text
 from exactsel.search.tolerance import Gap, Tolerance
 from exactsel.solving.all_rows import AllRows, Standing
@@ -294,11 +294,11 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return f"<Result {self.claim.value}: upper={self.upper:.9g}, gap={self.gap:.3g}, model {{{inside}}}>"
 
     def _repr_html_(self) -> str:
-        rows = [line.split(maxsplit=1) for line in str(self).split("\n")]
-        if self.model is not None:
-            rows += [[f"coefficient of {name}", f"{value:.9g}"] for name, value in self.model.coefficients().items()]
-            rows += [] if self.model.intercept is None else [["intercept", f"{self.model.intercept:.9g}"]]
-        return html_table(rows)
+        said = facts_of(str(self).split("\n"))
+        facts = [] if self.quality is None else self.quality.facts()
+        rows = [*((name, text) for name, text in said if name != "claim"), *facts]
+        model = "" if self.model is None else self.model._repr_html_()
+        return html_view(html_line(self.claim_text, strong=True, aside=not self.reached), model, html_table(rows))
 
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.plain import Readable, finite
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
+from exactsel.solving.model_summary import ModelSummary, SummaryRow
 from exactsel.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -49,94 +49,6 @@ HELD = (
     "only, AIC and BIC all columns of the model."
 )
 INTERCEPT = "(intercept)"
-
-
-@dataclass(frozen=True)
-class SummaryRow:
-    """One parameter."""
-
-    name: str
-    column: int | None
-    """None for the intercept."""
-    coef: float
-    error: float
-    """Its standard error; nan where it is not defined, and then so is what follows from it."""
-    statistic: float
-    """coef / error."""
-    p_value: float
-    """Of a two-sided test against 0."""
-    low: float
-    high: float
-    """The interval."""
-
-
-@dataclass(frozen=True, repr=False)
-class ModelSummary(Readable):
-    """A chosen model in the words of statistics. Numbers that are not defined are nan."""
-
-    loss: str
-    rows: float
-    """N, rows as often as their weights say."""
-    df_model: int
-    """Columns in the model."""
-    df_residual: float
-    """N less the parameters of the mean that no limit holds."""
-    null_deviance: float
-    """Quadratic loss: the sum of squares about the mean (without an intercept, about 0); others: twice the loss."""
-    deviance: float
-    """The same about the model."""
-    dispersion: float
-    """s² for quadratic loss, 1 for others."""
-    log_likelihood: float
-    """Of :mod:`exactsel.solving.likelihood`, the penalised one where there is a ridge, as in AIC and BIC."""
-    aic: float
-    bic: float
-    r2: float
-    r2_adjusted: float
-    mcfadden: float
-    """1 - log-likelihood / log-likelihood of the null model, of logistic and Poisson loss."""
-    level: float
-    """Of the intervals."""
-    test: str
-    """``t`` or ``z``."""
-    parameters: tuple[SummaryRow, ...]
-    warnings: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data; null where a number is not defined."""
-        skipped = ("parameters", "warnings")
-        plain = {k: finite(v) if isinstance(v, float) else v for k, v in vars(self).items() if k not in skipped}
-        rows = [{k: finite(v) if isinstance(v, float) else v for k, v in vars(row).items()} for row in self.parameters]
-        return {**plain, "parameters": rows, "warnings": list(self.warnings)}
-
-    def to_frame(self) -> Any:
-        """The parameters as a pandas DataFrame, by name."""
-        try:
-            import pandas
-        except ImportError:
-            raise UnsupportedError("a DataFrame needs pandas; run: pip install pandas, or use as_dict().") from None
-        frame = pandas.DataFrame([vars(row) for row in self.parameters]).set_index("name")
-        return frame.drop(columns="column")
-
-    def __str__(self) -> str:
-        facts = [
-            ("rows", f"{self.rows:g}"), ("columns", str(self.df_model)),
-            ("residual degrees of freedom", f"{self.df_residual:g}"),
-            ("null deviance", f"{self.null_deviance:.8g}"), ("residual deviance", f"{self.deviance:.8g}"),
-            ("dispersion", f"{self.dispersion:.6g}"), ("log-likelihood", f"{self.log_likelihood:.8g}"),
-            ("AIC", f"{self.aic:.8g}"), ("BIC", f"{self.bic:.8g}"), ("R²", f"{self.r2:.4g}"),
-            ("adjusted R²", f"{self.r2_adjusted:.4g}"), ("McFadden's R²", f"{self.mcfadden:.4g}"),
-        ]  # fmt: skip
-        lines = [f"{name:<28} {value}" for name, value in facts if value != "nan"]
-        width = max([len(row.name) for row in self.parameters] + [9])
-        head = f"{100 * self.level:g} % interval"
-        lines += ["", f"{'parameter':<{width}} {'coef':>13} {'std error':>11} {self.test:>9} {'p':>9}  {head:>27}"]
-        for row in self.parameters:
-            lines.append(
-                f"{row.name:<{width}} {row.coef:>13.6g} {row.error:>11.4g} {row.statistic:>9.3f} {row.p_value:>9.3g}  "
-                f"{row.low:>13.6g} {row.high:>13.6g}"
-            )
-        return "\n".join([*lines, "", *(f"Note: {warning}" for warning in self.warnings)])
 
 
 class Summarised:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from exactsel.plain import Readable, finite, html_table
+from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.model import demands_text, listed
 from exactsel.solving.outcome import Claim, Termination
 from exactsel.solving.result import Result
@@ -250,7 +250,11 @@ class BestModels(Readable):
             )  # fmt: skip
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows(), ("", "k", self.criterion.title, "delta", "weight", "columns"))
+        head = ("", "k", self.criterion.title, "delta", "weight", "columns")
+        said = html_line(f"{self.said[0].upper()}{self.said[1:]}.", strong=True, aside=not self.reached)
+        many = len(self.models) > 1 or not self.complete
+        listing = html_line(f"{self.listing}.", aside=not self.complete) if many else ""
+        return html_view(said, html_table(self.rows(), head), listing)
 
 
 def _article(word: str) -> str:

@@ -18,7 +18,7 @@ from exactsel.arguments import entries, shown
 from exactsel.errors import InputError, OutputWarning
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
-from exactsel.plain import Readable, finite
+from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
@@ -99,24 +99,40 @@ class Certified(Readable, Gap):
         }  # fmt: skip
         return {"candidate": candidate, **self.result.as_dict()}
 
+    def _repr_html_(self) -> str:
+        lines = facts_of(line for line in self._lines() if not line.startswith("claim"))
+        title = "The best model known" if self.improved else "The search behind it"
+        return html_view(
+            html_line(self.claim_text, strong=True, aside=not self.reached),
+            html_table(lines, title="The candidate"),
+            html_line(f"{title}:"), self.result._repr_html_(),
+        )  # fmt: skip
+
+    @property
+    def claim_text(self) -> str:
+        """What is proven of the candidate, in one sentence."""
+        null, scope = self.result.null_objective, self.result.scope
+        return claim_sentence(self.claim, self.value, self.lower, null, self.result.problem, scope)
+
     def __str__(self) -> str:
+        return "\n".join([*self._lines(), "", str(self.result)])
+
+    def _lines(self) -> list[str]:
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
         limit = f"k = {self.result.problem['k']} {self.result._noun}s"
         problem = self.result.problem
         allowed = " that meet the demands" if restricted(problem) else ""
-        null, scope = self.result.null_objective, self.result.scope
-        said = claim_sentence(self.claim, self.value, self.lower, null, problem, scope)
         lines = [
             f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
             f"compared     with all models of at most {limit}{allowed} (the candidate has {len(self.support)})",
-            f"claim        {said}",
+            f"claim        {self.claim_text}",
             f"gap          {self.gap:.3g}   (at most {self.absolute_gap:.6g} above the optimum)",
         ]
         if self.improved:
             lines.append(f"at least     {self.excess:.6g} above the optimum: a better model is known, see below")
-        return "\n".join([*lines, "", str(self.result)])
+        return lines
 
 
 @begun_without_compiler

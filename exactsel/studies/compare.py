@@ -12,7 +12,7 @@ from typing import Any
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
-from exactsel.plain import Json, finite
+from exactsel.plain import Json, finite, html_line, html_table, html_view
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -98,6 +98,21 @@ class Comparison(Json):
         ]  # fmt: skip
         left_out = [{"method": method, "reason": reason} for method, reason in self.left_out]
         return {"methods": methods, "exact": self.result.as_dict(), "left_out": left_out}
+
+    def _repr_html_(self) -> str:
+        result, size = self.result, len(self.result.support)
+        shared = f"{size} of {size}"
+        rows = [("exact search", f"{result.upper:.9g}", "0", f"{result.gap:.3g}", shared, f"{result.time:.3f}")]
+        rows += [
+            (
+                row.method, f"{row.value:.9g}", f"{row.excess:.4g}", f"{row.gap:.3g}", f"{row.shared} of {size}",
+                f"{row.time:.3f}",
+            )
+            for row in self.rows
+        ]  # fmt: skip
+        head = ("method", "objective", "above the best", "gap", f"{result._noun}s of the best", "seconds")
+        said = html_line(result.claim_text, strong=True, aside=not result.reached)
+        return html_view(said, html_table(rows, head))
 
 
 @begun_without_compiler

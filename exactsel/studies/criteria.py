@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from exactsel.plain import Json, finite
+from exactsel.plain import Json, finite, html_line, html_table, html_view
+from exactsel.problem.model import listed
 from exactsel.solving.result import Result
 from exactsel.studies.crossval import ValidationErrors
 from exactsel.studies.path import SolutionPath
@@ -49,6 +50,33 @@ class Compared(Json):
             if values:
                 chosen[name] = rows[min(values)[1]][1]
         return chosen
+
+    @property
+    def chosen(self) -> tuple[Result, str]:
+        """The result a page tells of, and why: one standard error, else BIC, else the last one."""
+        if self.validation is not None:
+            lam, k = self.validation.one_standard_error
+            same = [r for r in self.path.results if (r.problem.get("lam"), r.problem["k"]) == (lam, k)]
+            return same[0], "the smallest within one standard error of the smallest held-out loss"
+        if "bic" in self.best:
+            return self.best["bic"], "the one with the smallest BIC"
+        return self.path.results[-1], "the last of the path"
+
+    def _repr_html_(self) -> str:
+        rows = [self.row(result) for result in self.path.results]
+        kept = [name for name in NAMES if any(row[name] is not None for row in rows)]
+        lines = [
+            (
+                str(result.problem["k"]), f"{result.problem['lam']:.6g}" if "lam" in result.problem else "",
+                *("" if row[name] is None else f"{row[name]:.6g}" for name in kept),
+                listed(result.support, result.problem["feature_names"]),
+            )
+            for result, row in zip(self.path.results, rows, strict=True)
+        ]  # fmt: skip
+        chosen, why = self.chosen
+        heads = {"cv_error": "held-out loss"}
+        head = ("k", "lam", *(heads.get(name, name.upper()) for name in kept), "columns")
+        return html_view(html_line(f"k = {chosen.problem['k']}: {why}.", strong=True), html_table(lines, head))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""

@@ -15,6 +15,7 @@ from exactsel.data.missing import middle_of
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
+from exactsel.plain import html_line, html_table, html_view
 from exactsel.problem.boxed import boxed
 from exactsel.problem.checks import default_delta, make_loss
 from exactsel.problem.groups import GroupSpec
@@ -64,6 +65,30 @@ class ValidationErrors:
         lams, ks = np.nonzero(self.mean == self.mean.min())
         place = min(range(len(ks)), key=lambda i: (self.ks[ks[i]], -self.lams[lams[i]]))
         return self.lams[lams[place]], self.ks[ks[place]]
+
+    @property
+    def one_standard_error(self) -> tuple[float, int]:
+        """(lam, k) of the smallest model whose mean error is within one standard error of the smallest.
+
+        Among models of this size it is the one with the smallest mean error. Errors so close cannot be told apart by
+        these folds (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
+        """
+        lam, k = self.best
+        place = self.lams.index(lam), self.ks.index(k)
+        lams, ks = np.nonzero(self.mean <= self.mean[place] + self.standard_error[place])
+        chosen = min(range(len(ks)), key=lambda i: (self.ks[ks[i]], self.mean[lams[i], ks[i]]))
+        return self.lams[lams[chosen]], self.ks[ks[chosen]]
+
+    def _repr_html_(self) -> str:
+        lam, k = self.one_standard_error
+        rows = [
+            (str(size), f"{ridge:.6g}", f"{self.mean[i, j]:.6g}", f"{self.standard_error[i, j]:.3g}")
+            for i, ridge in enumerate(self.lams)
+            for j, size in enumerate(self.ks)
+        ]
+        said = f"k = {k}, lam = {lam:g}: the smallest size within one standard error of the smallest held-out loss."
+        head = ("k", "lam", "held-out loss", "standard error")
+        return html_view(html_line(said, strong=True), html_table(rows, head))
 
 
 def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:

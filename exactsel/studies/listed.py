@@ -14,7 +14,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.errors import InputError
 from exactsel.interrupts import CompilationStopped
-from exactsel.plain import Readable, finite
+from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text, listed
 from exactsel.search.watch import Watch
@@ -159,6 +159,18 @@ class NearOptimal(Readable):
             lines.append(f"in every one {listed(self.in_every or (), names, NUMBER_FIRST)}")
         lines += [f"{model.value:.12g}   {listed(model.support, names, NUMBER_FIRST)}" for model in self.models]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        said, names = str(self).partition("\n")[0], self.feature_names
+        lowest = min((model.value for model in self.models), default=0.0)
+        rows = [
+            (f"{model.value:.12g}", f"{model.value - lowest:.4g}", listed(model.support, names, NUMBER_FIRST))
+            for model in self.models
+        ]
+        every = listed(self.in_every or (), names, NUMBER_FIRST)
+        shared = [html_line(f"In every one: {every}.")] if self.complete and self.models else []
+        head = ("objective", "above the best", f"{self.result._noun}s")
+        return html_view(html_line(f"{said}.", strong=True, aside=not self.complete), html_table(rows, head), *shared)
 
 
 def advice_lines(result: Result, termination: str) -> list[str]:

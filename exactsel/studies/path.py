@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.errors import InputError
-from exactsel.plain import Readable, html_table
+from exactsel.plain import Readable, html_line, html_table, html_view
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
@@ -98,7 +98,9 @@ class SolutionPath(Readable):
         return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in row).rstrip() for row in rows)
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows(), _HEAD)
+        proven = sum(result.reached for result in self.results)
+        said = f"{len(self.results)} problems, {'all' if self.reached else f'{proven} of them'} proven"
+        return html_view(html_line(said, strong=True, aside=not self.reached), html_table(self._rows(), _HEAD))
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for result in self.results:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from clocks import HANG
 
-from exactsel import load, solve, write_report
+from exactsel import best_model, load, solve, solve_path, write_report
 from exactsel.report.comparison_page import comparison_page
 from exactsel.report.player import player_page
 from exactsel.studies.compare import compare
@@ -35,6 +35,8 @@ def pages(tmp_path_factory):
     (folder / "comparison.html").write_text(comparison, encoding="utf-8")
     searched = solve(problem, record=True, subtrees=False, batch=1, heuristics="forward")
     (folder / "player.html").write_text(player_page(problem, searched), encoding="utf-8")
+    write_report(folder / "best.html", best_model(problem, top=5))
+    write_report(folder / "path.html", solve_path(problem))
     return folder
 
 
@@ -69,15 +71,25 @@ def visit(pages):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["report.html", "comparison.html", "player.html"])
+@pytest.mark.parametrize("name", ["report.html", "comparison.html", "player.html", "best.html", "path.html"])
 def test_quiet_and_alone(visit, name, scheme):
     seen = visit(name, scheme)
     assert seen.said == []
     assert seen.asked == []
     if AXE:
         seen.page.evaluate(Path(AXE).read_text(encoding="utf-8"))
-        violations = seen.page.evaluate("axe.run()")["violations"]
-        assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
+        for width in (400, 1280):
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            violations = seen.page.evaluate("axe.run()")["violations"]
+            assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("name", ["report.html", "player.html", "best.html", "path.html"])
+def test_no_page_is_wider_than_the_window(visit, name, width):
+    page = visit(name).page
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def test_the_player_obeys(visit):

@@ -7,10 +7,13 @@ import os
 import re
 import shlex
 import sys
+from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas
 import pytest
 
 import exactsel
@@ -94,17 +97,21 @@ def test_a_page_can_be_followed(page, folder, capsys):
     for kind, body in shown:
         if kind == "bash":
             run_commands(body)
+        elif "pysindy." in body and find_spec("pysindy") is None:
+            continue  # the page's last blocks; it says what to install
         else:
             exec(compile(body, page, "exec"), names)  # the page's own code, in one namespace
 
 
 def test_the_pages_of_the_readme_exist(folder, capsys):
-    """The three commands of the README that write a page do so."""
+    """The commands of the README that write a page do so."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for kind, body in blocks(text):
         if kind == "bash" and "--report" in body:
             run_commands(body)
-    assert {path.name for path in folder.glob("*.html")} == {"cars.html", "run.html", "compare.html", "play.html"}
+    assert {path.name for path in folder.glob("*.html")} == {
+        "cars.html", "run.html", "best.html", "path.html", "compare.html", "play.html",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -150,3 +157,42 @@ def test_links_between_pages_are_good():
         for target in re.findall(r"(?<!!)\[[^\]]+\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert os.path.exists(page.parent / target), f"{page.name}: {target}"
+
+
+@pytest.mark.filterwarnings("default:in .*cars.csv")
+def test_the_numbers_for_those_who_come_from_r():
+    """The page's table holds what leaps' formulas give, over all sets of columns, listed with numpy."""
+    cars = exactsel.load(
+        ROOT / "instances/cars.csv", target="mpg", drop=["name", "model year", "origin"], missing="drop-rows", k=5
+    )
+    names = list(cars.feature_names)
+    frame = pandas.read_csv(ROOT / "instances/cars.csv")[["mpg", *names]].dropna()
+    A, y, n = frame[names].to_numpy(float), frame["mpg"].to_numpy(float), cars.n
+    assert len(frame) == n == 392
+
+    def rss(chosen):
+        columns = np.column_stack([np.ones(n), A[:, chosen]])
+        return float(np.sum((y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]) ** 2))
+
+    best = [min((rss(s), s) for s in combinations(range(5), size)) for size in range(6)]
+    text = (ROOT / "docs/howto/coming-from-r.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\d) \| ([a-z ,]+) \| ([-\d.]+) \| ([-\d.]+) \| ([-\d.]+) \| ([-\d.]+) \|$", text, re.MULTILINE
+    )
+    assert len(rows) == 5
+    for size, chosen, *figures in rows:
+        (value, support), p = best[int(size)], int(size) + 1
+        assert chosen in (", ".join(names[j] for j in support), "all five")
+        expected = (
+            value, n * np.log(value / best[0][0]) + p * np.log(n), value / (best[5][0] / (n - 6)) - (n - 2 * p),
+            1 - value / best[0][0] * (n - 1) / (n - p),
+        )  # fmt: skip
+        assert [float(f) for f in figures] == pytest.approx(expected, abs=6e-5)
+    listed = re.findall(r"^\| (\d) \| ([\d.]+) \| ([a-z ,]+) \|$", text, re.MULTILINE)
+    bics = sorted(
+        (n * np.log(2 * np.pi * rss(s) / n) + n + (size + 2) * np.log(n), s)
+        for size in range(6) for s in combinations(range(5), size)
+    )  # fmt: skip
+    assert [(float(value), chosen) for _, value, chosen in listed] == [
+        (pytest.approx(value, abs=6e-5), ", ".join(names[j] for j in s)) for value, s in bics[:2]
+    ]

@@ -131,7 +131,9 @@ def test_folders_of_outputs(tmp_path):
     (tmp_path / "k3.exsel").write_bytes(CONTENT)
     words = line("best", {"proof": tmp_path, "weights": tmp_path / "k3.exsel"}, tmp_path)
     assert "--proof is" in refusal(words)
-    assert all(isinstance(each.type, OutputFolder) for each in parameters("best", WRITTEN))
+    assert [each.name for each in parameters("best", OutputFolder)] == ["proof"]
+    report = {"proof": tmp_path, "report": tmp_path / "k3.exsel"}
+    assert "--report is that file, too" in refusal(line("best", report, tmp_path))
 
 
 def test_a_text_is_a_file_only_where_there_is_one(tmp_path, monkeypatch):

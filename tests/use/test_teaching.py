@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 from pages import checked_page
 
-from exactsel import ColumnSubsetProblem, InputError, Problem, load, solve
+from exactsel import ColumnSubsetProblem, GroupedProblem, InputError, Problem, boxed, load, solve
 from exactsel.cli.main import main as run_command_line
 from exactsel.report.comparison_page import comparison_page
 from exactsel.report.player import player_page
+from exactsel.report.run import run_page
 from exactsel.search.events import Discarded, Divided, Fixed
+from exactsel.solving.plain_search import plain_search
 from exactsel.studies.compare import compare
 from exactsel.studies.greedy import greedy_steps
+from exactsel.studies.surroundings import surroundings
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+CLASSROOM = ["three-parts", "greedy-trap", "cancelling-pair", "mixed-signals"]
 SMALL = ["greedy-trap", "twins", "outlier", "labels", "exponential-decay", "cancelling-pair", "three-parts"]
 
 
@@ -121,6 +125,78 @@ class TestPlayer:
         assert ended.value.code == 0
         _, data = steps_of(target.read_text(encoding="utf-8"))
         assert data["steps"][0]["text"].startswith("The heuristic 'forward' found")
+
+
+@pytest.mark.parametrize("name", CLASSROOM)
+class TestClassroom:
+    """The engine closes these problems at the root, so pages show a plain search, with a tree to look at."""
+
+    def test_the_player_shows_a_tree(self, name, run, tmp_path):
+        target = tmp_path / "play.html"
+        assert run("play", INSTANCES / f"{name}.npz", "--html", target).code == 0
+        page, data = steps_of(target.read_text(encoding="utf-8"))
+        assert len(data["nodes"]) >= 7
+        assert "plain best-first search, as S. Sakaue and N. Marumo describe it" in page.shown
+        assert {step["kind"] for step in data["steps"]} >= {"split", "cut", "end"}
+        assert not any(step["kind"] == "fix" for step in data["steps"])
+
+    def test_the_drawn_tree_is_the_same(self, name, run):
+        drawn = json.loads(run("tree", INSTANCES / f"{name}.npz", "--format", "json").out)
+        assert len(drawn["nodes"]) >= 7
+        assert drawn["search"].startswith("Shown is plain best-first search")
+
+    def test_the_report_tells_of_a_plain_search(self, name):
+        problem = load(INSTANCES / f"{name}.npz")
+        result = solve(problem)
+        plain = surroundings(problem, result).plain
+        assert (plain.settings["tree"], plain.settings["bound"], plain.settings["subtrees"]) == (
+            "state-space", "pdal", False
+        )  # fmt: skip
+        assert plain.nodes >= 7
+        assert plain.upper == pytest.approx(result.upper)
+        page = checked_page(run_page(result, problem))
+        assert "Solved in one pass" in page.shown
+        assert "Bound and best model over time" not in page.shown
+        assert f"{plain.nodes} nodes until the two lines meet" in page.shown
+
+
+class TestPlainSearch:
+    def test_what_was_asked_for_is_shown(self, run):
+        asked = ["--tree", "binary", "--bound", "auto"]
+        drawn = json.loads(run("tree", INSTANCES / "three-parts.npz", *asked, "--format", "json").out)
+        assert drawn["search"].startswith("Shown is a best-first search with the binary tree and the bound 'split'.")
+        assert len(drawn["nodes"]) == 1
+
+    def test_another_bound_is_named(self, run):
+        """The paper's bound divides by the ridge."""
+        table = ["--target", "mpg", "--drop", "name,model year,origin", "--missing", "mean", "-k", 2]
+        drawn = json.loads(run("tree", INSTANCES / "cars.csv", *table, "--format", "json").out)
+        assert "The bound is 'fit' here, and not theirs." in drawn["search"]
+        assert len(drawn["nodes"]) >= 7
+
+    def test_a_search_that_split_regions_keeps_its_curve(self):
+        problem = load(INSTANCES / "outlier.npz")
+        result = solve(problem, subtrees=False, heuristics="none", tree="state-space", bound="pdal")
+        page = checked_page(run_page(result, problem))
+        assert "Bound and best model over time" in page.shown
+        assert "Solved in one pass" not in page.shown
+
+    def test_there_is_one_for_every_family(self):
+        A = np.random.default_rng(3).normal(size=(12, 5))
+        y, counts = A[:, 0] + A[:, 1] + np.cos(np.arange(12)), np.arange(12) % 4
+        problems = [
+            Problem(A, y, 2), Problem(A, y, 2, lam=0.1), Problem(A, counts, 2, loss="poisson", lam=0.1),
+            Problem.prepared(A, np.where(A[:, 0] > 0, 1.0, -1.0), 2, loss="logistic", lam=0.1, intercept=True),
+            GroupedProblem(Problem(A, y, 2, lam=0.1), {"a": [0, 1], "b": [2], "c": [3, 4]}), ColumnSubsetProblem(A, 2),
+            boxed(Problem(A, y, 2, lam=0.1), nonnegative="all"),
+            Problem(A, y, 2, lam=0.1, hierarchy={4: [0, 1]}, hierarchy_kind="weak"),
+        ]  # fmt: skip
+        for problem in problems:
+            result = solve(problem, record=True, heuristics="none", **plain_search(problem))
+            assert result.reached
+            assert result.upper == pytest.approx(solve(problem).upper)
+            assert len(result.tree()) > 1
+            assert "Shown is" in checked_page(player_page(problem, result)).shown
 
 
 def _models(inside, free, places):

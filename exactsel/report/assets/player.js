@@ -4,7 +4,7 @@
   const { steps, nodes, names } = data;
   const element = (id) => document.getElementById(id);
   const SVG = "http://www.w3.org/2000/svg";
-  const WIDE = 132, HIGH = 96, BOX = 112, TALL = 44, PAUSE = 1400;
+  const WIDE = 176, HIGH = 64, BOX = 112, TALL = 44, PAUSE = 1400;
   let at = 0, picked = null, timer = null;
 
   const root = steps.find((step) => step.kind === "start");
@@ -35,15 +35,16 @@
     return made;
   }
 
-  const left = (place) => 12 + place.x * WIDE;
-  const top = (place) => 12 + place.y * HIGH;
+  // The tree grows from left to right: a node may have many children, and pages scroll downwards.
+  const left = (place) => 12 + place.y * WIDE;
+  const top = (place) => 22 + place.x * HIGH;
 
   function drawEdge(svg, place) {
     const parent = nodes[place.parent];
-    const [x1, y1] = [left(parent) + BOX / 2, top(parent) + TALL];
-    const [x2, y2] = [left(place) + BOX / 2, top(place)];
-    svg.append(make("path", { class: "edge", d: `M${x1} ${y1}C${x1} ${y1 + 26} ${x2} ${y2 - 26} ${x2} ${y2}` }));
-    svg.append(make("text", { class: "quiet halo", x: x2, y: y2 - 6, "text-anchor": "middle" }, place.by));
+    const [x1, y1] = [left(parent) + BOX, top(parent) + TALL / 2];
+    const [x2, y2] = [left(place), top(place) + TALL / 2];
+    svg.append(make("path", { class: "edge", d: `M${x1} ${y1}C${x1 + 40} ${y1} ${x2 - 40} ${y2} ${x2} ${y2}` }));
+    svg.append(make("text", { class: "quiet halo", x: x2, y: top(place) - 5 }, place.by));
   }
 
   function drawNode(svg, id, node, now) {
@@ -52,11 +53,12 @@
     const kind = ["node", node.fate, now ? "now" : "", picked === id ? "picked" : ""].join(" ").trim();
     const group = make("g", {
       class: kind, tabindex: 0, role: "button", "data-node": id,
-      "aria-label": `Node ${id}, ${fate}, bound ${number(node.shown.bound)}`,
+      // What is seen must stand in it as it is seen.
+      "aria-label": `Node with bound ≥ ${number(node.shown.bound)} ${id}: ${fate}`,
       transform: `translate(${left(place)} ${top(place)})`,
     });
     group.append(make("rect", { class: "box", width: BOX, height: TALL, rx: 7 }));
-    group.append(make("text", { x: BOX / 2, y: 18, "text-anchor": "middle" }, `≥ ${number(node.shown.bound)}`));
+    group.append(make("text", { x: BOX / 2, y: 18, "text-anchor": "middle" }, `≥ ${number(node.shown.bound)} `));
     group.append(make("text", { class: "quiet", x: BOX / 2, y: 35, "text-anchor": "middle" }, `${id}: ${fate}`));
     group.addEventListener("click", () => pick(id));
     group.addEventListener("keydown", (event) => {
@@ -67,14 +69,15 @@
 
   function drawTree(seen, step) {
     const places = Object.values(nodes);
-    const width = 24 + BOX + WIDE * Math.max(...places.map((p) => p.x));
-    const height = 24 + TALL + HIGH * Math.max(...places.map((p) => p.y));
+    const width = 60 + BOX + WIDE * Math.max(...places.map((p) => p.y));
+    const height = 34 + TALL + HIGH * Math.max(...places.map((p) => p.x));
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
     for (const id of seen.keys()) if (nodes[id].parent !== null) drawEdge(svg, nodes[id]);
     for (const [id, node] of seen) drawNode(svg, id, node, id === step.node);
     element("tree").replaceChildren(svg);
-    if (step.node !== null) {
-      const place = nodes[step.node], tree = element("tree");
+    const place = nodes[step.node !== null ? step.node : root === undefined ? null : root.node];
+    if (place !== undefined) {
+      const tree = element("tree");
       tree.scrollLeft = left(place) + BOX / 2 - tree.clientWidth / 2;
       tree.scrollTop = top(place) + TALL / 2 - tree.clientHeight / 2;
     }
@@ -162,6 +165,10 @@
     });
   }
   element("play").addEventListener("click", play);
+  element("whole").addEventListener("change", (event) => {
+    element("tree").classList.toggle("whole", event.target.checked);
+    draw();
+  });
   element("slider").addEventListener("input", (event) => {
     stop();
     go(Number(event.target.value));

@@ -1,0 +1,30 @@
+"""Options of commands that show the tree of a search: plain best-first search unless another one is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exactsel.cli.options import Decorated, search_settings, setting_options
+from exactsel.cli.saving import given
+from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.settings import settings_of
+
+DEFAULTS = {"tree": None, "bound": None}
+TEXTS = {
+    "tree": "state-space (plain best-first search, the default) or binary.",
+    "bound": "As for solve, where it is auto by default; here pdal, or what takes its place.",
+}
+
+
+def plain_options(function: Decorated) -> Decorated:
+    """Everything that steers a search; the tree and the bound are those of plain best-first search by default."""
+    return setting_options(*settings_of(), defaults=DEFAULTS, **TEXTS)(function)
+
+
+def plain_settings(problem: SubsetProblem, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of :func:`exactsel.solve`; subtrees are never walked whole, as that would not be seen."""
+    from exactsel.solving.plain_search import plain_search
+
+    plain = plain_search(problem)
+    chosen = {name: value for name, value in plain.items() if name == "subtrees" or not given(name)}
+    return search_settings(arguments | chosen)

@@ -1,0 +1,158 @@
+"""The best models over all sizes as a self-contained HTML page."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from exactsel._version import __version__
+from exactsel.problem.model import label, listed
+from exactsel.report.degrees import criteria_shown, criterion_value, degrees_of_freedom
+from exactsel.report.heat_map import HeatRow, heat_map, left_out_words, shown_variables
+from exactsel.report.page import Cell, figure, page, paragraph, section, table, tiles, wide
+from exactsel.report.settings import commands_section, settings_section
+from exactsel.report.summary import summary_section
+from exactsel.studies.best_models import FAR, NEAR, BestModels
+
+MOST_LISTED, MOST_DRAWN, MOST_FREQUENT = 100, 40, 40
+"""Models in the table and in the heat map, and columns whose frequency is shown."""
+
+
+def best_page(best: BestModels, *, command: str | None = None) -> str:
+    """The page as HTML text; ``command`` is what repeats it."""
+    noun = best.result._noun
+    plural = "" if best.k == 1 else "s"
+    title = f"The best model by {best.criterion.title}: {best.k} of {best.result.problem['d']} {noun}{plural}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        _claim(best),
+        _models(best),
+        _map_of_models(best),
+        _frequencies(best),
+        summary_section(best.result, f"The best model by {best.criterion.title}, rank 1 of the list."),
+        _sizes(best),
+        settings_section(best.result),
+        commands_section(command, None),
+        f"<footer>{paragraph(f'Written by exactsel {__version__}.')}</footer>",
+    ]
+    return page(title, "\n".join(part for part in parts if part))
+
+
+def _claim(best: BestModels) -> str:
+    title = best.criterion.title
+    said = f"{best.said[0].upper()}{best.said[1:]}."
+    scope = f" This holds for {best.scope}." if best.scope else ""
+    facts = [
+        (title, f"{best.value:.9g}"),
+        ("proven lower bound", f"{best.lower:.9g}"),
+        ("absolute gap", f"{best.absolute_gap:.2g}"),
+        *(best.result.quality.facts() if best.result.quality is not None else ()),
+        ("models listed", f"{len(best.models):,}"),
+        ("sizes looked at", f"{best.sizes[0].size} to {best.sizes[-1].size}"),
+        ("seconds", f"{best.time:.2f}"),
+    ]
+    return "\n".join([paragraph(said + scope, "lead good" if best.reached else "lead warn"), tiles(facts)])
+
+
+def _models(best: BestModels) -> str:
+    criteria = criteria_shown(best)
+    names = best.result.problem["feature_names"]
+    rows: list[list[Cell]] = []
+    for rank, (model, delta, weight) in enumerate(zip(best.models, best.deltas, best.weights, strict=True), 1):
+        if rank > MOST_LISTED:
+            break
+        values = [_finite(criterion_value(criterion, best, model)) for criterion in criteria]
+        figures: list[Cell] = [values[0], round(delta, 4), round(weight, 3), *values[1:]]
+        rows.append([rank, degrees_of_freedom(model), *figures, wide(listed(model.support, names))])
+    header = ["rank", "df", criteria[0].title, "delta", "weight", *(each.title for each in criteria[1:])]
+    caption = (
+        "df counts coefficients beside the intercept; delta is how far the criterion is above the best, and weight "
+        "is exp(−delta/2) as a part of all models listed"
+    )
+    more = len(best.models) - len(rows)
+    notes = [paragraph(f"{more:,} more models are in the list.", "quiet")] if more else []
+    listing = paragraph(f"{best.listing}." if len(best.models) > 1 or not best.complete else "One model was asked for.")
+    shown = table(caption, [*header, f"{best.result._noun}s"], rows, best=[0], words=0)
+    return section("The list", listing, shown, *notes)
+
+
+def _map_of_models(best: BestModels) -> str:
+    """The models by rank, and the best known of each size."""
+    names, parts = _names(best), []
+    if len(best.models) > 1:
+        drawn = list(zip(best.models, best.deltas, strict=True))[:MOST_DRAWN]
+        # As plot.regsubsets does: shaded by the criterion.
+        rows = [
+            HeatRow(f"{model.criterion:.6g}", f"df {degrees_of_freedom(model)}", dict.fromkeys(model.support, 0),
+                    math.exp(-0.25 * delta), delta == 0)
+            for model, delta in drawn
+        ]  # fmt: skip
+        caption = (
+            f"Each row is a model of the list with its {best.criterion.title}, the best first; the stronger the "
+            "colour, the better."
+        )
+        parts.append(_figure(rows, names, f"Models by {best.criterion.title} and the columns in them", caption))
+    known = [size for size in best.sizes if size.support]
+    if known:
+        rows = [
+            HeatRow(f"size {size.size}", _number(size.criterion), dict.fromkeys(size.support or (), 0), 1.0,
+                    size.size == best.k)
+            for size in known
+        ]  # fmt: skip
+        caption = (
+            f"The best model known of each size with its {best.criterion.title}. A size is searched only as far as it "
+            "takes to see that it does not win, so but for the chosen size, in bold, a better model may exist."
+        )
+        parts.append(_figure(rows, names, "Best known model of each size and the columns in it", caption))
+    return section("Which columns are in which models", *parts) if parts else ""
+
+
+def _figure(rows: list[HeatRow], names: list[str], title: str, caption: str) -> str:
+    variables = shown_variables(rows, len(names))
+    return figure(heat_map(rows, names, variables, title), caption + left_out_words(rows, variables, len(names)))
+
+
+def _frequencies(best: BestModels) -> str:
+    if len(best.models) < 2:
+        return ""
+    near, far = best.inclusion(NEAR), best.inclusion(FAR)
+    names = best.result.problem["feature_names"]
+    rows: list[list[Cell]] = [
+        [label(j, names), near.counts.get(j, 0), count, round(far.weights[j], 3)]
+        for j, count in list(far.counts.items())[:MOST_FREQUENT]
+    ]
+    how = " and ".join(
+        f"{inside.models} within {inside.within:g} ({'all there are' if inside.complete else 'perhaps more'})"
+        for inside in (near, far)
+    )
+    caption = f"In how many of the models close to the best a column is: {how}; the sum of their weights"
+    header = [best.result._noun, f"within {NEAR:g}", f"within {FAR:g}", "weight"]
+    return section("How often columns occur", table(caption, header, rows))
+
+
+def _sizes(best: BestModels) -> str:
+    names = best.result.problem["feature_names"]
+    rows: list[list[Cell]] = [
+        [
+            str(size.size), _finite(size.criterion), _finite(size.lower), "yes" if size.settled else "no", size.nodes,
+            wide("not looked for" if size.support is None else listed(size.support, names)),
+        ]
+        for size in best.sizes
+    ]  # fmt: skip
+    chosen = [place for place, size in enumerate(best.sizes) if size.size == best.k]
+    header = ["size", best.criterion.title, "no model of it below", "ruled out", "nodes", "best known of this size"]
+    caption = "Ruled out: no model of the size is better than the best of all, to the tolerance asked for"
+    return section("What is known of each size", table(caption, header, rows, best=chosen))
+
+
+def _names(best: BestModels) -> list[str]:
+    problem = best.result.problem
+    return [label(j, problem["feature_names"], "{name}", "x{number}") for j in range(problem["d"])]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
