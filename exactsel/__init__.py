@@ -31,6 +31,10 @@ _HOMES = {
     "Settings": "exactsel.solving.settings",
     "ProgressLog": "exactsel.report.log",
     "certify": "exactsel.studies.certify",
+    "compare": "exactsel.studies.compare",
+    "Comparison": "exactsel.studies.compare",
+    "cross_validate": "exactsel.studies.crossval",
+    "ValidationErrors": "exactsel.studies.crossval",
     "Certified": "exactsel.studies.certify",
     "sweep": "exactsel.studies.sweeps",
     "Sweep": "exactsel.studies.sweeps",
@@ -60,6 +64,7 @@ __all__ = [
     "Certified",
     "Claim",
     "ColumnSubsetProblem",
+    "Comparison",
     "ExactselError",
     "GroupedProblem",
     "Huber",
@@ -80,10 +85,13 @@ __all__ = [
     "Sweep",
     "Termination",
     "UnsupportedError",
+    "ValidationErrors",
     "__version__",
     "best_model",
     "boxed",
     "certify",
+    "compare",
+    "cross_validate",
     "gram",
     "heuristics",
     "load",
@@ -118,6 +126,8 @@ if TYPE_CHECKING:
     from exactsel.studies.best import best_model
     from exactsel.studies.best_models import BestModels
     from exactsel.studies.certify import Certified, certify
+    from exactsel.studies.compare import Comparison, compare
+    from exactsel.studies.crossval import ValidationErrors, cross_validate
     from exactsel.studies.listed import NearOptimal
     from exactsel.studies.near import near_optimal
     from exactsel.studies.path import SolutionPath, solve_path

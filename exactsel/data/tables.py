@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import entries, shown
+from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
@@ -36,6 +36,7 @@ DEFAULT_TARGET = "y"
 Choice = str | int
 
 
+@with_aliases
 def instance_from(
     data: Any,
     *,
@@ -43,7 +44,7 @@ def instance_from(
     drop: Sequence[Choice] = (),
     one_hot: Sequence[Choice] = (),
     missing: str | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     where: str = "the data frame",
 ) -> Instance:
     """An instance from a data frame, or from a list of :class:`exactsel.problem.frames.Column`.
@@ -59,7 +60,7 @@ def instance_from(
         columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
-    weights : array (n,), optional
+    sample_weight : array (n,), optional
         Weights of the rows, which means and medians that are filled in depend on.
     where : str
         What messages call the data.
@@ -74,8 +75,8 @@ def instance_from(
     InputError
         When columns are unknown, or hold text or missing values.
     """
-    check_rows(data, weights=weights)
-    counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
+    check_rows(data, sample_weight=sample_weight)
+    counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
     encoded, left_out, levels = _chosen(names, one_hot, drop, where)

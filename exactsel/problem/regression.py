@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import switch
+from exactsel.arguments import switch, with_aliases
 from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
@@ -128,15 +128,16 @@ class Problem:
         return problem
 
     @classmethod
+    @with_aliases
     def prepared(
         cls,
         A: ArrayLike,
         y: ArrayLike,
         k: int,
         *,
-        intercept: bool | str = False,
-        scale: bool = False,
-        weights: ArrayLike | None = None,
+        fit_intercept: bool | str = False,
+        standardize: bool = False,
+        sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         loss: str | Loss = "quadratic",
         **options: Any,
@@ -145,7 +146,7 @@ class Problem:
 
         What is searched are the prepared data; what is said, and proven, is about the data as given
         (:mod:`exactsel.problem.preparing`). The intercept "auto" is one for losses that can have one. Weights count as
-        repeated rows, for the default Huber threshold too.
+        repeated rows, for the default Huber threshold too. ``intercept``, ``scale`` and ``weights`` are other words.
 
         Raises
         ------
@@ -155,11 +156,11 @@ class Problem:
             For an intercept or weights with a loss that is not declared to take them; for scaling with an offset of
             Poisson loss.
         """
-        check_rows(A, y=y, weights=weights, offset=offset)
-        name, scale = name_of_loss(loss), switch("scale", scale)
-        centre = wants_intercept(intercept if isinstance(intercept, str) else switch("intercept", intercept), loss)
+        check_rows(A, y=y, sample_weight=sample_weight, offset=offset)
+        name, scale, wanted = name_of_loss(loss), switch("standardize", standardize), fit_intercept
+        centre = wants_intercept(wanted if isinstance(wanted, str) else switch("fit_intercept", wanted), loss)
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
-        counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
+        counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
         known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
             target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"), scale)

@@ -23,7 +23,6 @@ from exactsel import clock
 from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
-from exactsel.problem.boxed import ALL
 from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
@@ -112,10 +111,9 @@ class ChoosingBase(BestSubsetBase):
             del options["time_limit"]
         units = under_hierarchy(Units.of(X.shape[1], self._names, (), ()), self.hierarchy, self.hierarchy_kind)
         found = cross_validate(
-            X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights),
-            scale=switch("standardize", self.standardize), intercept=self._intercept(), weights=weights,
-            total=total,
-            nonnegative=ALL if switch("positive", self.positive) else (),
+            X, y, cv=folds, ks=ks, lams=lams, loss=self.loss, delta=self._delta(y, weights),
+            standardize=switch("standardize", self.standardize), fit_intercept=self._intercept(),
+            sample_weight=weights, total=total, positive=switch("positive", self.positive),
             progress=partial(_say, len(folds)) if says else None, **hierarchy_options(units), **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from exactsel._jit import interpreted
@@ -23,7 +24,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
-from exactsel.solving.settings import Settings
+from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.solving.solver import Search
 
@@ -88,6 +89,13 @@ def solve(
     with interpreted(is_small(asked) and executor is None):
         run = _search(asked, Settings(**settings), how, compiled=executor is not None, **more)
         return observed(run, told, files, record)
+
+
+OPTIONS = (
+    *settings_of(),
+    *(name for name in signature(solve).parameters if name not in ("problem", "y", "k", "options")),
+)
+"""What :func:`solve` may be told of a search; the verbs that solve several problems hand it on."""
 
 
 def _watching(callback: Any, on_incumbent: Any, on_bound: Any) -> tuple[Callback | None, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import os
 import signal
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -151,10 +150,7 @@ def _unlimited(problem: Problem | BoxedProblem) -> Problem:
 
 def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | BoxedProblem, dict[str, Any]]:
     """The problem, whatever its k, and the options for the search."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
-        known = hasattr(problem, "units") or y is None
-        asked, left = problem_asked(problem, y, None if known else np.shape(problem)[-1], options)
+    asked, left = problem_asked(problem, y, None, options, at_most=None if y is None else np.shape(problem)[-1])
     if asked.family == "grouped":
         raise UnsupportedError(
             "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "

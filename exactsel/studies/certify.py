@@ -27,7 +27,8 @@ from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
-from exactsel.solving.entry import solve
+from exactsel.solving.asked import problem_asked
+from exactsel.solving.entry import OPTIONS, solve
 from exactsel.solving.outcome import Claim, claim_of, claim_sentence, restricted
 from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
@@ -121,18 +122,23 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem,
-    candidate: Any = None,
+    problem: SubsetProblem | Any,
+    y: Any = None,
+    k: int | None = None,
     *,
+    candidate: Any = None,
     support: Sequence[int | str] | None = None,
     coef: ArrayLike | None = None,
     **options: Any,
 ) -> Certified:
-    """Prove how far a model is from optimal.
+    """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        Data come with ``y``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
+        Of data; by default models have as many columns as the candidate.
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
@@ -140,7 +146,7 @@ def certify(
         heuristic or of a search counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support
         if it has an intercept), a feature selector as what it selects. ``support`` and ``coef`` do not guess.
     **options
-        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
+        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on, and of data those of a problem.
 
     Returns
     -------
@@ -151,8 +157,12 @@ def certify(
     InputError
         When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
     """
-    if sum(given is not None for given in (candidate, support, coef)) != 1:
-        raise InputError("give exactly one candidate: a support or a coefficient vector.")
+    if sum(one is not None for one in (candidate, support, coef)) != 1:
+        raise InputError(
+            "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
+        )
+    size = _size_of(next(one for one in (candidate, support, coef) if one is not None))
+    problem, options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=size)
     converged = True
     if candidate is not None:
         support, coef = _recognise(problem, candidate)
@@ -262,6 +272,17 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
             f"there is no {units.named_thing} called {shown(name)}; give a number from 0 to {problem.d - 1} or a known "
             f"name."
         ) from None
+
+
+def _size_of(candidate: Any) -> int:
+    """How many columns a candidate has, as far as that can be told without a problem."""
+    fitted = _from_model(candidate)
+    if fitted is not None:
+        support, coef = fitted
+        return len(support) if support is not None else 0 if coef is None else int(np.count_nonzero(coef))
+    values = np.asarray(candidate, dtype=object).reshape(-1)
+    counted = all(isinstance(value, bool | np.bool_ | float | np.floating) for value in values)
+    return int(np.count_nonzero(values)) if counted else values.size
 
 
 def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from exactsel import registry
+from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.plain import Json, finite
@@ -18,6 +19,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap
 from exactsel.search.watch import Watch
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import with_bound_at_hand
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
@@ -101,10 +103,13 @@ class Comparison(Json):
 
 
 @begun_without_compiler
+@with_aliases
 def compare(
-    problem: SubsetProblem,
-    methods: str | Sequence[str | Heuristic] | None = None,
+    problem: SubsetProblem | Any,
+    y: Any = None,
+    k: int | None = None,
     *,
+    methods: str | Sequence[str | Heuristic] | None = None,
     seed: int = 0,
     seeds: int = 1,
     time_limit: float | None = 60.0,
@@ -114,12 +119,15 @@ def compare(
     bound: Any = "auto",
     alone: bool = False,
     signals: Sequence[int] = (signal.SIGINT,),
+    **options: Any,
 ) -> Comparison:
-    """Run the methods, then the exact search, and put them side by side.
+    """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.
 
     Parameters
     ----------
-    problem : Problem, BoxedProblem or ColumnSubsetProblem
+    problem : problem; or array, sparse matrix or data frame (n, d)
+    y, k : array (n,), int, optional
+        Of data, which also have ``options``, as for :func:`exactsel.solve`.
     methods : sequence of str or Heuristic, optional
         Names separated by commas will do. By default every reproducible method that serves the problem.
     seed : int
@@ -152,7 +160,10 @@ def compare(
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InputError(f"seeds is {seeds}, but every method is run at least once; give 1 or more.")
-    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads, bound=bound)
+    problem, _ = problem_asked(problem, y, k, options, known=())
+    settings = Settings(
+        eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=every_core(threads), bound=bound
+    )
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
     with Watch(None, signals) as whole:

@@ -19,6 +19,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
+from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError
 from exactsel.interrupts import dispensable
 from exactsel.plain import finite
@@ -29,6 +30,7 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import with_bound_at_hand
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
@@ -152,9 +154,12 @@ def option_names(method: str) -> tuple[str, ...]:
 
 
 @begun_without_compiler
+@with_aliases
 def run(
     method: str | Heuristic,
-    problem: SubsetProblem,
+    problem: SubsetProblem | Any,
+    y: Any = None,
+    k: int | None = None,
     *,
     seed: int = 0,
     start: Sequence[int] | None = None,
@@ -166,13 +171,15 @@ def run(
     signals: Sequence[int] = (signal.SIGINT,),
     **options: Any,
 ) -> MethodResult:
-    """Run a heuristic, refit its support exactly, and bound how far from optimal it is.
+    """Run a heuristic, refit its support exactly, and bound how far from optimal it is: ``run("poss", X, y, k=5)``.
 
     Parameters
     ----------
     method : str or Heuristic
         A name (see :func:`names`) or an object.
-    problem : Problem or ColumnSubsetProblem
+    problem : problem; or array, sparse matrix or data frame (n, d)
+    y, k : array (n,), int, optional
+        Of data, which also have the ``options`` of a problem, as for :func:`exactsel.solve`.
     seed : int
         Seed of the method's random choices.
     start : sequence of int, optional
@@ -200,7 +207,8 @@ def run(
     UnsupportedError
         When the method cannot serve the problem.
     """
-    heuristic = make(method, options)
+    problem, options = problem_asked(problem, y, k, options, known=_words_of(method, options))
+    heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
@@ -212,6 +220,11 @@ def run(
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
     fit = problem.fit(support)
     return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
+
+
+def _words_of(method: str | Heuristic, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a method's own options may be called: of one with a name :func:`make` says what is none of them."""
+    return (*option_names(method), *options) if isinstance(method, str) else tuple(options)
 
 
 def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from typing import Any
 
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
 from exactsel.studies.course import Course, Reach, Step, list_at, walk_in_memory
@@ -23,17 +25,20 @@ from exactsel.studies.listed import CAP, KeptList, NearOptimal, check_cap, check
 
 
 def near_optimal(
-    problem: SubsetProblem, tau: float | None = None, *, cap: int | None = None, time_limit: float | None = None,
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, tau: float | None = None,
+    cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
     workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> NearOptimal:  # fmt: skip
-    """List every set of exactly k columns whose best model is within ``tau`` of the best objective.
+    """List every set of exactly k columns whose best model is within ``tau`` of the best objective:
+    ``near_optimal(X, y, k=5, tau=2.0)``.
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
-        With groups, sets of exactly k groups are listed.
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        With groups, sets of exactly k groups are listed. Data come with ``y`` and ``k``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
     tau : float
         Absolute, on the scale of the objective; not negative. Not needed with ``resume``.
     cap : int
@@ -64,6 +69,7 @@ def near_optimal(
     """
     if options.get("proof") is not None:
         raise InputError("a list has no proof; solve the problem with proof= to get that of the best model alone.")
+    problem, options = problem_asked(problem, y, k, options, known=OPTIONS)
     hired = Workers(executor, workers, scheduler)
     options = {**in_shards(options, hired, resume is not None), "time_limit": time_limit, "signals": signals}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)

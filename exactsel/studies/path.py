@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from exactsel.arguments import numbers, whole_numbers
 from exactsel.errors import InputError
 from exactsel.plain import Readable, html_table
-from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
 from exactsel.solving.outcome import Termination
@@ -23,6 +24,9 @@ from exactsel.solving.result import Result
 from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
 from exactsel.studies.course_saved import Asked, walk_saved
 from exactsel.studies.listed import CAP, NearOptimal, check_near
+
+USUAL_SIZES = 10
+"""The largest size of data where none is given."""
 
 _HEAD = ("k", "lam", "objective", "gap", "claim", "columns")
 _WIDTHS = (4, 10, 16, 9, 11, 0)
@@ -141,21 +145,23 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem | BoxedProblem, ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None, *, near: float | None = None, cap: int | None = None,
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, ks: Iterable[int] | None = None,
+    lams: Iterable[float] | None = None, near: float | None = None, cap: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
     workers: int | None = None, scheduler: str | None = None, **options: Any,
 ) -> SolutionPath:  # fmt: skip
-    """Solve for several sizes and ridge weights on the same data.
+    """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
 
     The Gram matrix and the curvature are computed once, and each problem starts from the model of the one before.
     Every result stands for itself: it has its own proof, and is what :func:`exactsel.solve` would prove.
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
-        The data; its k is the largest size unless ``ks`` is given.
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        Its k is the largest size unless ``ks`` is given. Data come with ``y``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
+        Target of the data; the largest size, by default 10 or as many as there are columns.
     ks : iterable of int, optional
         Sizes; 1 to k by default. More than d counts as d.
     lams : iterable of float, optional
@@ -190,6 +196,10 @@ def solve_path(
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     check_near(0.0 if near is None else near, CAP if cap is None else cap)
+    ks = None if ks is None else whole_numbers("ks", ks)
+    lams = None if lams is None else numbers("lams", lams)
+    options = with_a_ridge(problem, options, lams)
+    problem, options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
     hired = Workers(executor, workers, scheduler)
     options = {"signals": signals, **in_shards(options, hired, resume is not None)}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
@@ -202,6 +212,12 @@ def solve_path(
     return _path(walk_in_memory(course) if checkpoint is None else walk_saved(course, files, "path"), checkpoint)
 
 
+def with_a_ridge(data: Any, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
+    """The options of data, whose problem has one of the ridge weights to try where it is given no other."""
+    weights = [] if lams is None or hasattr(data, "units") else numbers("lams", lams)
+    return {"lam": max(weights), **options} if weights else options
+
+
 def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
     """See :meth:`SolutionPath.resume`."""
     course = kept.course
@@ -209,7 +225,7 @@ def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPat
     if k is not None:
         sizes = sizes | {*range(max(sizes) + 1, k + 1)}
     if kept.file is not None:
-        return solve_path(course.problem, None if k is None else sizes, resume=kept.file, **limits)
+        return solve_path(course.problem, ks=None if k is None else sizes, resume=kept.file, **limits)
     limit(course, limits)
     course.extend(_steps(course.problem, sizes, lams or None))
     return _path(walk_in_memory(course))
@@ -250,9 +266,7 @@ def _added(
     return steps
 
 
-def _steps(
-    problem: Problem | ColumnSubsetProblem | BoxedProblem, ks: Iterable[int] | None, lams: Iterable[float] | None
-) -> list[dict[str, Any]]:
+def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
     smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})

@@ -154,7 +154,7 @@ class TestDoors:
         ]  # fmt: skip
         values = {c: problem.fit(c).value for c in sets}
         best = min(values.values())
-        near = near_optimal(problem, 0.2 * best, signals=())
+        near = near_optimal(problem, tau=0.2 * best, signals=())
         assert {m.support for m in near.models} == {c for c, value in values.items() if value <= 1.2 * best}
         path = solve_path(problem, signals=())
         for result in path.results:

@@ -166,7 +166,7 @@ def test_results_speak_of_groups_and_columns():
 
 @pytest.mark.parametrize("candidate", [["region", "age"], ["south", "age"], [0, 1], [True, True, False]])
 def test_certify_takes_groups(candidate):
-    certified = certify(problem(), candidate, signals=())
+    certified = certify(problem(), candidate=candidate, signals=())
     assert certified.support == (0, 1)
     assert certified.reached
     assert "groups" in str(certified)
@@ -174,12 +174,12 @@ def test_certify_takes_groups(candidate):
 
 def test_certify_takes_results_coefficients_and_estimators():
     result = solve(problem(), signals=())
-    assert certify(problem(), result, signals=()).support == result.support
+    assert certify(problem(), candidate=result, signals=()).support == result.support
     assert certify(problem(), coef=result.coef, signals=()).absolute_gap == pytest.approx(result.absolute_gap, abs=1e-9)
     with pytest.raises(InputError, match="3 coefficients were given for 6 columns"):
         certify(problem(), coef=[1.0, 0.0, 0.0])
     with pytest.raises(InputError, match="there is no group or column called 'nobody'"):
-        certify(problem(), ["nobody"])
+        certify(problem(), candidate=["nobody"])
     with pytest.raises(InputError, match="k is 2"):
         certify(problem(), coef=np.ones(6))
 
@@ -187,13 +187,13 @@ def test_certify_takes_results_coefficients_and_estimators():
         coef_ = np.array([0.0, 1.0, 0.0, 2.0, 0.0, 0.0])
         intercept_ = 1.0
 
-    assert certify(problem(), Fitted(), signals=()).support == (0, 1)
+    assert certify(problem(), candidate=Fitted(), signals=()).support == (0, 1)
 
 
 @pytest.mark.parametrize("loss", ["quadratic", "logistic"])
 def test_near_optimal_lists_sets_of_groups(loss):
     made = problem(loss)
-    near = near_optimal(made, 1e6, signals=())
+    near = near_optimal(made, tau=1e6, signals=())
     assert near.complete
     assert [model.support for model in near.models] == sorted(
         itertools.combinations(range(3), 2), key=lambda support: made.fit(support).value

@@ -328,7 +328,7 @@ class TestGaps:
         holes = A.copy()
         holes[rng.random(A.shape) < 0.15] = np.nan
         folds = random_folds(30, 3, 0)
-        found = cross_validate(holes, y, folds, [1, 2], [0.1], missing="mean", intercept=True)
+        found = cross_validate(holes, y, cv=folds, ks=[1, 2], lams=[0.1], missing="mean", intercept=True)
         for number, (train, held_out) in enumerate(folds):
             middle = np.nanmean(holes[train], axis=0)
             inside, outside = (np.where(np.isnan(holes[part]), middle, holes[part]) for part in (train, held_out))

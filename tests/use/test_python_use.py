@@ -229,7 +229,7 @@ class TestShown:
         assert repr(fitted).startswith("<Result optimal: upper=")
         assert "Salary: 0.2" in repr(fitted)
         assert "\n" not in repr(fitted)
-        near = exactsel.near_optimal(Problem(A, Y, 2), 0.1)
+        near = exactsel.near_optimal(Problem(A, Y, 2), tau=0.1)
         assert repr(near).startswith("<NearOptimal ")
         assert repr(exactsel.certify(Problem(A, Y, 2), support=[0, 1])).startswith("<Certified ")
 
