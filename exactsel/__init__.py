@@ -29,7 +29,7 @@ _HOMES = {
     "SolutionPath": "exactsel.studies.path",
     "Search": "exactsel.solving.solver",
     "Settings": "exactsel.solving.settings",
-    "ProgressLog": "exactsel.report.log",
+    "ProgressLog": "exactsel.observers.log",
     "certify": "exactsel.studies.certify",
     "compare": "exactsel.studies.compare",
     "Comparison": "exactsel.studies.compare",
@@ -109,13 +109,13 @@ if TYPE_CHECKING:
     from exactsel.data.instance import Instance
     from exactsel.errors import ExactselError, InputError, UnsupportedError
     from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
+    from exactsel.observers.log import ProgressLog
     from exactsel.problem.boxed import BoxedProblem, boxed
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.model import Model
     from exactsel.problem.regression import Problem
     from exactsel.proofs.verify import verify
-    from exactsel.report.log import ProgressLog
     from exactsel.report.run import write_report
     from exactsel.solving.entry import solve
     from exactsel.solving.outcome import Claim, Termination

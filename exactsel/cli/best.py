@@ -61,9 +61,9 @@ def command(
     best model is proven best to the tolerance, and that the list is complete.
     """
     from exactsel.errors import InputError
+    from exactsel.observers.terminal import terminal_width
     from exactsel.plain import strict_json
     from exactsel.report.best import best_table
-    from exactsel.report.terminal import terminal_width
     from exactsel.studies.best import best_model
 
     if k_max is not None and arguments["k"] is not None:

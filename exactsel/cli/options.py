@@ -22,8 +22,8 @@ from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
 if TYPE_CHECKING:
     from exactsel.data.instance import Instance
+    from exactsel.observers.log import ProgressLog
     from exactsel.problem.interface import SubsetProblem
-    from exactsel.report.log import ProgressLog
 
 SIGNALS = interrupts.ending_signals()
 """What ends a search with its result."""
@@ -334,7 +334,7 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
         return None
     from exactsel._jit import interpreted
     from exactsel._version import __version__
-    from exactsel.report.log import ProgressLog
+    from exactsel.observers.log import ProgressLog
     from exactsel.solving.small import is_small
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])

@@ -73,8 +73,8 @@ def command(
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
+    from exactsel.observers.terminal import terminal_width
     from exactsel.report.path import draw_path, path_table
-    from exactsel.report.terminal import terminal_width
     from exactsel.studies.criteria import Compared
     from exactsel.studies.path import solve_path
 
@@ -113,6 +113,7 @@ def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str
     """The held-out errors of the sizes and ridge weights of the path, by searches with its settings."""
     from exactsel.data.missing import KEPT
     from exactsel.solving.asked import Gaps
+    from exactsel.solving.executors import Workers
     from exactsel.studies.crossval import validated
 
     gaps, way = None, arguments["missing"]
@@ -120,8 +121,8 @@ def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str
         gaps = Gaps(given_data(arguments, missing=KEPT[way]).A, way.partition("-")[0])
     ks = sorted({result.problem["k"] for result in path.results})
     lams = [*{result.problem["lam"] for result in path.results}]
-    options = {**path.settings, "seed": arguments["seed"], "signals": SIGNALS, **workers_of(arguments)}
-    return validated(problem, gaps, cv, ks, lams, options)
+    options = {**path.settings, "seed": arguments["seed"], "signals": SIGNALS}
+    return validated(problem, gaps, cv, ks, lams, options, Workers(**workers_of(arguments)))
 
 
 def _check_folds(problem: Any, folds: str | None) -> int | str | None:

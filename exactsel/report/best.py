@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from exactsel.observers.terminal import fitting
 from exactsel.problem.model import label, listed
-from exactsel.report.terminal import fitting
 from exactsel.studies.best_models import FAR, NEAR, BestModels
 
 MODELS = {"rank": 4, "k": 4, "criterion": 16, "delta": 9, "weight": 7}

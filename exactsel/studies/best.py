@@ -16,6 +16,7 @@ from exactsel import clock
 from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
@@ -40,7 +41,7 @@ def best_model(
     top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
-    signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: Any,
 ) -> BestModels:  # fmt: skip
     """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 
@@ -72,6 +73,8 @@ def best_model(
         Folder for one proof a size (``k5.exsel``), for :func:`exactsel.verify`.
     time_limit, signals : float, sequence of int
         Seconds for all sizes and the list together; signals that end it with what there is.
+    verbose : int
+        1 says on stderr what is known of each size once it has been looked at.
     **options
         As for :func:`exactsel.solve`; ``eps`` and ``rel_eps`` are of the objective of the best size, ``node_limit``
         holds for each size.
@@ -94,7 +97,31 @@ def best_model(
     _check(top, within, cap)
     settings |= {"signals": signals, "time_limit": time_limit}
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
+    tell = teller(verbose)
+    across.on_size = None if tell is None else _Told(across, tell)
     return _searched(across, BestList(across, top, within, cap))
+
+
+class _Told:
+    """Says a line of each size, under a head."""
+
+    def __init__(self, across: AcrossSizes, tell: Say) -> None:
+        self._across, self._tell, self.sizes = across, tell, set[int]()
+        tell(f"{'k':>4} {across.criterion.title:>16} {'lower':>16}  {'gap':>9}  settled")
+
+    def __call__(self, size: int) -> None:
+        """What is known of a size: the criterion of its best model, and what none of its models is below."""
+        across = self._across
+        self.sizes.add(size)
+        value = across.criterion.value(across.upper_of(size), size)
+        lower, settled = min(across.criterion_below(size), value), "yes" if across.settled(size) else "no"
+        self._tell(f"{size:>4} {value:>16.10g} {lower:>16.10g}  {value - lower:>9.2e}  {settled}")
+
+    def rest(self) -> None:
+        """The sizes that have not been said, as a bound of others settles them."""
+        for size in self._across.sizes:
+            if size not in self.sizes:
+                self(size)
 
 
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
@@ -105,6 +132,8 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
         across.begin()
         listing.look()
         across.run()
+        if isinstance(across.on_size, _Told):
+            across.on_size.rest()
         if listing.top > 1 or listing.within is not None:
             listing.run()
         return replace(_best_models(across, listing), time=clock.now() - began)

@@ -162,7 +162,7 @@ def certify(
             "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
         )
     size = _size_of(next(one for one in (candidate, support, coef) if one is not None))
-    problem, options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=size)
+    problem, options = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
     converged = True
     if candidate is not None:
         support, coef = _recognise(problem, candidate)

@@ -13,6 +13,7 @@ from exactsel import registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
+from exactsel.observers.lines import Say, Since, teller
 from exactsel.plain import Json, finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -119,6 +120,7 @@ def compare(
     bound: Any = "auto",
     alone: bool = False,
     signals: Sequence[int] = (signal.SIGINT,),
+    verbose: int = 0,
     **options: Any,
 ) -> Comparison:
     """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.
@@ -147,6 +149,8 @@ def compare(
     signals : sequence of int
         Signals that end the method and the search that are at work (main thread only); the methods that have not had
         their turn are left out.
+    verbose : int
+        1 says a line on stderr for each method, and what the search has proven.
 
     Returns
     -------
@@ -166,9 +170,13 @@ def compare(
     )
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
+    tell = teller(verbose)
+    since = None if tell is None else Since(tell)
     with Watch(None, signals) as whole:
-        answers, left_out = _answers(problem, methods, settings, seeds, signals, whole)
+        answers, left_out = _answers(problem, methods, settings, seeds, signals, whole, since)
         result = _searched(problem, settings, [answer.best.fit for answer in answers], signals)
+        if since is not None:
+            since(f"exact search: objective {result.upper:.8g}, gap {result.gap:.2e}, {result.claim.value}")
         unaided = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     rows = sorted((_row(problem, answer, result) for answer in answers), key=lambda row: (row.value, row.method))
     return Comparison(tuple(rows), result, tuple(left_out), unaided)
@@ -244,7 +252,7 @@ def _spread_of(row: Row) -> dict[str, Any]:
 
 def _answers(
     problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int,
-    signals: Sequence[int], whole: Watch,
+    signals: Sequence[int], whole: Watch, tell: Say | None = None,
 ) -> tuple[list[_Answer], list[tuple[str, str]]]:  # fmt: skip
     """What each method says; and (method, reason) for those that say nothing."""
     answers: list[_Answer] = []
@@ -261,6 +269,8 @@ def _answers(
             continue
         if runs:
             answers.append(_Answer(heuristic, runs))
+            if tell is not None:
+                tell(f"{heuristic.name}: objective {answers[-1].best.fit.value:.8g}")
         else:
             left_out.append((heuristic.name, INTERRUPTED))
     return answers, left_out

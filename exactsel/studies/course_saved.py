@@ -191,7 +191,7 @@ def _kept(near: NearOptimal, state: ListingState) -> NearOptimal:
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         raise InputError("this list is part of a path that is saved in a file; go on with the path instead.")
 
-    return replace(near, kept=KeptList(state, go_on))
+    return replace(near, _kept=KeptList(state, go_on))
 
 
 class _InFile:

@@ -15,6 +15,7 @@ from exactsel.data.missing import middle_of
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
+from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -141,7 +142,7 @@ def cross_validate(
     problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, cv: Any = 5,
     ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, total: float | None = None,
     progress: Progress | None = None, executor: Any = None, workers: int | None = None, scheduler: str | None = None,
-    **options: Any,
+    verbose: int = 0, **options: Any,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 
@@ -162,6 +163,8 @@ def cross_validate(
         Seconds for all problems, shared out evenly among those that are left.
     progress : callable, optional
         Called after each fold with its number (from 1), its path and the seconds so far.
+    verbose : int
+        1 says a line on stderr for each fold.
     executor, workers, scheduler : optional
         Who expands the nodes of each search, as for :func:`exactsel.solve`.
     **options
@@ -182,20 +185,34 @@ def cross_validate(
     tried = tuple(sorted({min(size, asked.d) for size in sizes or range(1, asked.k + 1)}))
     ridges = (data.free.objective.asked_lam,) if lams is None else numbers("lams", list(lams))
     with Workers(executor, workers, scheduler).engaged() as hired:
-        shares = _Shares(total, progress, left | {"executor": hired})
-        return _validated(data, folds_of(cv, data.free, left.get("seed", 0)), tried, ridges, shares)
+        folds, tell = folds_of(cv, data.free, left.get("seed", 0)), teller(verbose)
+        told = progress if progress is not None or tell is None else fold_lines(tell, len(folds))
+        return _validated(data, folds, tried, ridges, _Shares(total, told, left | {"executor": hired}))
 
 
 def validated(
     problem: Any, gaps: Gaps | None, cv: Any, ks: Sequence[int], lams: Sequence[float], options: dict[str, Any],
-    verbose: Progress | None = None,
+    hired: Workers, progress: Progress | None = None,
 ) -> ValidationErrors:  # fmt: skip
     """:func:`cross_validate` for who has a problem and knows which entries of its table were missing."""
-    data, seed = _Data(of_a_target(problem), gaps), options.get("seed", 0)
-    with Workers(*(options.get(name) for name in ("executor", "workers", "scheduler"))).engaged() as hired:
-        left = {name: value for name, value in options.items() if name not in ("workers", "scheduler")}
-        shares = _Shares(None, verbose, left | {"executor": hired})
-        return _validated(data, folds_of(cv, data.free, seed), tuple(sorted(ks)), lams, shares)
+    data = _Data(of_a_target(problem), gaps)
+    with hired.engaged() as executor:
+        shares = _Shares(None, progress, options | {"executor": executor})
+        return _validated(data, folds_of(cv, data.free, options.get("seed", 0)), tuple(sorted(ks)), lams, shares)
+
+
+def fold_lines(tell: Say, folds: int) -> Progress:
+    """Says a line for each fold, and how many models were proven best."""
+
+    def done(number: int, path: SolutionPath, seconds: float) -> None:
+        proven, many = sum(result.reached for result in path.results), len(path.results)
+        gap = max((result.gap for result in path.results), default=0.0)
+        tell(
+            f"fold {number} of {folds}: {proven} of {many} models proven best, largest gap {gap:.2e}, "
+            f"{seconds:.1f} s so far"
+        )
+
+    return done
 
 
 def of_a_target(problem: Any) -> Problem | BoxedProblem:
@@ -205,7 +222,7 @@ def of_a_target(problem: Any) -> Problem | BoxedProblem:
     return problem
 
 
-def folds_of(cv: Any, problem: Problem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
+def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
     """(training rows, held-out rows) for each fold that ``cv`` (as :func:`cross_validate` has it) stands for.
 
     Raises
@@ -217,7 +234,9 @@ def folds_of(cv: Any, problem: Problem, seed: int = 0) -> list[tuple[IntArray, I
         return random_folds(problem.n, problem.n, seed)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return random_folds(problem.n, int(cv), seed)
-    parts = cv.split(problem.A, problem.target) if callable(getattr(cv, "split", None)) and cv is not str else cv
+    splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
+    target = problem.unlimited.target if isinstance(problem, BoxedProblem) else problem.target
+    parts = cv.split(problem.A, target) if splits else cv
     try:
         folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]
     except (TypeError, ValueError):

@@ -22,6 +22,7 @@ from exactsel import clock, registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError
 from exactsel.interrupts import dispensable
+from exactsel.observers.lines import teller
 from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -169,6 +170,7 @@ def run(
     threads: int | None = None,
     bound: Any = "auto",
     signals: Sequence[int] = (signal.SIGINT,),
+    verbose: int = 0,
     **options: Any,
 ) -> MethodResult:
     """Run a heuristic, refit its support exactly, and bound how far from optimal it is: ``run("poss", X, y, k=5)``.
@@ -191,6 +193,8 @@ def run(
         Of the search for a better bound, see :class:`exactsel.Settings`.
     signals : sequence of int
         Signals that end the run with a result (main thread only).
+    verbose : int
+        1 says on stderr what the method has found, and what is proven of it.
     **options
         Options of the method, the fields of its dataclass. One that is called like a parameter above (``threads`` of
         pposs) belongs to the search here; to set the method's, pass an object made by :func:`make`.
@@ -217,9 +221,15 @@ def run(
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
+    fit, tell = problem.fit(support), teller(verbose)
+    if tell is not None:
+        tell(f"{heuristic.name}: objective {fit.value:.8g} after {seconds:.1f} s; its bound comes next")
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
-    fit = problem.fit(support)
-    return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
+    spent = time.perf_counter() - began
+    result = _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, spent)
+    if tell is not None:
+        tell(f"{heuristic.name}: gap {result.gap:.2e}, {result.claim.value}, {spent:.1f} s")
+    return result
 
 
 def _words_of(method: str | Heuristic, options: Mapping[str, Any]) -> tuple[str, ...]:

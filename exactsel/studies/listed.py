@@ -64,12 +64,12 @@ class NearOptimal(Readable):
     feature_names: tuple[str, ...] | None = None
     scope: str = ""
     """What ``complete`` is restricted to, in words; empty when it is not."""
-    kept: KeptList | None = field(default=None, repr=False, compare=False)
+    _kept: KeptList | None = field(default=None, repr=False, compare=False)
     """What :meth:`resume` goes on with; not where the list comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy for another process has nothing to go on with."""
-        return {**vars(self), "kept": None}
+        return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> NearOptimal:
         """Go on where search and listing stopped: ``near.resume(time_limit=60)``, or ``cap=10_000`` for a longer list.
@@ -89,12 +89,12 @@ class NearOptimal(Readable):
         InputError
             Where nothing is kept, or something else than a limit is given.
         """
-        if self.kept is None:
+        if self._kept is None:
             raise InputError(
                 "this list has nothing to go on with, as it comes from elsewhere; list anew, or save it with "
                 "checkpoint=."
             )
-        resumed: NearOptimal = self.kept.go_on(self, limits)
+        resumed: NearOptimal = self._kept.go_on(self, limits)
         return resumed
 
     @property

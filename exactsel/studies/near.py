@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactsel.errors import InputError
+from exactsel.observers.lines import Sizes, teller
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY
@@ -29,7 +30,7 @@ def near_optimal(
     cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
-    workers: int | None = None, scheduler: str | None = None, **options: Any,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> NearOptimal:  # fmt: skip
     """List every set of exactly k columns whose best model is within ``tau`` of the best objective:
     ``near_optimal(X, y, k=5, tau=2.0)``.
@@ -54,6 +55,8 @@ def near_optimal(
         Signals that end the listing with what there is (main thread only).
     executor, workers, scheduler : optional
         Who expands nodes in the search for the optimum, as for :func:`exactsel.solve`; the list is made here.
+    verbose : int
+        1 says on stderr what is proven of the best model before the others are listed.
     **options
         As for :func:`exactsel.solve`: bound, branching, threads, seed and so on. ``node_limit`` holds for the regions
         of search and listing each.
@@ -70,16 +73,17 @@ def near_optimal(
     if options.get("proof") is not None:
         raise InputError("a list has no proof; solve the problem with proof= to get that of the best model alone.")
     problem, options = problem_asked(problem, y, k, options, known=OPTIONS)
+    log = None if (tell := teller(verbose)) is None else Sizes(tell)
     hired = Workers(executor, workers, scheduler)
     options = {**in_shards(options, hired, resume is not None), "time_limit": time_limit, "signals": signals}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
     if resume is not None:
-        return _resumed(Course(problem, [], options, together=True, workers=hired), files, tau, cap)
+        return _resumed(Course(problem, [], options, together=True, log=log, workers=hired), files, tau, cap)
     if tau is None:
         raise InputError("tau, how far above the best objective a model may be, is missing; give --tau.")
     cap = CAP if cap is None else cap
     check_near(tau, cap, "tau", "--tau")
-    course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, workers=hired)
+    course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, log=log, workers=hired)
     if checkpoint is None:
         return list_at(walk_in_memory(course), 0)
     return _in_file(walk_saved(course, files, "near"), checkpoint)
@@ -98,9 +102,9 @@ def _resumed(course: Course, files: Files, tau: float | None, cap: int | None) -
 def _in_file(course: Course, file: str | os.PathLike[str]) -> NearOptimal:
     """The list of a course whose searches are in a file."""
     near, file = list_at(course, 0), os.path.abspath(file)
-    assert near.kept is not None
+    assert near._kept is not None
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         return near_optimal(course.problem, resume=file, **limits)
 
-    return replace(near, kept=KeptList(near.kept.state, go_on))
+    return replace(near, _kept=KeptList(near._kept.state, go_on))

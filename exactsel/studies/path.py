@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import numbers, whole_numbers
-from exactsel.errors import InputError
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.observers.lines import Say, Sizes, teller
 from exactsel.plain import Readable, html_table
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.asked import problem_asked
+from exactsel.solving.asked import gaps_asked, problem_asked
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers, in_shards
@@ -25,11 +26,14 @@ from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at,
 from exactsel.studies.course_saved import Asked, walk_saved
 from exactsel.studies.listed import CAP, NearOptimal, check_near
 
+if TYPE_CHECKING:
+    from exactsel.studies.criteria import Compared
+    from exactsel.studies.crossval import ValidationErrors
+
 USUAL_SIZES = 10
 """The largest size of data where none is given."""
 
-_HEAD = ("k", "lam", "objective", "gap", "claim", "columns")
-_WIDTHS = (4, 10, 16, 9, 11, 0)
+_DIGITS = {"objective": ".9g", "gap": ".3g"}
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,16 @@ class SolutionPath(Readable):
     """For each result the models close to it, when they were asked for."""
     near_share: float | None = None
     """How close: their objectives exceed the result's by at most this share of it."""
-    kept: KeptPath | None = field(default=None, repr=False, compare=False)
+    validation: ValidationErrors | None = None
+    """The held-out error of every size and ridge weight, where ``cv`` asked for it."""
+    _broken_off: bool = field(default=False, repr=False)
+    """Whether the cross-validation was interrupted."""
+    _kept: KeptPath | None = field(default=None, repr=False, compare=False)
     """What :meth:`resume` goes on with; not where the path comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy for another process has nothing to go on with."""
-        return {**vars(self), "kept": None}
+        return {**vars(self), "_kept": None}
 
     def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
         """Go on where the path stopped: ``path.resume(time_limit=60)``, also with ``rel_eps=1e-9`` or ``k=12``.
@@ -76,17 +84,17 @@ class SolutionPath(Readable):
         InputError
             Where nothing is kept, or something else than a limit is given.
         """
-        if self.kept is None:
+        if self._kept is None:
             raise InputError(
                 "this path has nothing to go on with, as it comes from elsewhere; solve it again, or save it with "
                 "checkpoint=."
             )
-        return _go_on(self.kept, k, limits)
+        return _go_on(self._kept, k, limits)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of :class:`exactsel.Settings` it was given, also those of a file it went on from."""
-        return {} if self.kept is None else self.kept.course.settings
+        return {} if self._kept is None else self._kept.course.settings
 
     @property
     def reached(self) -> bool:
@@ -98,23 +106,21 @@ class SolutionPath(Readable):
 
     def __str__(self) -> str:
         """One line a problem."""
-        rows = (zip(row, _WIDTHS, strict=True) for row in (_HEAD, *self._rows()))
-        return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in row).rstrip() for row in rows)
+        rows = [self._head, *self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(self._head) - 1)]
+        lines = (zip(row, [*widths, 0], strict=True) for row in rows)
+        return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in line).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows(), _HEAD)
+        return html_table(self._rows(), self._head)
+
+    @property
+    def _head(self) -> list[str]:
+        return list(dict.fromkeys(name for result in self.results for name in self._compared.line(result)))
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
-        for result in self.results:
-            inside = result.feature_names or result.support
-            yield (
-                str(result.problem["k"]),
-                f"{result.problem['lam']:.6g}" if "lam" in result.problem else "",
-                f"{result.upper:.9g}",
-                f"{result.gap:.3g}",
-                result.claim.value,
-                ", ".join(map(str, inside)) or "none",
-            )
+        for line in map(self._compared.line, self.results):
+            yield tuple(_cell(name, line.get(name)) for name in self._head)
 
     @property
     def complete(self) -> bool:
@@ -125,12 +131,52 @@ class SolutionPath(Readable):
     def interrupted(self) -> bool:
         """Whether the path ended early because somebody said so."""
         listed = any(near.termination == "interrupted" for near in self.near or ())
-        return listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
+        return (
+            self._broken_off or listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
+        )
 
     @property
     def time(self) -> float:
         """Total seconds, listings not counted."""
         return sum(result.time for result in self.results)
+
+    @property
+    def best(self) -> dict[str, Result]:
+        """The result that each criterion prefers: ``aic``, ``bic``, ``ebic`` of a likelihood, ``cv_error`` and
+        ``one_standard_error`` with a cross-validation.
+        """
+        return self._compared.best
+
+    @property
+    def best_cv(self) -> Result:
+        """The result with the smallest held-out error."""
+        return self._validated("cv_error")
+
+    @property
+    def one_standard_error(self) -> Result:
+        """The smallest model whose held-out error is within one standard error of the smallest (see
+        :attr:`exactsel.ValidationErrors.one_standard_error`).
+        """
+        return self._validated("one_standard_error")
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one line a problem: k, lam, objective, gap, claim, the criteria there are, columns."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError("a DataFrame needs pandas; run: pip install pandas, or use as_dict().") from None
+        return pandas.DataFrame([self._compared.line(result) for result in self.results])
+
+    def _validated(self, name: str) -> Result:
+        if self.validation is None:
+            raise InputError("this path has no held-out errors; solve it with cv=5, or with one fold for each row.")
+        return self.best[name]
+
+    @property
+    def _compared(self) -> Compared:
+        from exactsel.studies.criteria import Compared  # which is about paths
+
+        return Compared(self, self.validation)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
@@ -146,10 +192,10 @@ class SolutionPath(Readable):
 
 def solve_path(
     problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None, near: float | None = None, cap: int | None = None,
+    lams: Iterable[float] | None = None, cv: Any = None, near: float | None = None, cap: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
-    workers: int | None = None, scheduler: str | None = None, **options: Any,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
 
@@ -166,6 +212,9 @@ def solve_path(
         Sizes; 1 to k by default. More than d counts as d.
     lams : iterable of float, optional
         Ridge weights (regression only); the problem's own by default.
+    cv : int, "loo", splitter or iterable of (training rows, held-out rows), optional
+        Also hold out rows, as :func:`exactsel.cross_validate` does: ``validation`` has the error of every size, and
+        ``best_cv`` and ``one_standard_error`` are the models it prefers. It is not saved.
     near : float, optional
         Also list, for every problem, the sets of exactly k columns whose objective exceeds the best by at most this
         share of it (see :func:`exactsel.near_optimal`).
@@ -181,6 +230,8 @@ def solve_path(
         Signals that end the path after the problem at hand, with what there is (main thread only).
     executor, workers, scheduler : optional
         Who expands the nodes of each search, as for :func:`exactsel.solve`; the lists of ``near`` are made here.
+    verbose : int
+        1 says a line on stderr for each problem that has been solved, and each fold.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem, those of time and nodes for each listing too.
 
@@ -198,18 +249,58 @@ def solve_path(
     check_near(0.0 if near is None else near, CAP if cap is None else cap)
     ks = None if ks is None else whole_numbers("ks", ks)
     lams = None if lams is None else numbers("lams", lams)
-    options = with_a_ridge(problem, options, lams)
-    problem, options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
-    hired = Workers(executor, workers, scheduler)
-    options = {"signals": signals, **in_shards(options, hired, resume is not None)}
+    options, tell = with_a_ridge(problem, options, lams), teller(verbose)
+    gaps = None if cv is None else gaps_asked(problem, y, options)
+    asked, options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
+    hired, folds = Workers(executor, workers, scheduler), None if cv is None else _folds(cv, asked, options)
+    settings = {"signals": signals, **in_shards(options, hired, resume is not None)}
+    course = Course(asked, [], settings, log=None if tell is None else Sizes(tell), workers=hired)
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
     if resume is not None:
-        more = partial(_added, problem, resume, ks, lams)
-        course = Course(problem, [], options, workers=hired)
-        return _path(walk_saved(course, files, "path", Asked(None, near, cap, more)), resume)
-    reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
-    course = Course(problem, [Step(changes) for changes in _steps(problem, ks, lams)], options, reach, workers=hired)
-    return _path(walk_in_memory(course) if checkpoint is None else walk_saved(course, files, "path"), checkpoint)
+        walk_saved(course, files, "path", Asked(None, near, cap, partial(_added, asked, resume, ks, lams)))
+    else:
+        course.reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
+        course.steps = [Step(changes) for changes in _steps(asked, ks, lams)]
+        if checkpoint is None:
+            walk_in_memory(course)
+        else:
+            walk_saved(course, files, "path")
+    path = _path(course, checkpoint if resume is None else resume)
+    return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, tell)
+
+
+def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
+    """The folds, found to be possible before anything is solved."""
+    from exactsel.studies.crossval import folds_of, of_a_target  # which solves paths
+
+    return folds_of(cv, of_a_target(problem), options.get("seed", 0))
+
+
+def _with_held_out(
+    path: SolutionPath, problem: Any, gaps: Any, folds: Any, hired: Workers, tell: Say | None
+) -> SolutionPath:
+    """The path, with the held-out error of each of its models."""
+    from exactsel.studies.crossval import fold_lines, validated
+
+    if path.interrupted or path._kept is None:
+        return path
+    ks = {result.problem["k"] for result in path.results}
+    lams = {result.problem["lam"] for result in path.results}
+    said = None if tell is None else fold_lines(tell, len(folds))
+    try:
+        found = validated(problem, gaps, folds, [*ks], [*lams], path._kept.course.options, hired, said)
+    except KeyboardInterrupt:
+        return replace(path, _broken_off=True)
+    return replace(path, validation=found)
+
+
+def _cell(name: str, value: Any) -> str:
+    """One entry of the table."""
+    if value is None:
+        return ""
+    if name == "columns":
+        return ", ".join(map(str, value)) or "none"
+    return str(value) if isinstance(value, str | int) else format(value, _DIGITS.get(name, ".6g"))
 
 
 def with_a_ridge(data: Any, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
@@ -240,7 +331,7 @@ def _path(course: Course, file: str | os.PathLike[str] | None = None) -> Solutio
         listed = [place for place in begun if course.steps[place].near is not None]
         near = tuple(list_at(course, place) for place in begun if place <= max(listed, default=-1))
     share = None if course.reach is None else course.reach.share
-    return SolutionPath(results, near, share, KeptPath(course, None if file is None else Path(file).absolute()))
+    return SolutionPath(results, near, share, _kept=KeptPath(course, None if file is None else Path(file).absolute()))
 
 
 def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]:

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.errors import InputError
+from exactsel.observers.terminal import fitting, terminal_width
 from exactsel.problem.objective import Objective
 from exactsel.report.path import path_table
-from exactsel.report.terminal import fitting, terminal_width
 from exactsel.studies.criteria import Compared
 
 
@@ -213,7 +213,7 @@ class TestNarrowTerminals:
             assert terminal_width(file) is None
 
     def test_the_progress_table(self, problem, monkeypatch):
-        monkeypatch.setattr("exactsel.report.log.terminal_width", lambda stream: 60)
+        monkeypatch.setattr("exactsel.observers.log.terminal_width", lambda stream: 60)
         stream = io.StringIO()
         solve(problem, callback=ProgressLog(stream))
         lines = stream.getvalue().splitlines()
