@@ -8,9 +8,14 @@ else where it is printed.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+BARE = re.compile(r"""[^\s'"$&|;<>()*?`\\!#~]+\Z""")
+"""What a shell takes as it is."""
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -40,6 +45,68 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     by_small = {each.casefold(): each for each in reversed(list(known))}
     found = get_close_matches(str(name).casefold(), by_small, n=1, cutoff=0.7)
     return f"; did you mean '{by_small[found[0]]}'" if found else ""
+
+
+FLAGS = {
+    "sample_weight": "weights", "fit_intercept": "intercept", "standardize": "scale", "positive": "nonnegative",
+    "heuristics": "heuristic",
+}  # fmt: skip
+"""Options of the command line that are not called like the argument they stand for."""
+
+_at_command_line = [False]
+
+
+@contextmanager
+def at_command_line() -> Iterator[None]:
+    """A block whose messages are for somebody who types commands."""
+    before, _at_command_line[0] = _at_command_line[0], True
+    try:
+        yield
+    finally:
+        _at_command_line[0] = before
+
+
+def either(python: str, command: str) -> str:
+    """What a message says to somebody who writes Python, or on the command line."""
+    return command if _at_command_line[0] else python
+
+
+def option(name: str, value: object = None) -> str:
+    """How the reader of a message sets an argument: ``missing="mean"``, or ``--missing mean`` on the command line.
+
+    Without a value, or with True or False on the command line, the name alone; a sequence is a list of columns.
+    """
+    flag = FLAGS.get(name, name).replace("_", "-")
+    if value is None or isinstance(value, bool):
+        return either(name if value is None else f"{name}={value}", f"--no-{flag}" if value is False else f"--{flag}")
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+    return either(
+        f"{name}={_literal(value)}", f"--{flag} {text if BARE.match(text) and len(text) > 1 else _quoted(text)}"
+    )
+
+
+def css_problem() -> str:
+    """What column subset selection is asked for by."""
+    return either("a ColumnSubsetProblem", "--problem css")
+
+
+def _literal(value: object) -> str:
+    """A value as Python writes it, texts in double quotes."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str):
+        return repr(value) if '"' in value or "\\" in value else f'"{value}"'
+    return _plain(value)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def _quoted(text: str) -> str:
+    if text.isalnum():
+        return text
+    return f"'{text}'" if "'" not in text else f'"{text}"'
 
 
 class ExactselError(Exception):

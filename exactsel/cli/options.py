@@ -280,7 +280,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
             if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
-                warn_of_data(hint.options())
+                warn_of_data(hint.advice)
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
             if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):

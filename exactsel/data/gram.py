@@ -20,7 +20,7 @@ from exactsel.data.lost import WEIGHTS, Lost
 from exactsel.data.npz import npz_name, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
 from exactsel.data.tall import Reducer
-from exactsel.errors import InputError, warn_of_data
+from exactsel.errors import InputError, option, warn_of_data
 from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
 from exactsel.problem.doubles import as_array
@@ -157,7 +157,9 @@ def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta:
     if loss != "quadratic" and out is None:
         raise InputError(f"rows of {loss} loss are kept in a file; name it with out='rows.npz', say.")
     if delta is not None and loss != "huber":
-        raise InputError(f"delta is given, but {loss} loss has no such parameter; use --loss huber or drop delta.")
+        raise InputError(
+            f"delta is given, but {loss} loss has no such parameter; use {option('loss', 'huber')} or leave delta out."
+        )
 
 
 @contextmanager
@@ -224,8 +226,8 @@ def _refuse(sizes: FloatArray, A: FloatArray, names: Sequence[str] | None, where
         )
     found = "no value (or NaN)" if np.isnan(value) else "an infinite value"
     raise InputError(
-        f"in {where}, {called} holds {found} in the block's row {row}; correct it, leave such rows out with --missing "
-        f"drop-rows, or leave out the column with --drop."
+        f"in {where}, {called} holds {found} in the block's row {row}; correct it, leave such rows out with "
+        f"{option('missing', 'drop-rows')}, or leave out the column with {option('drop')}."
     )
 
 
@@ -252,7 +254,7 @@ def _of_table(rows: Rows, y: Any, target: Choice | None, drop: Sequence[Choice],
         None if weights is None or of_weights is not None else _vector(weights, "weights"),
     )
     if place is None and beside[0] is None:
-        raise InputError(f"{where} has no target y; name its column or its file with --target.")
+        raise InputError(f"{where} has no target y; name its column or its file with {option('target')}.")
     used = [j for j in (place, of_weights) if j is not None]
     kept = [j for j in range(len(names)) if j not in left_out and j not in used]
     if not kept:

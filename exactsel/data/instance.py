@@ -41,7 +41,7 @@ from exactsel.data.columns import MARK, map_columns, write_array, write_columns
 from exactsel.data.hierarchy import hierarchy_in
 from exactsel.data.npz import check_readable, how_to_write, npz_name, storable
 from exactsel.data.sizes import Budget
-from exactsel.errors import InputError
+from exactsel.errors import InputError, either, option
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
@@ -213,8 +213,9 @@ class Instance:
         shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
         raise InputError(
             f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
-            f"--target, or give --problem css (columns_problem in Python) for column subset selection, which needs "
-            f"none."
+            f"{option('target')}, or {either('call columns_problem', 'give --problem css')} for column subset "
+            "selection, "
+            f"which needs none."
         )
 
     def _hierarchy(self, hierarchy: Mapping[Any, Any] | None, kind: str) -> dict[str, Any]:
@@ -246,7 +247,9 @@ class Instance:
         if groups is None and self.groups is not None:
             chosen = [label or None for label in self.groups]
         if chosen is None:
-            raise InputError("the instance names no groups of columns; give groups (--groups), or use problem().")
+            raise InputError(
+                f"the instance names no groups of columns; give {option('groups')}{either(', or use problem()', '')}."
+            )
         if per_group is not None:
             demands: dict[str, Any] = {"must_have": must_have, "must_not": must_not, "hierarchy": hierarchy}
             return self.problem(**demands, **options).limited(chosen, per_group)

@@ -41,7 +41,7 @@ from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
-from exactsel.errors import InputError, UnsupportedError, warn_of_data
+from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
@@ -123,7 +123,7 @@ def load(
 
 def _warn_of_loss(instance: Instance, loss: Any) -> None:
     if loss is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
-        warn_of_data(hint.arguments())
+        warn_of_data(hint.advice)
 
 
 @with_aliases
@@ -162,9 +162,11 @@ def read_data(
     file = Path(path)
     ending = _ending(file)
     if not isinstance(decimal, str | None) or decimal not in (None, ",", "."):
-        raise InputError(f"--decimal is {shown(decimal)}, but it must be ',' or '.'.")
+        raise InputError(f"{option('decimal')} is {shown(decimal)}, but it must be ',' or '.'.")
     if not isinstance(encoding, str | None):
-        raise InputError(f"--encoding is {shown(encoding)}, but a name such as 'cp1252' was expected; give one.")
+        raise InputError(
+            f"{option('encoding')} is {shown(encoding)}, but a name such as 'cp1252' was expected; give one."
+        )
     if ending == ".npz" and not is_sparse_archive(file):
         _refuse_encoding(one_hot, missing, file)
         own = _weighted(_checked(read_instance(file), file), sample_weight)
@@ -207,12 +209,14 @@ def _checked(instance: Instance, file: Path) -> Instance:
 def _refuse_encoding(one_hot: Sequence[Choice], missing: str | None, file: Path) -> None:
     if missing is not None:
         raise InputError(
-            f"--missing {missing} is for tables with named columns, but {file} holds numbers only; fill gaps before."
+            f"{option('missing', missing)} is for tables with named columns, but {file} holds numbers only; fill gaps "
+            f"before."
         )
     if one_hot:
         raise InputError(
-            f"--one-hot {one_hot[0]} is for tables with named columns, but {file} holds numbers only; encode the "
-            f"column yourself and name its columns with --groups."
+            f"{option('one_hot', one_hot[0])} is for tables with named columns, but {file} holds numbers only; encode "
+            "the "
+            f"column yourself and name its columns with {option('groups')}."
         )
 
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, either
 from exactsel.files import replacing, unwritten
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -72,5 +72,6 @@ def no_such_file(file: str | os.PathLike[str]) -> InputError:
     """The error to raise where a file to read is not there."""
     name = Path(file).name
     if (folder() / name).is_file() and not name.startswith("MANIFEST"):
-        return InputError(f"there is no file {file}; it comes with exactsel: exactsel instances --copy instances.")
+        copied = either("exactsel.datasets.copy_to('instances')", "exactsel instances --copy instances")
+        return InputError(f"there is no file {file}; it comes with exactsel: {copied}.")
     return InputError(f"there is no file {file}; check the name and the folder.")

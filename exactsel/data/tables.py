@@ -18,7 +18,7 @@ from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
-from exactsel.errors import InputError, did_you_mean, escaped
+from exactsel.errors import InputError, did_you_mean, escaped, option
 from exactsel.files import is_file
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import say, to_doubles
@@ -180,7 +180,9 @@ def choose_columns(
     if instance.tall is not None and target is not None:
         raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel gram.")
     if instance.hierarchy is not None and len(kept) < d:
-        raise InputError(f"{where} holds a hierarchy of all its columns, so none can be left out; use --must-not.")
+        raise InputError(
+            f"{where} holds a hierarchy of all its columns, so none can be left out; use {option('must_not')}."
+        )
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
     tall = None if instance.tall is None else instance.tall.of_columns(np.array(kept))
@@ -259,7 +261,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
     if column.missing:
         raise InputError(
             f"in {where}, the target {column.name} has {column.missing} missing values; remove those rows with "
-            f"--missing drop-rows."
+            f"{option('missing', 'drop-rows')}."
         )
     if column.values is not None:
         say(column.rounding, f"in {where}, the target {column.name}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from exactsel.errors import escaped
+from exactsel.errors import escaped, option
 from exactsel.observers.terminal import fitting, terminal_width
 from exactsel.plain import log10_choices
 from exactsel.problem.interface import SubsetProblem
@@ -55,7 +55,11 @@ class ProgressLog:
         self._null = problem.null_objective
         self._write(f"gap = (upper - lower) / |upper|   {tolerance}")
         if lacks_intercept(problem):
-            self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
+            self._write(
+                f"note: y is far from 0 on average, and the model has no intercept; {option('fit_intercept', True)} "
+                "adds "
+                f"one"
+            )
 
     def note(self, text: str) -> None:
         """One line of talk."""

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.algebra.curvature import has_curvature
 from exactsel.arguments import entries, with_aliases
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
@@ -85,8 +85,8 @@ class BoxedProblem:
             and np.any(np.isfinite(lower) & (lower != 0.0) | np.isfinite(upper) & (upper != 0.0))
         ):
             raise InputError(
-                "bounds other than 0 go with columns as they are, for scaling rounds them; leave --scale out, or scale "
-                "the columns yourself."
+                f"bounds other than 0 go with columns as they are, for scaling rounds them; leave "
+                f"{option('standardize')} out, or scale the columns yourself."
             )
         self.base: Objective = problem.objective
         """P without the box."""
@@ -269,12 +269,14 @@ def _check_kind(problem: Problem) -> None:
     if not problem.is_quadratic:
         raise InputError(
             f"signs and bounds of coefficients go without a ridge with quadratic loss only, but lam = 0 and the loss "
-            f"is {problem.loss.name}; give a small ridge (--lam 1e-6)."
+            f"is {problem.loss.name}; give a small ridge ({option('lam', 1e-6)})."
         )
     if not _independent(problem):
         raise InputError(
             "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
-            "columns are (nearly) dependent, or one is constant; give a small ridge (--lam 1e-6), or leave columns out."
+            f"columns are (nearly) dependent, or one is constant; give a small ridge ({option('lam', 1e-6)}), or "
+            "leave "
+            "columns out."
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.types import FloatArray
 
 LARGEST = 60.0
@@ -69,8 +69,9 @@ def with_offset(
         )
     if scale:
         raise UnsupportedError(
-            "scale (--scale) does not go with an offset of poisson loss, whose exposures would count as weights in the "
-            "sizes of the columns; leave it out, or scale the columns in the table."
+            f"{option('standardize')} does not go with an offset of poisson loss, whose exposures would count as "
+            "weights "
+            "in the sizes of the columns; leave it out, or scale the columns in the table."
         )
     if np.max(np.abs(o)) > LARGEST:
         raise InputError(

@@ -93,7 +93,7 @@ def problem_asked(
             k = at_most
         problem = _problem_of(data, y, k, {"fit_intercept": AUTO} | chosen)
     if "loss" not in chosen and (hint := better_loss(y)) is not None:
-        warn_of_data(hint.arguments())
+        warn_of_data(hint.advice)
     return problem, left
 
 

@@ -20,7 +20,7 @@ from exactsel import clock
 from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import CompilingWarning, InputError, UnsupportedError
+from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
@@ -133,7 +133,7 @@ class Search:
         if executor is not None and self._methods.tree.eager:
             raise UnsupportedError(
                 f"the tree '{self._methods.tree.name}' takes one node after the other, which leaves workers nothing to "
-                f"do; use --tree binary, or leave the executor out."
+                f"do; use {option('tree', 'binary')}, or leave the executor out."
             )
         self._termination: str | None = None
         self._bound: PreparedBound | None = None

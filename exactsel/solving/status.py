@@ -89,7 +89,7 @@ class SearchStatus(Json):
         if self.process is not None:
             return f"process {self.process} is at work"
         if self.progress["ended"] is None:
-            return "broken off; --resume goes on with it"
+            return "broken off; resume goes on with it"
         return f"{self.progress['ended']}: {Termination(self.progress['ended']).sentence}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
@@ -192,9 +192,11 @@ def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | Box
 
 def _check(top: int, within: float | None, cap: int) -> None:
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-        raise InputError(f"top is {top!r}, but at least one model must be asked for; give a whole number (--top).")
+        raise InputError(f"top is {top!r}, but at least one model must be asked for; give {option('top', 1)}, say.")
     if within is not None and not (np.isfinite(within) and within >= 0):
-        raise InputError(f"within is {within}, but it must be a number that is not negative (--within).")
+        raise InputError(
+            f"within is {within}, but it must be a number that is not negative; correct {option('within')}."
+        )
     check_cap(cap)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from exactsel import clock
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError, OutputWarning, option
 from exactsel.plain import finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
@@ -156,10 +156,10 @@ def _reach_plain(reach: Reach | None) -> dict[str, Any]:
 
 def _reach_now(path: Path, before: Mapping[str, Any], asked: Asked) -> Reach | None:
     """What is listed: the same as before, or for the first time, or with another cap."""
-    for name, option in (("tau", "--tau"), ("share", "--near")):
+    for name, called in (("tau", "tau"), ("share", "near")):
         now, then = getattr(asked, name), before[name]
         if now is not None and then is not None and now != then:
-            raise InputError(f"{path} was begun with {option} {then:g}; leave it out, or begin anew.")
+            raise InputError(f"{path} was begun with {option(called, then)}; leave it out, or begin anew.")
     tau, share = before["tau"], asked.share if before["share"] is None else before["share"]
     if tau is None and share is None:
         return None

@@ -12,7 +12,7 @@ import numpy as np
 from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.interrupts import CompilationStopped
 from exactsel.plain import Readable, finite
 from exactsel.problem.interface import SubsetProblem
@@ -211,14 +211,14 @@ def list_of(problem: SubsetProblem, result: Result, state: ListingState, termina
     )  # fmt: skip
 
 
-def check_near(tau: float, cap: int, name: str = "near", option: str = "--near") -> None:
+def check_near(tau: float, cap: int, name: str = "near") -> None:
     """:class:`InputError` for a tau (or a share, by its ``name``) that is negative or no number, or no room at all."""
     if not (np.isfinite(tau) and tau >= 0):
-        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; give {option}.")
+        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; correct {option(name)}.")
     check_cap(cap)
 
 
 def check_cap(cap: int) -> None:
     """:class:`InputError` for no room at all."""
     if cap < 1:
-        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
+        raise InputError(f"cap is {cap}, but at least one model must be allowed; raise {option('cap')}.")

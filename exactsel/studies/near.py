@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.observers.lines import Sizes, teller
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.asked import problem_asked
@@ -80,9 +80,9 @@ def near_optimal(
     if resume is not None:
         return _resumed(Course(problem, [], options, together=True, log=log, workers=hired), files, tau, cap)
     if tau is None:
-        raise InputError("tau, how far above the best objective a model may be, is missing; give --tau.")
+        raise InputError(f"tau, how far above the best objective a model may be, is missing; give {option('tau')}.")
     cap = CAP if cap is None else cap
-    check_near(tau, cap, "tau", "--tau")
+    check_near(tau, cap, "tau")
     course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, log=log, workers=hired)
     if checkpoint is None:
         return list_at(walk_in_memory(course), 0)
@@ -92,7 +92,7 @@ def near_optimal(
 def _resumed(course: Course, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
     """Go on with a list that was saved."""
     if tau is not None:
-        check_near(tau, CAP, "tau", "--tau")
+        check_near(tau, CAP, "tau")
     if cap is not None:
         check_cap(cap)
     assert files.resume is not None
