@@ -145,25 +145,50 @@ class InvariantError(ExactselError, RuntimeError):
     reproducer: str | None = None
 
 
-class DataWarning(UserWarning):
+class ExactselWarning(UserWarning):
+    """Base of every warning of exactsel, which names the line that called it."""
+
+
+class DataWarning(ExactselWarning):
     """The data can be used, but may not be what was meant."""
 
 
-def warn_of_data(message: str) -> None:
-    """A :class:`DataWarning` at the line that called exactsel."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "exactsel":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(escaped(message), DataWarning, stacklevel=level)
-
-
-class OutputWarning(UserWarning):
+class OutputWarning(ExactselWarning):
     """A file could not be written and the result is handed over without it."""
 
 
-class WorkerWarning(UserWarning):
+class WorkerWarning(ExactselWarning):
     """Workers failed again and again, and a search ended because of that; what it says holds."""
 
 
-class CompilingWarning(UserWarning):
+class CompilingWarning(ExactselWarning):
     """A time limit came while kernels were being compiled."""
+
+
+PASSED_THROUGH = (
+    "exactsel",
+    "exactsel_heuristics",
+    "exactsel_certificates",
+    "contextlib",
+    "functools",
+    "sklearn",
+    "joblib",
+)
+"""Packages whose lines are not the caller's: ours, and those that call us for somebody."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """A warning at the line that called exactsel."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH:
+        frame = frame.f_back
+    where = frame.f_globals
+    warnings.warn_explicit(
+        escaped(message), category, frame.f_code.co_filename, frame.f_lineno, where.get("__name__"),
+        where.setdefault("__warningregistry__", {}),
+    )  # fmt: skip
+
+
+def warn_of_data(message: str) -> None:
+    """A :class:`DataWarning`."""
+    warn(message, DataWarning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from sklearn.utils.metadata_routing import (
 
 from exactsel import clock
 from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
-from exactsel.errors import InputError
+from exactsel.errors import InputError, warn
 from exactsel.losses.base import CLASSES
 from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
@@ -137,7 +136,7 @@ class ChoosingBase(BestSubsetBase):
             why = f" within time_limit={self.time_limit} seconds; raise it, or rel_eps, or give fewer or smaller ks"
         else:
             why = f": {' and '.join(sorted(reason.sentence for reason in stopped))}"
-        warnings.warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning, stacklevel=4)
+        warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning)
 
 
 def _say(folds: int, number: int, path: SolutionPath, seconds: float) -> None:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any, Protocol
 
 from exactsel import clock
 from exactsel._version import __version__
-from exactsel.errors import InputError, OutputError, OutputWarning, option
+from exactsel.errors import InputError, OutputError, OutputWarning, option, warn
 from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -182,7 +181,7 @@ class Checkpointer:
                 self.checkpoint.note(self._progress(state, None))
                 self._pace.noted()
         except InputError as error:  # a full disk, a file somebody else took over or destroyed
-            warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
+            warn(f"{error} The search goes on without.", OutputWarning)
             self.close()
 
     def _save(self, checkpoint: Store, state: SearchState, ended: str | None) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import signal
 import time
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +19,7 @@ from exactsel import clock
 from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option
+from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
@@ -318,7 +317,7 @@ class Search:
         """The outcome so far; of a search that has not finished it says ``interrupted``."""
         timed_out = self._termination == "time_limit"
         if timed_out and compiles_on():
-            warnings.warn(SHORT_OF_TIME, CompilingWarning, stacklevel=3)
+            warn(SHORT_OF_TIME, CompilingWarning)
         with hurrying(timed_out):
             return self._result(None if events is None else tuple(events))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.plain import Readable, finite
@@ -231,7 +230,7 @@ def _delivered(result: Result, target: Any) -> Result:
     try:
         move(result.proof, target)
     except InputError as error:
-        warnings.warn(OutputWarning(str(error)), stacklevel=3)
+        warn(str(error), OutputWarning)
         return replace(result, proof=None)
     return replace(result, proof=str(target))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exactsel import clock
-from exactsel.errors import InputError, OutputWarning, option
+from exactsel.errors import InputError, OutputWarning, option, warn
 from exactsel.plain import finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
@@ -262,4 +261,4 @@ def _told_if_lost() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
+        warn(f"{error} The search goes on without.", OutputWarning)
