@@ -54,9 +54,13 @@ _HOMES = {
     "Poisson": "exactsel.losses",
     "SquaredHinge": "exactsel.losses",
     "ExactselError": "exactsel.errors",
+    "ExactselWarning": "exactsel.errors",
+    "DataWarning": "exactsel.errors",
     "InputError": "exactsel.errors",
     "UnsupportedError": "exactsel.errors",
 }
+
+_MODULES = {"datasets": "exactsel.datasets", "heuristics": "exactsel.studies.heuristics"}
 
 __all__ = [
     "BestModels",
@@ -65,7 +69,9 @@ __all__ = [
     "Claim",
     "ColumnSubsetProblem",
     "Comparison",
+    "DataWarning",
     "ExactselError",
+    "ExactselWarning",
     "GroupedProblem",
     "Huber",
     "InputError",
@@ -92,6 +98,7 @@ __all__ = [
     "certify",
     "compare",
     "cross_validate",
+    "datasets",
     "gram",
     "heuristics",
     "load",
@@ -104,10 +111,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from exactsel import datasets
     from exactsel.data import load
     from exactsel.data.gram import gram
     from exactsel.data.instance import Instance
-    from exactsel.errors import ExactselError, InputError, UnsupportedError
+    from exactsel.errors import DataWarning, ExactselError, ExactselWarning, InputError, UnsupportedError
     from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
     from exactsel.observers.log import ProgressLog
     from exactsel.problem.boxed import BoxedProblem, boxed
@@ -138,8 +146,8 @@ answer_to_earlier_names()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "heuristics":
-        return import_module("exactsel.studies.heuristics")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)
