@@ -45,6 +45,10 @@ OF_SEARCH = {"random_state": "seed", "n_jobs": "threads"}
 """Fields of :class:`exactsel.Settings` that have another name for whoever calls a verb."""
 
 
+EVERY_COLUMN = 2**31
+"""More columns than there are, for who looks at models of all sizes."""
+
+
 def problem_asked(
     data: Any, y: Any, k: int | None, options: Mapping[str, Any], *, known: Collection[str] | None = None,
     at_most: int | None = None,

@@ -22,7 +22,7 @@ from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
-from exactsel.solving.asked import problem_asked
+from exactsel.solving.asked import EVERY_COLUMN, problem_asked
 from exactsel.solving.entry import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
@@ -179,7 +179,7 @@ def _unlimited(problem: Problem | BoxedProblem) -> Problem:
 
 def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | BoxedProblem, dict[str, Any]]:
     """The problem, whatever its k, and the options for the search."""
-    asked, left = problem_asked(problem, y, None, options, at_most=None if y is None else np.shape(problem)[-1])
+    asked, left = problem_asked(problem, y, None, options, at_most=EVERY_COLUMN)
     if asked.family == "grouped":
         raise UnsupportedError(
             "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
