@@ -147,7 +147,7 @@ def checked_k(k: Any, d: int) -> int:
     """The largest number of columns, at most d; the warning about that points at the caller's caller."""
     if k is None:
         raise InputError(
-            "k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5 on the command line, "
+            f"k, the largest number of columns in the model, is missing; give {either('k=5', '-k 5')}, say, "
             "or store k in the file."
         )
     try:
@@ -223,7 +223,7 @@ def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which:
         number = column_number(entry)
         if found or number is None:
             what = "no column is" if not found else f"{len(found)} columns are"
-            advice = "give the column's number" + (" (in Python)" if number is not None else "")
+            advice = "give the column's number" + (either("", " (in Python)") if number is not None else "")
             meant = "" if found else did_you_mean(entry, names or ())
             raise InputError(f"{which} names {entry!r}, but {what} called that{meant}; {advice}.")
         single = number

@@ -11,6 +11,7 @@ the same number. For losses of labels neither will do: each row would need a los
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,15 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
     if not np.all(np.isfinite(o)):
         raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
     return o
+
+
+def knowing(problem: Any, offset: Any) -> Any:
+    """The problem, which knows what has been taken off its target; itself where that is nothing."""
+    if offset is None or problem.loss.name == "poisson":
+        return problem
+    o, objective = checked_offset(offset, problem.n), problem.objective
+    before = None if objective.before is None else replace(objective.before, offset=o)
+    return problem.of(replace(objective, offset=o, before=before), problem.units, problem.k)
 
 
 def with_offset(

@@ -28,7 +28,7 @@ from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import with_offset
+from exactsel.problem.offsets import knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
@@ -165,7 +165,7 @@ class Problem:
         if offset is not None:
             target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"), scale)
         if not (centre or scale or known is not None):
-            return cls(AT.T, target, k, loss=loss, **options)
+            return knowing(cls(AT.T, target, k, loss=loss, **options), offset)
         if loss == "huber" and known is not None and options.get("delta") is None:
             options["delta"] = default_delta(target, known)
         made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name, exposure=exposure)
@@ -173,7 +173,7 @@ class Problem:
         size = checked_k(k, len(made.made.AT))
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam, delta=delta)
         units = units_of(len(AT), names, **options)
-        return cls.of(objective.prepared(made), units, units.limited(size))
+        return knowing(cls.of(objective.prepared(made), units, units.limited(size)), offset)
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""

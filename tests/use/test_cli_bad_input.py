@@ -51,7 +51,7 @@ BAD_FILES = [
     ({"y": np.ones(8)}, "A has 9 rows but y has 8 entries; they must describe the same rows."),
     (
         {"k": None},
-        "k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5",
+        "k, the largest number of columns in the model, is missing; give -k 5, say",
     ),
     (
         {"lam": None, "loss": "huber", "delta": 1.0},

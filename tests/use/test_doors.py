@@ -165,7 +165,7 @@ def test_files_that_cannot_be_written_and_estimators_name_it_too(tmp_path):
         warnings.simplefilter("always")
         BestSubsetRegressor(k=2).fit(FRAME.assign(a=large), Y)
         BestSubsetCV(ks=[1], cv=2, time_limit=0.0).fit(X, Y)
-        load(FRAME.assign(y=Y, a=large))
+        load(FRAME.assign(y=Y, a=large), k=2)
         Problem(X, Y, 9)
     assert len(caught) >= 3
     assert {warning.filename for warning in caught} == {__file__}

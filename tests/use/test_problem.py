@@ -132,7 +132,7 @@ class TestData:
 @pytest.mark.smoke
 class TestParameters:
     def test_k_and_lam_must_be_given(self):
-        refuse("^k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5 on", k=None)
+        refuse("^k, the largest number of columns in the model, is missing; give k=5, say", k=None)
         refuse(
             "^lam, the ridge weight, is missing, and huber loss needs one; give lam=1",
             lam=None,
