@@ -70,9 +70,8 @@ def without_gaps(
         The column to predict: rows without it are left out, whatever the way.
     dropped : set of int
         Columns that are left out already.
-    way : str
-    where : str
-        What messages call the data.
+    way, where : str
+        What is done, and what messages call the data.
     weights : array (n,), optional
         How often each row counts towards means and medians. A gap in a row of weight 0 is filled all the same, but is
         no reason to leave out a column, or to say where gaps are.
@@ -94,9 +93,8 @@ def without_gaps(
     if by_rows:
         rows = ~np.any([gaps[j] for j in by_rows], axis=0)
         if not rows.any():
-            raise InputError(
-                f"in {where}, every row lacks a value; leave out the columns with most gaps, with {option('drop')}."
-            )
+            advice = f"leave out the columns with most gaps, with {option('drop')}"
+            raise InputError(f"in {where}, every row lacks a value; {advice}.")
         _tell(f"{int((~rows).sum())} of {rows.size} rows are left out, as they have no value", columns, by_rows, where)
     others = [j for j in gaps if j not in by_rows]
     if weights is not None:

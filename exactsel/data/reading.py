@@ -77,8 +77,7 @@ def load(
     drop : sequence of str or int
         Columns to leave out.
     k, lam, loss, delta : optional
-        Take precedence over the file, see :meth:`exactsel.Instance.problem`. Losses of two classes read a target of
-        0 and 1 as -1 and +1, with a warning.
+        Take precedence over the file, see :meth:`exactsel.Instance.problem`. 0 and 1 are labels -1 and +1.
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     one_hot : sequence of str or int

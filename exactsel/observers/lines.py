@@ -67,6 +67,12 @@ class Sizes:
         self._tell(size_line(result))
 
 
+def sizes_said(verbose: Any) -> Sizes | None:
+    """What says the results of a course; None where nothing is to be said."""
+    tell = teller(verbose)
+    return None if tell is None else Sizes(tell)
+
+
 class Since:
     """Says lines with the seconds since the first."""
 

@@ -12,13 +12,16 @@ the same number. For losses of labels neither will do: each row would need a los
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.types import FloatArray
+
+Stated = TypeVar("Stated")
+"""A problem."""
 
 LARGEST = 60.0
 """Size of the offsets that Poisson loss takes: exposures are weights, which have limits."""
@@ -37,13 +40,15 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
     return o
 
 
-def knowing(problem: Any, offset: Any) -> Any:
+def knowing(problem: Stated, offset: Any) -> Stated:
     """The problem, which knows what has been taken off its target; itself where that is nothing."""
-    if offset is None or problem.loss.name == "poisson":
+    whole: Any = problem
+    if offset is None or whole.loss.name == "poisson":
         return problem
-    o, objective = checked_offset(offset, problem.n), problem.objective
+    o, objective = checked_offset(offset, whole.n), whole.objective
     before = None if objective.before is None else replace(objective.before, offset=o)
-    return problem.of(replace(objective, offset=o, before=before), problem.units, problem.k)
+    knowing_it: Stated = whole.of(replace(objective, offset=o, before=before), whole.units, whole.k)
+    return knowing_it
 
 
 def with_offset(

@@ -66,10 +66,8 @@ def solve(
         Signals that end the search with a result (main thread only).
     audit, failures : bool, path
         Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of failures.
-    executor, workers, scheduler : optional
-        Who expands nodes, how many, and where, see :func:`exactsel.solving.executors.executor_for`.
-    verbose : int
-        1 shows progress on stderr, with the gap: the table of the command line.
+    executor, workers, scheduler, verbose : optional
+        Who expands nodes (:func:`exactsel.solving.executors.executor_for`); 1 shows progress on stderr, with the gap.
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads (or ``n_jobs``).
 

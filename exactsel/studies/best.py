@@ -59,10 +59,8 @@ def best_model(
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, or ``custom`` with ``penalty``.
     k_max : int, optional
         The largest size; by default all columns, or as many as the criterion has a meaning for.
-    top : int
-        How many models to list; ...
-    within : float, optional
-        ... and all whose criterion is at most this above the best, the longer list of the two.
+    top, within : int, float, optional
+        List so many models, or all whose criterion is at most this above the best, the longer list of the two.
     gamma : float
         Of EBIC; 0 is BIC.
     penalty : float or callable
@@ -71,10 +69,8 @@ def best_model(
         Models of one size after which a list is cut short, and says so.
     proof : path, optional
         Folder for one proof a size (``k5.exsel``), for :func:`exactsel.verify`.
-    time_limit, signals : float, sequence of int
-        Seconds for all sizes and the list together; signals that end it with what there is.
-    verbose : int
-        1 says on stderr what is known of each size once it has been looked at.
+    time_limit, signals, verbose : float, sequence of int, int
+        Seconds for sizes and list together; signals that end it with what there is; 1 says a line for each size.
     **options
         As for :func:`exactsel.solve`; ``eps`` and ``rel_eps`` are of the objective of the best size, ``node_limit``
         holds for each size.
@@ -97,8 +93,7 @@ def best_model(
     _check(top, within, cap)
     settings |= {"signals": signals, "time_limit": time_limit}
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
-    tell = teller(verbose)
-    across.on_size = None if tell is None else _Told(across, tell)
+    across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
     return _searched(across, BestList(across, top, within, cap))
 
 

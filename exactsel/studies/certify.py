@@ -121,15 +121,9 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem | Any,
-    y: Any = None,
-    k: int | None = None,
-    *,
-    candidate: Any = None,
-    support: Sequence[int | str] | None = None,
-    coef: ArrayLike | None = None,
-    **options: Any,
-) -> Certified:
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, candidate: Any = None,
+    support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: Any,
+) -> Certified:  # fmt: skip
     """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
 
     Parameters
@@ -161,34 +155,40 @@ def certify(
             "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
         )
     size = _size_of(next(one for one in (candidate, support, coef) if one is not None))
-    problem, options = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
-    converged = True
+    asked, options = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
     if candidate is not None:
-        support, coef = _recognise(problem, candidate)
-    if coef is not None:
-        objective = objective_of(problem)
-        if objective is None:
-            raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-        given, made = checked_coef(problem, coef), objective.preparation
-        vector = given if made is None else given * made.scale
-        columns, value = problem.units.units_of(np.flatnonzero(given)), statement_of(problem).upper_of(given)
-    else:
-        columns = given_support(column_numbers(problem, () if support is None else support), problem)
-        fit = problem.fit(columns)
-        refuse_unattained(problem, fit)
-        converged = fit.converged
-        vector, value = fit.coef, statement_of(problem).upper(fit)
+        support, coef = _recognise(asked, candidate)
+    columns, vector, value, converged = _model_of(asked, support, coef)
     target = options.pop("proof", None)
     with _proofs(target) as (first, second):
-        result = solve(problem, start=columns, proof=first, **options)
+        result = solve(asked, start=columns, proof=first, **options)
         tolerance = result.tolerance
         left = tolerance.absolute(value) - (value - result.upper)
         if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
-            result = _search_on(problem, result, left, {**options, "proof": second})
+            result = _search_on(asked, result, left, {**options, "proof": second})
         result = _delivered(result, target)
-    claim = claim_of(value, result.lower, tolerance)
-    model = Model.of(problem, vector)
-    return Certified(columns, PreparedModel.of(problem, vector), value, coef is None, claim, result, model, converged)
+    claim, model = claim_of(value, result.lower, tolerance), Model.of(asked, vector)
+    return Certified(columns, PreparedModel.of(asked, vector), value, coef is None, claim, result, model, converged)
+
+
+def _model_of(
+    problem: SubsetProblem, support: Sequence[Any] | None, coef: ArrayLike | None
+) -> tuple[tuple[int, ...], FloatArray, float, bool]:
+    """The columns of a candidate, its coefficients for the columns searched, its objective, and whether a refit ended.
+
+    The coefficients are those given, or the best on the support.
+    """
+    if coef is None:
+        columns = given_support(column_numbers(problem, () if support is None else support), problem)
+        fit = problem.fit(columns)
+        refuse_unattained(problem, fit)
+        return columns, fit.coef, statement_of(problem).upper(fit), fit.converged
+    objective = objective_of(problem)
+    if objective is None:
+        raise InputError("column subset selection has no coefficients; give the candidate as a support.")
+    given, made = checked_coef(problem, coef), objective.preparation
+    columns = problem.units.units_of(np.flatnonzero(given))
+    return columns, given if made is None else given * made.scale, statement_of(problem).upper_of(given), True
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:

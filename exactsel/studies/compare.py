@@ -106,23 +106,12 @@ class Comparison(Json):
 @begun_without_compiler
 @with_aliases
 def compare(
-    problem: SubsetProblem | Any,
-    y: Any = None,
-    k: int | None = None,
-    *,
-    methods: str | Sequence[str | Heuristic] | None = None,
-    seed: int = 0,
-    seeds: int = 1,
-    time_limit: float | None = 60.0,
-    eps: float = 0.0,
-    rel_eps: float = 1e-6,
-    threads: int | None = None,
-    bound: Any = "auto",
-    alone: bool = False,
-    signals: Sequence[int] = (signal.SIGINT,),
-    verbose: int = 0,
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *,
+    methods: str | Sequence[str | Heuristic] | None = None, seed: int = 0, seeds: int = 1,
+    time_limit: float | None = 60.0, eps: float = 0.0, rel_eps: float = 1e-6, threads: int | None = None,
+    bound: Any = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
     **options: Any,
-) -> Comparison:
+) -> Comparison:  # fmt: skip
     """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.
 
     Parameters
@@ -164,13 +153,18 @@ def compare(
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InputError(f"seeds is {seeds}, but every method is run at least once; give 1 or more.")
-    problem, _ = problem_asked(problem, y, k, options, known=())
-    settings = Settings(
-        eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=every_core(threads), bound=bound
-    )
+    asked, _ = problem_asked(problem, y, k, options, known=())
+    settings = Settings(eps, rel_eps, time_limit, threads=every_core(threads), seed=seed, bound=bound)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
-    tell = teller(verbose)
+    return _compared(asked, methods, settings, seeds, alone, signals, teller(verbose))
+
+
+def _compared(
+    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int, alone: bool,
+    signals: Sequence[int], tell: Say | None,
+) -> Comparison:  # fmt: skip
+    """See :func:`compare`."""
     since = None if tell is None else Since(tell)
     with Watch(None, signals) as whole:
         answers, left_out = _answers(problem, methods, settings, seeds, signals, whole, since)

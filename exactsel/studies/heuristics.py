@@ -157,22 +157,11 @@ def option_names(method: str) -> tuple[str, ...]:
 @begun_without_compiler
 @with_aliases
 def run(
-    method: str | Heuristic,
-    problem: SubsetProblem | Any,
-    y: Any = None,
-    k: int | None = None,
-    *,
-    seed: int = 0,
-    start: Sequence[int] | None = None,
-    time_limit: float | None = None,
-    eps: float = 0.0,
-    rel_eps: float = 1e-6,
-    threads: int | None = None,
-    bound: Any = "auto",
-    signals: Sequence[int] = (signal.SIGINT,),
-    verbose: int = 0,
+    method: str | Heuristic, problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, seed: int = 0,
+    start: Sequence[int] | None = None, time_limit: float | None = None, eps: float = 0.0, rel_eps: float = 1e-6,
+    threads: int | None = None, bound: Any = "auto", signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
     **options: Any,
-) -> MethodResult:
+) -> MethodResult:  # fmt: skip
     """Run a heuristic, refit its support exactly, and bound how far from optimal it is: ``run("poss", X, y, k=5)``.
 
     Parameters
@@ -189,12 +178,9 @@ def run(
     time_limit : float, optional
         Seconds for the method and the search for a better bound together, for which a quarter is kept. Where that is
         not enough for the root :mod:`exactsel.bounds.at_hand` bounds it. Without a limit only the root is bounded.
-    eps, rel_eps, threads, bound
-        Of the search for a better bound, see :class:`exactsel.Settings`.
-    signals : sequence of int
-        Signals that end the run with a result (main thread only).
-    verbose : int
-        1 says on stderr what the method has found, and what is proven of it.
+    eps, rel_eps, threads, bound : of the search for a better bound, see :class:`exactsel.Settings`
+    signals, verbose : sequence of int, int
+        Signals that end the run with a result (main thread only); 1 says on stderr what is found and proven.
     **options
         Options of the method, the fields of its dataclass. One that is called like a parameter above (``threads`` of
         pposs) belongs to the search here; to set the method's, pass an object made by :func:`make`.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactsel.errors import InputError, option
-from exactsel.observers.lines import Sizes, teller
+from exactsel.observers.lines import sizes_said
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY
@@ -51,12 +51,10 @@ def near_optimal(
         :func:`exactsel.solve` does.
     resume : path, optional
         Such a file, to go on from and to save to. Limits may be others, ``cap`` too; all else stays.
-    signals : sequence of int
-        Signals that end the listing with what there is (main thread only).
+    signals, verbose : sequence of int, int
+        Signals that end the listing with what there is (main thread only); 1 says on stderr what is proven of the best.
     executor, workers, scheduler : optional
         Who expands nodes in the search for the optimum, as for :func:`exactsel.solve`; the list is made here.
-    verbose : int
-        1 says on stderr what is proven of the best model before the others are listed.
     **options
         As for :func:`exactsel.solve`: bound, branching, threads, seed and so on. ``node_limit`` holds for the regions
         of search and listing each.
@@ -73,7 +71,7 @@ def near_optimal(
     if options.get("proof") is not None:
         raise InputError("a list has no proof; solve the problem with proof= to get that of the best model alone.")
     problem, options = problem_asked(problem, y, k, options, known=OPTIONS)
-    log = None if (tell := teller(verbose)) is None else Sizes(tell)
+    log = sizes_said(verbose)
     hired = Workers(executor, workers, scheduler)
     options = {**in_shards(options, hired, resume is not None), "time_limit": time_limit, "signals": signals}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import numbers, whole_numbers
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.observers.lines import Say, Sizes, teller
+from exactsel.observers.lines import Say, sizes_said, teller
 from exactsel.plain import Readable, html_table
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.asked import gaps_asked, problem_asked
@@ -205,33 +205,26 @@ def solve_path(
     Parameters
     ----------
     problem : problem; or array, sparse matrix or data frame (n, d)
-        Its k is the largest size unless ``ks`` is given. Data come with ``y``, as for :func:`exactsel.solve`.
+        Data come with ``y``, as for :func:`exactsel.solve`.
     y, k : array (n,), int, optional
         Target of the data; the largest size, by default 10 or as many as there are columns.
     ks : iterable of int, optional
         Sizes; 1 to k by default. More than d counts as d.
     lams : iterable of float, optional
         Ridge weights (regression only); the problem's own by default.
-    cv : int, "loo", splitter or iterable of (training rows, held-out rows), optional
-        Also hold out rows, as :func:`exactsel.cross_validate` does: ``validation`` has the error of every size, and
-        ``best_cv`` and ``one_standard_error`` are the models it prefers. It is not saved.
+    cv : int, "loo", splitter or iterable of pairs, optional
+        Also hold out rows, as :func:`exactsel.cross_validate`: see ``validation``, ``best_cv``, ``one_standard_error``.
     near : float, optional
-        Also list, for every problem, the sets of exactly k columns whose objective exceeds the best by at most this
-        share of it (see :func:`exactsel.near_optimal`).
+        Also list the sets of exactly k columns whose objective exceeds the best by at most this share of it.
     cap : int
         With more models than this, 1000 by default, a list is cut short, and says so.
-    checkpoint : path, optional
-        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds, as
-        :func:`exactsel.solve` does.
-    resume : path, optional
-        Such a file, to go on from and to save to. Problems with a gap left go on first. Limits may be others, sizes and
-        ridge weights may be added to those it has, lists of close models too; all else stays.
+    checkpoint, resume : path, optional
+        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds; such a file, to
+        go on from and to save to. Limits may be others, sizes, ridge weights and lists may be added; all else stays.
     signals : sequence of int
         Signals that end the path after the problem at hand, with what there is (main thread only).
-    executor, workers, scheduler : optional
-        Who expands the nodes of each search, as for :func:`exactsel.solve`; the lists of ``near`` are made here.
-    verbose : int
-        1 says a line on stderr for each problem that has been solved, and each fold.
+    executor, workers, scheduler, verbose : optional
+        Who expands the nodes of each search, as for :func:`exactsel.solve`; 1 says a line for each problem and fold.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem, those of time and nodes for each listing too.
 
@@ -249,24 +242,30 @@ def solve_path(
     check_near(0.0 if near is None else near, CAP if cap is None else cap)
     ks = None if ks is None else whole_numbers("ks", ks)
     lams = None if lams is None else numbers("lams", lams)
-    options, tell = with_a_ridge(problem, options, lams), teller(verbose)
-    gaps = None if cv is None else gaps_asked(problem, y, options)
-    asked, options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
-    hired, folds = Workers(executor, workers, scheduler), None if cv is None else _folds(cv, asked, options)
-    settings = {"signals": signals, **in_shards(options, hired, resume is not None)}
-    course = Course(asked, [], settings, log=None if tell is None else Sizes(tell), workers=hired)
+    options, hired = with_a_ridge(problem, options, lams), Workers(executor, workers, scheduler)
+    asked, left = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
+    gaps, folds = (None, None) if cv is None else (gaps_asked(problem, y, options), _folds(cv, asked, left))
+    settings = {"signals": signals, **in_shards(left, hired, resume is not None)}
+    course = Course(asked, [], settings, log=sizes_said(verbose), workers=hired)
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
-    if resume is not None:
-        walk_saved(course, files, "path", Asked(None, near, cap, partial(_added, asked, resume, ks, lams)))
-    else:
-        course.reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
-        course.steps = [Step(changes) for changes in _steps(asked, ks, lams)]
-        if checkpoint is None:
-            walk_in_memory(course)
-        else:
-            walk_saved(course, files, "path")
+    _walk(course, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
     path = _path(course, checkpoint if resume is None else resume)
-    return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, tell)
+    return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, teller(verbose))
+
+
+def _walk(course: Course, files: Files, asked: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None) -> None:
+    """Solve the problems of a path, from the beginning or from where a file stands."""
+    if files.resume is not None:
+        walk_saved(course, files, "path", asked)
+        return
+    course.reach = (
+        None if asked.share is None else Reach(share=asked.share, cap=CAP if asked.cap is None else asked.cap)
+    )
+    course.steps = [Step(changes) for changes in _steps(course.problem, ks, lams)]
+    if files.checkpoint is None:
+        walk_in_memory(course)
+    else:
+        walk_saved(course, files, "path")
 
 
 def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:

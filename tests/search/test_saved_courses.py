@@ -127,8 +127,8 @@ def test_what_may_change_and_what_not(tmp_path):
             lambda: solve_path(problem, ks=[1, 2], resume=path),
             r"is about k = 3 too, which is not among what is asked for",
         ),
-        (lambda: solve_path(problem, near=0.5, resume=path), r"begun with --near 0\.1; leave it out"),
-        (lambda: near_optimal(problem, tau=0.5, resume=near), r"begun with --tau .*; leave it out"),
+        (lambda: solve_path(problem, near=0.5, resume=path), r"begun with near=0\.1; leave it out"),
+        (lambda: near_optimal(problem, tau=0.5, resume=near), r"begun with tau=.*; leave it out"),
         (lambda: solve_path(problem, resume=path, seed=3), r"begun with seed = 0, and what decides on the tree stays"),
         (lambda: solve_path(problem, resume=path, trace="t"), r"trace is given, but searches that share a checkpoint"),
         (lambda: solve_path(problem, resume=path, sed=3), r"'sed' is no option of a search; did you mean 'seed'"),
@@ -217,7 +217,7 @@ def test_the_status_of_a_path_and_of_a_list(tmp_path):
     near_optimal(problem, tau=0.2, checkpoint=near, node_limit=2, **ONE_BY_ONE)
     texts = dict(status_of(near).lines())
     assert texts["proven"] == "0 of 1 problem"
-    assert texts["run"] == "limits: a limit left some of it open; --resume goes on with it"
+    assert texts["run"] == "limits: a limit left some of it open; resume goes on with it"
     assert texts["step"].endswith("node_limit; 0 close models, not complete, node_limit")
 
 

@@ -23,7 +23,10 @@ BAD_OPTIONS = [
         ["--loss", "huber", "--lam", "1e-70"],
         "lam is 1e-70, too small to compute with; give 0 or at least 1e-60.",
     ),
-    (["--delta", "1"], "delta is given, but quadratic loss has no such parameter; use --loss huber or drop delta."),
+    (
+        ["--delta", "1"],
+        "delta is given, but quadratic loss has no such parameter; use --loss huber or leave delta out.",
+    ),
     (["--loss", "huber", "--delta", "0"], "delta is 0.0, but the Huber threshold must be a positive number"),
     (["--loss", "logistic"], "the target y holds the values "),
     (["--eps", "-1"], "eps is -1.0, but a tolerance must be a finite number that is not negative; set --eps."),
