@@ -199,8 +199,7 @@ def solve_path(
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
 
-    The Gram matrix and the curvature are computed once, and each problem starts from the model of the one before.
-    Every result stands for itself: it has its own proof, and is what :func:`exactsel.solve` would prove.
+    Each problem starts from the model of the one before; every result is what :func:`exactsel.solve` would prove.
 
     Parameters
     ----------

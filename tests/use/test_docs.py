@@ -83,7 +83,7 @@ def run_commands(body: str) -> None:
         assert ended.value.code in (0, 1), line
 
 
-@pytest.mark.filterwarnings("default:in instances/cars.csv")
+@pytest.mark.filterwarnings("default:in instances/cars.csv", "default:in the data, ")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_can_be_followed(page, folder, capsys):
     if "plot_" in (text := (ROOT / page).read_text(encoding="utf-8")):
