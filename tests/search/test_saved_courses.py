@@ -255,7 +255,7 @@ if what == "path":
     found = solve_path(problem, near=0.1, checkpoint_every=0, **more)
     results, lists = found.results, found.near
 else:
-    found = near_optimal(problem, 20.0, checkpoint_every=0, **more)
+    found = near_optimal(problem, tau=20.0, checkpoint_every=0, **more)
     results, lists = [found.result], [found]
 for result in results:
     print(result.tree_hash, result.nodes, result.upper.hex(), result.lower.hex(), result.claim.value)
