@@ -182,8 +182,8 @@ def run(
     signals, verbose : sequence of int, int
         Signals that end the run with a result (main thread only); 1 says on stderr what is found and proven.
     **options
-        Options of the method, the fields of its dataclass. One that is called like a parameter above (``threads`` of
-        pposs) belongs to the search here; to set the method's, pass an object made by :func:`make`.
+        Options of the method, the fields of its dataclass. One called like a parameter above (``threads`` of pposs),
+        or with data like one of a problem (``lam``), is not the method's; to set that, pass an object of :func:`make`.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def run(
     UnsupportedError
         When the method cannot serve the problem.
     """
-    problem, options = problem_asked(problem, y, k, options, known=_words_of(method, options))
+    problem, options = _asked(method, problem, y, k, options)
     heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
@@ -218,9 +218,18 @@ def run(
     return result
 
 
-def _words_of(method: str | Heuristic, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a method's own options may be called: of one with a name :func:`make` says what is none of them."""
-    return (*option_names(method), *options) if isinstance(method, str) else tuple(options)
+def _asked(
+    method: str | Heuristic, problem: Any, y: Any, k: int | None, options: Mapping[str, Any]
+) -> tuple[SubsetProblem, dict[str, Any]]:
+    """The problem, and the method's own options; those that are none :func:`make` refuses.
+
+    Beside a problem, which has its lam, ``lam`` is the method's; beside data it is the problem's.
+    """
+    given = hasattr(problem, "units") and isinstance(method, str)
+    own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
+    others = {name: value for name, value in options.items() if name not in own}
+    asked, left = problem_asked(problem, y, k, others, known=tuple(others))
+    return asked, own | left
 
 
 def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, Any]:

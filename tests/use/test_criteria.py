@@ -212,6 +212,13 @@ class TestCommandLine:
         assert lines[0].split()[7:] == ["AIC", "BIC", "EBIC", "held-out", "loss", "support"]
         assert lines[3].endswith("  a, b, c")
         assert "BIC is smallest at k = 3" in lines
+        assert "smallest model within one standard error of the smallest held-out loss at k = 3" in lines
+        each = self.call("path", file, "--k-max", 4, "--cv", "loo").stdout.splitlines()
+        assert each[0] == lines[0]
+        assert any(line.startswith("smallest model within one standard error") for line in each)
+        assert "--cv is 'many', but a number" in str(
+            CliRunner().invoke(cli, ["path", str(file), "--cv", "many"]).exception
+        )
         several = self.call("path", file, "--k-max", 3, "--lams", "1,10").stdout
         assert "BIC is smallest at k = 3, lam = 1\n" in several
         assert "held-out" not in several

@@ -197,6 +197,13 @@ def test_progress_goes_silent_where_stderr_has_gone(monkeypatch):
     assert solve_path(X, Y, 2, verbose=1).reached
 
 
+def test_an_option_of_a_method_that_a_problem_has_too():
+    stated = Problem.prepared(X, Y, K, fit_intercept=True, lam=0.5)
+    assert heuristics.run("greedy-rls", stated, lam=2.0).method_options["lam"] == 2.0
+    of_data = heuristics.run("greedy-rls", X, Y, K, lam=0.5)
+    assert (of_data.problem["lam"], of_data.method_options["lam"]) == (0.5, None)
+
+
 def test_what_is_public_is_there():
     for name in ("solve", "best_model", "solve_path", "near_optimal", "certify", "compare", "cross_validate"):
         assert name in exactsel.__all__
