@@ -29,10 +29,14 @@ _HOMES = {
     "SolutionPath": "exactsel.studies.path",
     "Search": "exactsel.solving.solver",
     "Settings": "exactsel.solving.settings",
-    "ProgressLog": "exactsel.report.log",
+    "ProgressLog": "exactsel.observers.log",
     "solve_targets": "exactsel.studies.targets",
     "TargetModels": "exactsel.studies.targets",
     "certify": "exactsel.studies.certify",
+    "compare": "exactsel.studies.compare",
+    "Comparison": "exactsel.studies.compare",
+    "cross_validate": "exactsel.studies.crossval",
+    "ValidationErrors": "exactsel.studies.crossval",
     "Certified": "exactsel.studies.certify",
     "sweep": "exactsel.studies.sweeps",
     "Sweep": "exactsel.studies.sweeps",
@@ -52,9 +56,13 @@ _HOMES = {
     "Poisson": "exactsel.losses",
     "SquaredHinge": "exactsel.losses",
     "ExactselError": "exactsel.errors",
+    "ExactselWarning": "exactsel.errors",
+    "DataWarning": "exactsel.errors",
     "InputError": "exactsel.errors",
     "UnsupportedError": "exactsel.errors",
 }
+
+_MODULES = {"datasets": "exactsel.datasets", "heuristics": "exactsel.studies.heuristics"}
 
 __all__ = [
     "BestModels",
@@ -62,7 +70,10 @@ __all__ = [
     "Certified",
     "Claim",
     "ColumnSubsetProblem",
+    "Comparison",
+    "DataWarning",
     "ExactselError",
+    "ExactselWarning",
     "GroupedProblem",
     "Huber",
     "InputError",
@@ -83,10 +94,14 @@ __all__ = [
     "TargetModels",
     "Termination",
     "UnsupportedError",
+    "ValidationErrors",
     "__version__",
     "best_model",
     "boxed",
     "certify",
+    "compare",
+    "cross_validate",
+    "datasets",
     "gram",
     "heuristics",
     "load",
@@ -100,18 +115,19 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from exactsel import datasets
     from exactsel.data import load
     from exactsel.data.gram import gram
     from exactsel.data.instance import Instance
-    from exactsel.errors import ExactselError, InputError, UnsupportedError
+    from exactsel.errors import DataWarning, ExactselError, ExactselWarning, InputError, UnsupportedError
     from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
+    from exactsel.observers.log import ProgressLog
     from exactsel.problem.boxed import BoxedProblem, boxed
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.model import Model
     from exactsel.problem.regression import Problem
     from exactsel.proofs.verify import verify
-    from exactsel.report.log import ProgressLog
     from exactsel.report.run import write_report
     from exactsel.solving.entry import solve
     from exactsel.solving.outcome import Claim, Termination
@@ -122,6 +138,8 @@ if TYPE_CHECKING:
     from exactsel.studies.best import best_model
     from exactsel.studies.best_models import BestModels
     from exactsel.studies.certify import Certified, certify
+    from exactsel.studies.compare import Comparison, compare
+    from exactsel.studies.crossval import ValidationErrors, cross_validate
     from exactsel.studies.listed import NearOptimal
     from exactsel.studies.near import near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
@@ -133,8 +151,8 @@ answer_to_earlier_names()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "heuristics":
-        return import_module("exactsel.studies.heuristics")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import signature
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -106,3 +108,43 @@ def numbers(name: str, value: Any) -> list[float]:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{name} is {shown(value)}, but numbers were expected; give a list of them.")
+
+
+ALIASES = {
+    "weights": "sample_weight", "intercept": "fit_intercept", "scale": "standardize", "nonnegative": "positive",
+    "seed": "random_state", "threads": "n_jobs",
+}  # fmt: skip
+"""Other words for arguments, and their names: scikit-learn's, and those of the estimators."""
+
+Returned = TypeVar("Returned")
+
+
+def by_name(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, those given by another word (:data:`ALIASES`) by their names.
+
+    Raises
+    ------
+    InputError
+        Where one is given by both.
+    """
+    twice = next((alias for alias, name in ALIASES.items() if alias in options and name in options), None)
+    if twice is not None:
+        raise InputError(f"{ALIASES[twice]} and {twice} are both given, but mean the same; give {ALIASES[twice]}.")
+    return {ALIASES.get(name, name): value for name, value in options.items()}
+
+
+def with_aliases(function: Callable[..., Returned]) -> Callable[..., Returned]:
+    """The function, to which arguments may be given by their names and by the words of :data:`ALIASES`."""
+    own = signature(function).parameters
+    called = {name: alias for alias, name in ALIASES.items() if alias in own}
+
+    @wraps(function)
+    def either(*arguments: Any, **options: Any) -> Returned:
+        return function(*arguments, **{called.get(name, name): value for name, value in by_name(options).items()})
+
+    return either
+
+
+def every_core(n_jobs: Any) -> Any:
+    """Threads as :class:`exactsel.Settings` have them, from scikit-learn's number of jobs: -1 is every core."""
+    return None if isinstance(n_jobs, int) and n_jobs == -1 else n_jobs

@@ -8,9 +8,14 @@ else where it is printed.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+BARE = re.compile(r"""[^\s'"$&|;<>()*?`\\!#~]+\Z""")
+"""What a shell takes as it is."""
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -40,6 +45,68 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     by_small = {each.casefold(): each for each in reversed(list(known))}
     found = get_close_matches(str(name).casefold(), by_small, n=1, cutoff=0.7)
     return f"; did you mean '{by_small[found[0]]}'" if found else ""
+
+
+FLAGS = {
+    "sample_weight": "weights", "fit_intercept": "intercept", "standardize": "scale", "positive": "nonnegative",
+    "heuristics": "heuristic",
+}  # fmt: skip
+"""Options of the command line that are not called like the argument they stand for."""
+
+_at_command_line = [False]
+
+
+@contextmanager
+def at_command_line() -> Iterator[None]:
+    """A block whose messages are for somebody who types commands."""
+    before, _at_command_line[0] = _at_command_line[0], True
+    try:
+        yield
+    finally:
+        _at_command_line[0] = before
+
+
+def either(python: str, command: str) -> str:
+    """What a message says to somebody who writes Python, or on the command line."""
+    return command if _at_command_line[0] else python
+
+
+def option(name: str, value: object = None) -> str:
+    """How the reader of a message sets an argument: ``missing="mean"``, or ``--missing mean`` on the command line.
+
+    Without a value, or with True or False on the command line, the name alone; a sequence is a list of columns.
+    """
+    flag = FLAGS.get(name, name).replace("_", "-")
+    if value is None or isinstance(value, bool):
+        return either(name if value is None else f"{name}={value}", f"--no-{flag}" if value is False else f"--{flag}")
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+    return either(
+        f"{name}={_literal(value)}", f"--{flag} {text if BARE.match(text) and len(text) > 1 else _quoted(text)}"
+    )
+
+
+def css_problem() -> str:
+    """What column subset selection is asked for by."""
+    return either("a ColumnSubsetProblem", "--problem css")
+
+
+def _literal(value: object) -> str:
+    """A value as Python writes it, texts in double quotes."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str):
+        return repr(value) if '"' in value or "\\" in value else f'"{value}"'
+    return _plain(value)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def _quoted(text: str) -> str:
+    if text.isalnum():
+        return text
+    return f"'{text}'" if "'" not in text else f'"{text}"'
 
 
 class ExactselError(Exception):
@@ -78,25 +145,50 @@ class InvariantError(ExactselError, RuntimeError):
     reproducer: str | None = None
 
 
-class DataWarning(UserWarning):
+class ExactselWarning(UserWarning):
+    """Base of every warning of exactsel, which names the line that called it."""
+
+
+class DataWarning(ExactselWarning):
     """The data can be used, but may not be what was meant."""
 
 
-def warn_of_data(message: str) -> None:
-    """A :class:`DataWarning` at the line that called exactsel."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "exactsel":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(escaped(message), DataWarning, stacklevel=level)
-
-
-class OutputWarning(UserWarning):
+class OutputWarning(ExactselWarning):
     """A file could not be written and the result is handed over without it."""
 
 
-class WorkerWarning(UserWarning):
+class WorkerWarning(ExactselWarning):
     """Workers failed again and again, and a search ended because of that; what it says holds."""
 
 
-class CompilingWarning(UserWarning):
+class CompilingWarning(ExactselWarning):
     """A time limit came while kernels were being compiled."""
+
+
+PASSED_THROUGH = (
+    "exactsel",
+    "exactsel_heuristics",
+    "exactsel_certificates",
+    "contextlib",
+    "functools",
+    "sklearn",
+    "joblib",
+)
+"""Packages whose lines are not the caller's: ours, and those that call us for somebody."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """A warning at the line that called exactsel."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH:
+        frame = frame.f_back
+    where = frame.f_globals
+    warnings.warn_explicit(
+        escaped(message), category, frame.f_code.co_filename, frame.f_lineno, where.get("__name__"),
+        where.setdefault("__warningregistry__", {}),
+    )  # fmt: skip
+
+
+def warn_of_data(message: str) -> None:
+    """A :class:`DataWarning`."""
+    warn(message, DataWarning)

@@ -21,6 +21,11 @@ def writable(value: Any) -> Any:
     return finite(value) if isinstance(value, float) else value
 
 
+def log10_choices(d: int, k: int) -> float:
+    """The decimal logarithm of the number of sets of k of d, which itself can be too large for a float."""
+    return (math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(10)
+
+
 def strict_json(value: dict[str, Any], **options: Any) -> str:
     """One JSON object, strict (no NaN or Infinity); ``options`` go to :func:`json.dumps`."""
     return json.dumps(value, allow_nan=False, **options)

@@ -346,6 +346,7 @@ def manifest_lines(entry: Entry, path: Path) -> list[str]:
 CARS = {
     "file": "cars.csv",
     "point": "a first file of one's own: names of rows, a date, a category, missing values; mpg is the target",
+    "target": "mpg",
     "origin": "Donoho and Ramos, PRIMDATA: Data sets for use with PRIM-H (1982), the American Statistical "
     "Association's Data Exposition of 1983; http://lib.stat.cmu.edu/datasets/; as distributed with vega-datasets",
     "licence": "public at StatLib; redistributed by vega-datasets (BSD-3-Clause)",

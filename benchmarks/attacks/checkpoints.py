@@ -70,9 +70,9 @@ def begin(kind: str, folder: Path) -> None:
     options: dict[str, Any] = {"checkpoint": path, "signals": (), "threads": 1, "time_limit": None}
     alone = {"heuristics": "none", "subtrees": False, "batch": 2, "rel_eps": 1e-9}
     if kind == "path":
-        solve_path(problem, range(1, 5), near=0.1, node_limit=4, **options)
+        solve_path(problem, ks=range(1, 5), near=0.1, node_limit=4, **options)
     elif kind == "near":
-        near_optimal(problem, 1.0, node_limit=6, **options)
+        near_optimal(problem, tau=1.0, node_limit=6, **options)
     elif kind == "spilled":
         with few_in_memory():
             solve(problem, node_limit=14, memory_limit=1e-4, bound="apg", **options, **alone)
@@ -206,7 +206,7 @@ def _in_python(kind: str, checkpoint: Path) -> tuple[Any, str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a proof or a checkpoint that is given up comes with one
             if kind == "path":
-                made: Any = solve_path(problem, range(1, 5), **quick)
+                made: Any = solve_path(problem, ks=range(1, 5), **quick)
             elif kind == "near":
                 made = near_optimal(problem, **quick)
             else:

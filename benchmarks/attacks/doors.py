@@ -51,7 +51,7 @@ def through_path(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
     """The best model of every size."""
     from exactsel import solve_path
 
-    path = solve_path(problem, range(max(1, len(case.must_have)), case.k + 1) or [case.k], **QUIET)
+    path = solve_path(problem, ks=range(max(1, len(case.must_have)), case.k + 1) or [case.k], **QUIET)
     for result in path.results:
         k = result.problem["k"]
         yield from judged(result, oracle, oracle.truth(k), k)
@@ -68,7 +68,7 @@ def through_near(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
         high = list(values.values())[int(rng.integers(len(values)))][1]
         tau = float(max(high - truth.low, Fraction(0)))
         tau = tau if Fraction(tau) >= high - truth.low else float(np.nextafter(tau, np.inf))
-    near = near_optimal(problem, tau, cap=10_000, **QUIET)
+    near = near_optimal(problem, tau=tau, cap=10_000, **QUIET)
     listed = {model.support: model.value for model in near.models}
     yield from judged(near.result, oracle, truth)
     if not near.complete or near.scope:
@@ -148,7 +148,7 @@ def through_compare(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: T
     from exactsel.studies.compare import compare
 
     methods = SELECTIONS[:2] if case.loss == "css" else METHODS[:3]
-    compared = compare(problem, methods, threads=1, signals=())
+    compared = compare(problem, methods=methods, threads=1, signals=())
     yield from judged(compared.result, oracle, truth)
     for row in compared.rows:
         low = oracle.values([row.support])[row.support][0]

@@ -212,7 +212,7 @@ def near(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
 
     upper = solve(asked.problem, **QUIET).upper
     tau = float(asked.rng.random()) * (1.0 + upper)
-    found = near_optimal(asked.problem, tau, cap=10_000, **QUIET)
+    found = near_optimal(asked.problem, tau=tau, cap=10_000, **QUIET)
     record = {"models": [(model.support, model.value) for model in found.models], "complete": found.complete,
               "threshold": found.threshold}  # fmt: skip
 
@@ -233,7 +233,7 @@ def path(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
     """The best model of every size."""
     from exactsel import solve_path
 
-    found = solve_path(asked.problem, range(max(1, len(asked.case.must_have)), asked.case.k + 1), **QUIET)
+    found = solve_path(asked.problem, ks=range(max(1, len(asked.case.must_have)), asked.case.k + 1), **QUIET)
     record = {f"{place}": [value for name, value in said(r).items() if name not in ("coef", "tree_hash")]
               for place, r in enumerate(found.results)}  # fmt: skip
     return record, lambda oracle, truth: through_path(asked.rng, asked.case, asked.problem, oracle, truth)
@@ -247,7 +247,7 @@ def validation(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator
     if case.offset is not None or case.labels is not None or case.hierarchy or case.lower is not None or n < 6:
         raise Elsewhere("not asked with these constraints, or with few rows")
     found = cross_validate(
-        case.A, case.y, random_folds(n, 3, asked.seed), range(len(case.must_have), case.k + 1), [case.lam],
+        case.A, case.y, cv=random_folds(n, 3, asked.seed), ks=range(len(case.must_have), case.k + 1), lams=[case.lam],
         loss=case.loss, delta=case.delta, intercept=case.intercept, weights=case.weights, must_have=case.must_have,
         must_not=case.must_not, threads=1, total=SECONDS,
     )  # fmt: skip

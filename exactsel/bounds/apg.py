@@ -25,7 +25,7 @@ from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tight
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.newton_fit import beginning_at_fits, leading_fit, may_lead
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.apg import Perspective, Rules, relax_nodes
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
@@ -88,7 +88,7 @@ class AcceleratedGradientBound(BoundSolver):
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
                 "the bound 'apg' needs curvature, but lam is 0 and the columns are (nearly) dependent; "
-                "use --bound fit, or give a positive --lam."
+                f"use {option('bound', 'fit')}, or give a positive {option('lam')}."
             )
         return self.with_curvature(problem, options, curvature)
 

@@ -18,7 +18,7 @@ from exactsel.algebra.curvature import affordable, uniform_curvature
 from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data, gains, may_gain
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.boxed import relax_boxed_nodes
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
@@ -61,7 +61,7 @@ class BoxedBound(BoundSolver):
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
                 "signs and bounds of coefficients need curvature, but lam is 0 and the columns are (nearly) dependent; "
-                "give a small ridge (--lam 1e-6), or leave columns out."
+                f"give a small ridge ({option('lam', 1e-6)}), or leave columns out."
             )
         return PreparedBoxed(problem, options, curvature)
 

@@ -29,7 +29,7 @@ from exactsel._jit import working_threads
 from exactsel.algebra.projection import Span, span_of
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.witness import EigenvaluePoint, Proof
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, css_problem
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.rounding import UNIT
@@ -58,7 +58,7 @@ class EigenvalueBound(BoundSolver):
     def prepare(self, problem: ColumnSubsetProblem, options: BoundOptions) -> PreparedEigenvalue:
         """Bind to a problem of column subset selection."""
         if problem.family != self.family:
-            raise UnsupportedError("the bound 'eigenvalue' is for column subset selection; use --problem css.")
+            raise UnsupportedError(f"the bound 'eigenvalue' is for column subset selection; use {css_problem()}.")
         return PreparedEigenvalue(problem, options)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points
 from exactsel.bounds.witness import FitPoint, Proof
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.dual import dual_at_point
 from exactsel.kernels.fit import fit_gram
 from exactsel.kernels.node import (
@@ -43,7 +43,8 @@ class FitBound(BoundSolver):
         """Bind to a problem with quadratic loss."""
         if not problem.is_quadratic:
             raise UnsupportedError(
-                f"the bound 'fit' needs quadratic loss, but the loss is {problem.loss.name}; use --bound apg."
+                f"the bound 'fit' needs quadratic loss, but the loss is {problem.loss.name}; use "
+                f"{option('bound', 'apg')}."
             )
         return PreparedFit(problem, options)
 

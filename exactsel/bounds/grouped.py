@@ -7,7 +7,7 @@ from typing import Any
 
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,13 @@ class GroupedBound(AcceleratedGradientBound):
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of groups with lam > 0, or of quadratic loss and independent columns."""
         if problem.family != self.family:
-            raise UnsupportedError(f"the bound '{self.name}' is for problems with --groups; use --bound auto.")
+            raise UnsupportedError(
+                f"the bound '{self.name}' is for problems with groups; use {option('bound', 'auto')}."
+            )
         curvature = self.known_curvature(problem.inner, options)
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
-                "groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a positive --lam, or "
-                "leave one column of each one-hot block out (--drop COLUMN=VALUE)."
+                f"groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a positive "
+                f"{option('lam')}, or leave one column of each one-hot block out ({option('drop', 'COLUMN=VALUE')})."
             )
         return PreparedPerspective(self, problem, options, curvature, problem.inner, problem.units.spans)

@@ -12,7 +12,7 @@ import numpy as np
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, sparse_points
 from exactsel.bounds.pdal import check_lam
 from exactsel.bounds.pointwise import bound_at_model
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.dual import dual_at_point
 from exactsel.kernels.node import (
     UNFINISHED,
@@ -47,7 +47,7 @@ class CvxpyBound(BoundSolver):
         if not isinstance(problem.loss, Quadratic | Huber | Logistic | SquaredHinge | Poisson):
             raise UnsupportedError(
                 f"the bound 'cvxpy' knows the losses that come with exactsel, but the loss "
-                f"is {problem.loss.name}; use --bound apg."
+                f"is {problem.loss.name}; use {option('bound', 'apg')}."
             )
         try:
             with warnings.catch_warnings():
@@ -56,7 +56,7 @@ class CvxpyBound(BoundSolver):
         except ImportError:
             raise UnsupportedError(
                 "the bound 'cvxpy' needs the package cvxpy, which is not installed; "
-                "run  pip install 'exactsel[cvxpy]',  or use --bound apg."
+                f"run  pip install 'exactsel[cvxpy]',  or use {option('bound', 'apg')}."
             ) from None
         return PreparedOracle(problem, options, cvxpy)
 

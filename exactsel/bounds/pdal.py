@@ -12,7 +12,7 @@ import numpy as np
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.witness import DualPoint, ModelPoint, Proof
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import SOLVED, Answers, empty_answers
 from exactsel.kernels.pdal import DualOutputs, DualRules, pdal_data
 from exactsel.problem.regression import Problem
@@ -101,7 +101,7 @@ def check_smooth(problem: Problem, name: str) -> None:
     if not math.isfinite(problem.loss.smoothness):
         raise UnsupportedError(
             f"the bound '{name}' needs a loss of bounded curvature, which {problem.loss.name} loss has not; "
-            f"use --bound apg."
+            f"use {option('bound', 'apg')}."
         )
 
 
@@ -109,7 +109,8 @@ def check_lam(problem: Problem, name: str) -> None:
     """Refuse lam = 0 in one sentence."""
     if problem.lam == 0:
         raise UnsupportedError(
-            f"the bound '{name}' divides by lam, which is 0 here; use --bound fit, or give a positive --lam."
+            f"the bound '{name}' divides by lam, which is 0 here; use {option('bound', 'fit')}, or give a "
+            f"positive {option('lam')}."
         )
 
 

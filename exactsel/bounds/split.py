@@ -43,7 +43,7 @@ from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split_answer import NOTHING, Attempt, Region, SplitTightened, Value, products, suggest
 from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
 from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, Answers, empty_answers, is_convex, node_columns
 from exactsel.kernels.split import descend, remainder, row_sums
 from exactsel.problem.regression import Problem
@@ -87,7 +87,8 @@ class SplitBound(BoundSolver):
         """Bind to a problem with quadratic loss."""
         if not problem.is_quadratic:
             raise UnsupportedError(
-                f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use --bound apg."
+                f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use "
+                f"{option('bound', 'apg')}."
             )
         spans = Spans.of(problem)
         if spans is not None and spans.curvature is not None:

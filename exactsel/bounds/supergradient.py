@@ -8,7 +8,7 @@ import numpy as np
 
 from exactsel.bounds.base import BoundOptions, BoundSolver
 from exactsel.bounds.pdal import PreparedDual, check_lam, check_smooth
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.pdal import DualRules
 from exactsel.kernels.supergradient import supergradient_data
 from exactsel.losses.base import DUAL_FUNCTIONS
@@ -38,7 +38,7 @@ class SupergradientBound(BoundSolver):
         if missing:
             raise UnsupportedError(
                 f"the bound 'supergradient' needs the conjugate of the loss, but {problem.loss.name} lacks "
-                f"{', '.join(missing)}; use --bound apg."
+                f"{', '.join(missing)}; use {option('bound', 'apg')}."
             )
         smoothness, square = problem.loss.smoothness, problem.spectral_norm_squared
         rules = DualRules(float(np.sqrt(square)), smoothness, self.max_iterations, self.accuracy)

@@ -66,9 +66,9 @@ def command(
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
+    from exactsel.observers.terminal import terminal_width
     from exactsel.plain import strict_json
     from exactsel.report.best import best_table
-    from exactsel.report.terminal import terminal_width
     from exactsel.studies.best import best_model
 
     if k_max is not None and arguments["k"] is not None:

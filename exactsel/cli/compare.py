@@ -60,7 +60,9 @@ def command(heuristics: str | None, seeds: int, as_json: bool, page_file: str | 
     problem = read_problem(arguments)
     options = {name: arguments[name] for name in (*STEERING, "bound")}
     catch_signals()
-    comparison = compare(problem, heuristics, seeds=seeds, signals=SIGNALS, alone=page_file is not None, **options)
+    comparison = compare(
+        problem, methods=heuristics, seeds=seeds, signals=SIGNALS, alone=page_file is not None, **options
+    )
     if page_file is not None:
         from exactsel.report.comparison_page import comparison_page
 

@@ -78,8 +78,11 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what it raises is told apart by :func:`main`, not by click."""
+        from exactsel.errors import at_command_line
+
         try:
-            return super().invoke(ctx)
+            with at_command_line():
+                return super().invoke(ctx)
         except (EOFError, OSError) as error:
             raise Carried(error) from error
 

@@ -51,6 +51,6 @@ def command(tau: float | None, cap: int, as_json: bool, **arguments: Any) -> int
     settings = saving(arguments)
     catch_signals()
     more = {"cap": cap if given("cap") else None, **workers_of(arguments)}
-    near = near_optimal(problem, tau, signals=SIGNALS, **more, **settings)
+    near = near_optimal(problem, tau=tau, signals=SIGNALS, **more, **settings)
     say(near.to_json() if as_json else str(near))
     return exit_code(near.complete, near.termination)

@@ -22,8 +22,8 @@ from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
 if TYPE_CHECKING:
     from exactsel.data.instance import Instance
+    from exactsel.observers.log import ProgressLog
     from exactsel.problem.interface import SubsetProblem
-    from exactsel.report.log import ProgressLog
 
 SIGNALS = interrupts.ending_signals()
 """What ends a search with its result."""
@@ -280,7 +280,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
             if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
-                warn_of_data(hint.options())
+                warn_of_data(hint.advice)
             state: Any = labelled.problem
             chosen: dict[str, Any] = {}
             if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):
@@ -334,7 +334,7 @@ def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressL
         return None
     from exactsel._jit import interpreted
     from exactsel._version import __version__
-    from exactsel.report.log import ProgressLog
+    from exactsel.observers.log import ProgressLog
     from exactsel.solving.small import is_small
 
     log = ProgressLog(sys.stderr, arguments["log_interval"])

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 @search_options
 @checkpoint_options
 @worker_options
-@click.option("--cv", "folds", type=int, help="Folds of a cross-validation of every model; none by default.")
+@click.option(
+    "--cv", "folds", metavar="FOLDS|loo", help="Cross-validate every model: so many random folds, or one for each row."
+)
 @click.option(
     "--near",
     type=float,
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the path to this file.")
 def command(
-    k_max: int | None, ks: str | None, lams: str | None, folds: int | None, near: float | None, cap: int,
+    k_max: int | None, ks: str | None, lams: str | None, folds: str | None, near: float | None, cap: int,
     plot: str | None, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model of every size (and for every ridge weight), each with its certified gap.
@@ -73,8 +75,8 @@ def command(
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
+    from exactsel.observers.terminal import terminal_width
     from exactsel.report.path import draw_path, path_table
-    from exactsel.report.terminal import terminal_width
     from exactsel.studies.criteria import Compared
     from exactsel.studies.path import solve_path
 
@@ -93,14 +95,14 @@ def command(
     check_target(plot)
     check_target(report)
     style = None if plot is None else _style(plot)
-    validation = None if folds is None else _folds_of(problem, folds, arguments)
+    cv = _check_folds(problem, folds)
     catch_signals()
     more = {"cap": cap if given("cap") else None, **workers_of(arguments)}
-    path = solve_path(problem, sizes, weights, near=near, signals=SIGNALS, **more, **settings)
+    path = solve_path(problem, ks=sizes, lams=weights, near=near, signals=SIGNALS, **more, **settings)
     interrupted, compared = path.interrupted, Compared(path)
-    if validation is not None and not interrupted:
+    if cv is not None and not interrupted:
         try:
-            compared = Compared(path, _errors(path, validation | workers_of(arguments)))
+            compared = Compared(path, _errors(path, problem, cv, arguments))
         except KeyboardInterrupt:
             interrupted = True
     say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
@@ -116,45 +118,39 @@ def command(
     return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
 
 
-def _errors(path: SolutionPath, validation: dict[str, Any]) -> ValidationErrors:
+def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str, Any]) -> ValidationErrors:
     """The held-out errors of the sizes and ridge weights of the path, by searches with its settings."""
-    from exactsel.studies.crossval import cross_validate
-
-    tried: dict[str, Any] = {
-        f"{name}s": sorted({result.problem[name] for result in path.results}) for name in ("k", "lam")
-    }
-    return cross_validate(**validation, **tried, signals=SIGNALS, **path.settings)
-
-
-def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What cross-validation needs to know: the data as given, every fold is prepared anew."""
     from exactsel.data.missing import KEPT
-    from exactsel.errors import InputError
-    from exactsel.problem.boxed import box_options
-    from exactsel.problem.hierarchy import hierarchy_options
-    from exactsel.problem.limits import limit_options
-    from exactsel.studies.crossval import random_folds
+    from exactsel.solving.asked import Gaps
+    from exactsel.solving.executors import Workers
+    from exactsel.studies.crossval import validated
 
-    if problem.family == "css":
-        raise InputError("column subset selection has no target to predict; leave --cv out.")
-    if problem.family == "grouped":
-        raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
-    limits = box_options(problem)
-    problem = problem.unlimited if limits else problem
-    if problem.objective.tall is not None:
+    gaps, way = None, arguments["missing"]
+    if way in KEPT:
+        gaps = Gaps(given_data(arguments, missing=KEPT[way]).A, way.partition("-")[0])
+    ks = sorted({result.problem["k"] for result in path.results})
+    lams = [*{result.problem["lam"] for result in path.results}]
+    options = {**path.settings, "seed": arguments["seed"], "signals": SIGNALS}
+    return validated(problem, gaps, cv, ks, lams, options, Workers(**workers_of(arguments)))
+
+
+def _check_folds(problem: Any, folds: str | None) -> int | str | None:
+    """How many folds there are to be, found to be possible before anything is solved."""
+    from exactsel.errors import InputError
+    from exactsel.problem.boxed import BoxedProblem
+    from exactsel.studies.crossval import LEAVE_ONE_OUT, folds_of, of_a_target
+
+    if folds is None:
+        return None
+    cv = int(folds) if folds.strip().isdigit() else folds
+    if isinstance(cv, str) and cv not in LEAVE_ONE_OUT:
+        raise InputError(f"--cv is {folds!r}, but a number of folds was expected, or loo for one of each row.")
+    known = of_a_target(problem)
+    free = known.unlimited if isinstance(known, BoxedProblem) else known
+    if free.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
-    preparation = problem.preparation
-    data: dict[str, Any] = {"A": problem.A, "y": problem.target}
-    filled = arguments["missing"] in KEPT
-    if filled or preparation is not None or arguments["offset"] is not None:
-        data = given_data(arguments, **({"missing": KEPT[arguments["missing"]]} if filled else {}))._asdict()
-    data |= {"missing": arguments["missing"].partition("-")[0]} if filled else {}
-    data |= {"intercept": preparation is not None and preparation.centred}
-    data |= {"scale": preparation is not None and preparation.scaled}
-    splits = random_folds(len(data["y"]), folds, arguments["seed"])
-    demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
-    demands |= limit_options(problem.units) | limits
-    return {**data, "folds": splits, "loss": problem.loss, **demands}
+    folds_of(cv, free)
+    return cv
 
 
 def _style(plot: str) -> str:

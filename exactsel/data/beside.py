@@ -20,8 +20,9 @@ TARGET, OFFSET = "(target)", "(offset)"
 
 
 def instance_of_data(
-    data: Any, y: Any, *, one_hot: Sequence[Choice] = (), missing: str | None = None, weights: ArrayLike | None = None,
-    offset: ArrayLike | None = None, feature_names: Sequence[str] | None = None,
+    data: Any, y: Any, *, one_hot: Sequence[Choice] = (), missing: str | None = None, drop: Sequence[Choice] = (),
+    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> tuple[Instance, FloatArray | None]:  # fmt: skip
     """The data with their columns encoded and their gaps filled, and the offset of the rows that are left.
 
@@ -31,7 +32,7 @@ def instance_of_data(
         In an array nan is a missing value.
     y : array (n,)
         The target; rows without it are left out where ``missing`` says anything.
-    one_hot, missing, weights : optional
+    one_hot, missing, drop, sample_weight : optional
         As for :func:`exactsel.data.tables.instance_from`.
     offset : array (n,), optional
     feature_names : sequence of str (d,), optional
@@ -42,15 +43,16 @@ def instance_of_data(
     InputError
         As for :func:`exactsel.data.tables.instance_from`, and where there are as many targets or offsets as no rows.
     """
-    check_rows(data, y=y, weights=weights, offset=offset)
+    check_rows(data, y=y, sample_weight=sample_weight, offset=offset)
     columns = _columns(data, feature_names)
     rows = _rows(data)
     beside = [_column(TARGET, y, rows)]
     if offset is not None:
         beside.append(_column(OFFSET, offset, rows))
     instance = instance_from(
-        [*columns, *beside], target=TARGET, one_hot=one_hot, missing=missing, weights=weights, where="the data"
-    )
+        [*columns, *beside], target=TARGET, drop=drop, one_hot=one_hot, missing=missing, sample_weight=sample_weight,
+        where="the data",
+    )  # fmt: skip
     return with_offset_read(instance, None if offset is None else OFFSET)
 
 

@@ -26,7 +26,7 @@ from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_shor
 from exactsel.data.lost import Lost
 from exactsel.data.shipped import no_such_file
 from exactsel.data.text import may_be_number
-from exactsel.errors import InputError, UnsupportedError, warn_of_data
+from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.problem.doubles import EXACT, rounding_of_texts
 from exactsel.problem.frames import Column, frame_columns, is_frame
@@ -231,11 +231,13 @@ class TextRows:
                 with io.TextIOWrapper(stream, encoding=self._encoding, newline="") as text:
                     yield from text
         except LookupError:
-            raise InputError(f"--encoding is '{self._encoding}', which no text is known by; give utf-8, say.") from None
+            raise InputError(
+                f"{option('encoding')} is '{self._encoding}', which no text is known by; give utf-8, say."
+            ) from None
         except UnicodeError:
             raise InputError(
                 f"{self.where} is not {self._encoding.upper().replace('-SIG', '')} text; say what it is with "
-                f"--encoding (cp1252, latin-1, utf-16, say)."
+                f"{option('encoding')} (cp1252, latin-1, utf-16, say)."
             ) from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(f"{self.where} is truncated or damaged ({error}); copy it or write it again.") from None
@@ -253,7 +255,8 @@ class TextRows:
             example = next(cell for cell in cells if "," in cell or "." in cell)
             raise InputError(
                 f"in {self.where}, column {name or 'without a name'} holds cells like '{example[:30]}', in which the "
-                f"mark may be a decimal one or group thousands; say which with --decimal ',' or --decimal '.'."
+                f"mark may be a decimal one or group thousands; say which with "
+                f"{option('decimal', ',')} or {option('decimal', '.')}."
             )
         values = read_cells(cells, self._decimal or ".").values
         if values is None:
@@ -351,5 +354,5 @@ def _values(column: Column, where: str) -> FloatArray:
 def _no_numbers(where: str, name: str, held: str) -> InputError:
     return InputError(
         f"in {where}, column {name or 'without a name'} holds {held}, but blocks of rows must hold numbers; leave it "
-        f"out with --drop, or encode it before."
+        f"out with {option('drop')}, or encode it before."
     )

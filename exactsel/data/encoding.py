@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.arrays import read_text
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.problem.checks import column_number
 from exactsel.problem.frames import MOST_LEVELS, Column
 from exactsel.problem.groups import matching
@@ -53,7 +53,8 @@ def one_hot_block(column: Column) -> list[Column]:
     levels = np.unique(entries).tolist()
     if len(levels) > MOST_LEVELS:
         raise InputError(
-            f"column {column.name} has {len(levels)} different values, but --one-hot is for categories of at most "
+            f"column {column.name} has {len(levels)} different values, but {option('one_hot')} is for categories of "
+            "at most "
             f"{MOST_LEVELS}; merge values, or leave the column out."
         )
     return [Column(f"{column.name}={_text(level)}", (entries == level).astype(np.float64)) for level in levels]
@@ -85,10 +86,10 @@ def _from_text(text: str) -> dict[str, list[int | str]]:
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, columns = part.partition("=")
         if not equals or not name.strip():
-            raise InputError(f"--groups holds '{part}', which is no group; {HOW}.")
+            raise InputError(f"{option('groups')} holds '{part}', which is no group; {HOW}.")
         named.setdefault(name.strip(), []).extend(entry.strip() for entry in columns.split(",") if entry.strip())
     if not named:
-        raise InputError(f"--groups names no group; {HOW}.")
+        raise InputError(f"{option('groups')} names no group; {HOW}.")
     return named
 
 

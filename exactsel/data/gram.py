@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from exactsel import registry
+from exactsel.arguments import with_aliases
 from exactsel.data.arrays import read_vector
 from exactsel.data.blocks import ArrayRows, Rows, rows_of
 from exactsel.data.columns import ColumnFile
@@ -19,7 +20,7 @@ from exactsel.data.lost import WEIGHTS, Lost
 from exactsel.data.npz import npz_name, storable
 from exactsel.data.tables import Choice, meant, place_of, target_place
 from exactsel.data.tall import Reducer
-from exactsel.errors import InputError, warn_of_data
+from exactsel.errors import InputError, option, warn_of_data
 from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names
 from exactsel.problem.doubles import as_array
@@ -47,11 +48,12 @@ class _Parts(NamedTuple):
     """What has been lost of the numbers, once all blocks have been taken."""
 
 
+@with_aliases
 def gram(
-    data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (), weights: Any = None,
-    intercept: bool = True, k: int | None = None, lam: float | None = None, missing: str | None = None,
-    feature_names: Sequence[str] | None = None, decimal: str | None = None, encoding: str | None = None,
-    threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
+    data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (),
+    sample_weight: Any = None, fit_intercept: bool = True, k: int | None = None, lam: float | None = None,
+    missing: str | None = None, feature_names: Sequence[str] | None = None, decimal: str | None = None,
+    encoding: str | None = None, threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Instance:  # fmt: skip
     """Read rows once, in blocks, and make an instance of them that memory holds.
@@ -69,9 +71,9 @@ def gram(
         The target of an array, or what is sliced like one.
     target, drop : optional
         The column to predict (name, number from 0, or a file; ``y`` by default), and columns to leave out.
-    weights : str, int, path or array (n,), optional
+    sample_weight : str, int, path or array (n,), optional
         A column, a file, or numbers: the weights of the rows, not negative.
-    intercept : bool
+    fit_intercept : bool
         Whether models have an unpenalised intercept. It is worked in, and comes back in the answer.
     k, lam : optional
         Stored in the instance.
@@ -99,19 +101,19 @@ def gram(
         For unknown columns, none that count, and numbers that cannot be used, named by block and column.
     """
     _check(missing, threads, loss, out, delta)
-    refuse_shared(named_files(out=out), named_files(data=data, target=target, weights=weights))
-    parts = _parts_of(data, y, target, drop, weights, decimal, encoding)
+    refuse_shared(named_files(out=out), named_files(data=data, target=target, weights=sample_weight))
+    parts = _parts_of(data, y, target, drop, sample_weight, decimal, encoding)
     stored: dict[str, Any] = {"k": k, "lam": lam, "loss": loss}
     if out is not None:
-        return _in_file(parts, feature_names, missing, out, stored | {"delta": delta, "intercept": intercept})
-    with _taken(parts, feature_names, missing, lambda d: Reducer(d, intercept=intercept, threads=threads)) as taken:
+        return _in_file(parts, feature_names, missing, out, stored | {"delta": delta, "intercept": fit_intercept})
+    with _taken(parts, feature_names, missing, lambda d: Reducer(d, intercept=fit_intercept, threads=threads)) as taken:
         left = taken[0].end()
     return Instance(left.A, left.y, **stored, feature_names=taken[1], tall=left.tall)
 
 
 def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
     """Where blocks of these data come from."""
-    check_rows(data, y=y, weights=weights)
+    check_rows(data, y=y, sample_weight=weights)
     # Of the class: a lazy frame that is asked for its columns works them out.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         return _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
@@ -155,7 +157,9 @@ def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta:
     if loss != "quadratic" and out is None:
         raise InputError(f"rows of {loss} loss are kept in a file; name it with out='rows.npz', say.")
     if delta is not None and loss != "huber":
-        raise InputError(f"delta is given, but {loss} loss has no such parameter; use --loss huber or drop delta.")
+        raise InputError(
+            f"delta is given, but {loss} loss has no such parameter; use {option('loss', 'huber')} or leave delta out."
+        )
 
 
 @contextmanager
@@ -222,8 +226,8 @@ def _refuse(sizes: FloatArray, A: FloatArray, names: Sequence[str] | None, where
         )
     found = "no value (or NaN)" if np.isnan(value) else "an infinite value"
     raise InputError(
-        f"in {where}, {called} holds {found} in the block's row {row}; correct it, leave such rows out with --missing "
-        f"drop-rows, or leave out the column with --drop."
+        f"in {where}, {called} holds {found} in the block's row {row}; correct it, leave such rows out with "
+        f"{option('missing', 'drop-rows')}, or leave out the column with {option('drop')}."
     )
 
 
@@ -250,7 +254,7 @@ def _of_table(rows: Rows, y: Any, target: Choice | None, drop: Sequence[Choice],
         None if weights is None or of_weights is not None else _vector(weights, "weights"),
     )
     if place is None and beside[0] is None:
-        raise InputError(f"{where} has no target y; name its column or its file with --target.")
+        raise InputError(f"{where} has no target y; name its column or its file with {option('target')}.")
     used = [j for j in (place, of_weights) if j is not None]
     kept = [j for j in range(len(names)) if j not in left_out and j not in used]
     if not kept:

@@ -35,13 +35,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from exactsel.arguments import shown, switch
+from exactsel.arguments import shown, switch, with_aliases
 from exactsel.data.arrays import read_member, refusing_damage
 from exactsel.data.columns import MARK, map_columns, write_array, write_columns
 from exactsel.data.hierarchy import hierarchy_in
 from exactsel.data.npz import check_readable, how_to_write, npz_name, storable
 from exactsel.data.sizes import Budget
-from exactsel.errors import InputError
+from exactsel.errors import InputError, either, option
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
@@ -146,6 +146,7 @@ class Instance:
         known = [f"{name}={getattr(self, name)!r}" for name in ("k", "lam", "loss", "delta")]
         return f"{type(self).__name__}(A: {shape}, {', '.join(known)})"
 
+    @with_aliases
     def problem(
         self,
         *,
@@ -155,9 +156,9 @@ class Instance:
         delta: float | None = None,
         must_have: Sequence[int | str] = (),
         must_not: Sequence[int | str] = (),
-        intercept: bool | str | None = None,
-        scale: bool = False,
-        weights: ArrayLike | None = None,
+        fit_intercept: bool | str | None = None,
+        standardize: bool = False,
+        sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
@@ -166,7 +167,8 @@ class Instance:
 
         Parameters
         ----------
-        k, lam, loss, delta, must_have, must_not, intercept, scale, weights, offset, hierarchy, hierarchy_kind
+        k, lam, loss, delta, must_have, must_not, fit_intercept, standardize, sample_weight, offset, hierarchy,
+        hierarchy_kind
             As for :class:`exactsel.Problem` and its ``prepared``; quadratic loss when neither side names one. The
             instance's own ``delta`` is for Huber loss only, so that another loss can be tried on the same file.
 
@@ -179,25 +181,26 @@ class Instance:
         InputError
             When the problem is incomplete (k or lam missing) or its data or parameters cannot be used.
         """
-        check_rows(self._rows, weights=weights, offset=offset)
+        check_rows(self._rows, sample_weight=sample_weight, offset=offset)
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:
             chosen = loss
         if delta is None and isinstance(chosen, str) and chosen == "huber":
             delta = self.delta
         if self.tall is not None:
-            weighted = weights is not None or self.weights is not None or offset is not None
-            wanted = self.intercept if intercept is None else intercept
-            centred = None if wanted is None else switch("intercept", wanted)
-            self.tall.refuse(chosen, centred, switch("scale", scale), weighted)
+            weighted = sample_weight is not None or self.weights is not None or offset is not None
+            wanted = self.intercept if fit_intercept is None else fit_intercept
+            centred = None if wanted is None else switch("fit_intercept", wanted)
+            self.tall.refuse(chosen, centred, switch("standardize", standardize), weighted)
         problem = Problem.prepared(
             self.A,
             self._target(),
-            self.k if k is None else k,  # type: ignore[arg-type]  # Problem says what to do when it is missing
+            self.k if k is None else k,  # Problem says what to do when it is missing
             loss=chosen, lam=self.lam if lam is None else lam, delta=delta,
             feature_names=self.feature_names, must_have=must_have, must_not=must_not,
-            intercept=(self.intercept or False) if intercept is None else intercept, scale=scale,
-            **{"weights": self.weights if weights is None else weights, "offset": offset},
+            fit_intercept=(self.intercept or False) if fit_intercept is None else fit_intercept,
+            standardize=standardize, sample_weight=self.weights if sample_weight is None else sample_weight,
+            offset=offset,
             **self._hierarchy(hierarchy, hierarchy_kind),
         )  # fmt: skip
         return problem if self.tall is None else problem.standing_for(self.tall)
@@ -210,8 +213,9 @@ class Instance:
         shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
         raise InputError(
             f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
-            f"--target, or give --problem css (columns_problem in Python) for column subset selection, which needs "
-            f"none."
+            f"{option('target')}, or {either('call columns_problem', 'give --problem css')} for column subset "
+            "selection, "
+            f"which needs none."
         )
 
     def _hierarchy(self, hierarchy: Mapping[Any, Any] | None, kind: str) -> dict[str, Any]:
@@ -243,7 +247,9 @@ class Instance:
         if groups is None and self.groups is not None:
             chosen = [label or None for label in self.groups]
         if chosen is None:
-            raise InputError("the instance names no groups of columns; give groups (--groups), or use problem().")
+            raise InputError(
+                f"the instance names no groups of columns; give {option('groups')}{either(', or use problem()', '')}."
+            )
         if per_group is not None:
             demands: dict[str, Any] = {"must_have": must_have, "must_not": must_not, "hierarchy": hierarchy}
             return self.problem(**demands, **options).limited(chosen, per_group)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactsel.arguments import shown
-from exactsel.errors import InputError, warn_of_data
+from exactsel.errors import InputError, option, warn_of_data
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import BoolArray, FloatArray
 from exactsel_certificates.prepared import weighted_median
@@ -70,9 +70,8 @@ def without_gaps(
         The column to predict: rows without it are left out, whatever the way.
     dropped : set of int
         Columns that are left out already.
-    way : str
-    where : str
-        What messages call the data.
+    way, where : str
+        What is done, and what messages call the data.
     weights : array (n,), optional
         How often each row counts towards means and medians. A gap in a row of weight 0 is filled all the same, but is
         no reason to leave out a column, or to say where gaps are.
@@ -86,7 +85,7 @@ def without_gaps(
     left_out : set of int
     """
     if not isinstance(way, str) or way not in (*WAYS, *KEPT.values()):
-        raise InputError(f"--missing is {shown(way)}, but it must be one of {', '.join(WAYS)}.")
+        raise InputError(f"{option('missing')} is {shown(way)}, but it must be one of {', '.join(WAYS)}.")
     used = [j for j in range(len(columns)) if j not in dropped and columns[j].missing]
     gaps = {j: gap for j in used if (gap := _gaps(columns[j])) is not None}
     by_rows = [j for j in gaps if j == target or way == "drop-rows"]
@@ -94,7 +93,8 @@ def without_gaps(
     if by_rows:
         rows = ~np.any([gaps[j] for j in by_rows], axis=0)
         if not rows.any():
-            raise InputError(f"in {where}, every row lacks a value; leave out the columns with most gaps, with --drop.")
+            advice = f"leave out the columns with most gaps, with {option('drop')}"
+            raise InputError(f"in {where}, every row lacks a value; {advice}.")
         _tell(f"{int((~rows).sum())} of {rows.size} rows are left out, as they have no value", columns, by_rows, where)
     others = [j for j in gaps if j not in by_rows]
     if weights is not None:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import shown
+from exactsel.arguments import shown, with_aliases
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
@@ -41,7 +41,7 @@ from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
 from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
-from exactsel.errors import InputError, UnsupportedError, warn_of_data
+from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
@@ -57,13 +57,14 @@ FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".s
 """Endings of file names that are read."""
 
 
+@with_aliases
 def load(
     source: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), k: int | None = None,
     lam: float | None = None, loss: str | Loss | None = None, delta: float | None = None,
     groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
-    weights: ArrayLike | None = None, intercept: bool | None = None,
+    sample_weight: ArrayLike | None = None, fit_intercept: bool | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
     """Read a file, or a data frame, as a problem.
 
@@ -76,8 +77,7 @@ def load(
     drop : sequence of str or int
         Columns to leave out.
     k, lam, loss, delta : optional
-        Take precedence over the file, see :meth:`exactsel.Instance.problem`. Losses of two classes read a target of
-        0 and 1 as -1 and +1, with a warning.
+        Take precedence over the file, see :meth:`exactsel.Instance.problem`. 0 and 1 are labels -1 and +1.
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     one_hot : sequence of str or int
@@ -92,10 +92,11 @@ def load(
         Choose columns one by one, at most so many from each group.
     offset : array (n,), optional
         A known part of each prediction, see :class:`exactsel.Problem`.
-    weights : array (n,), optional
+    sample_weight : array (n,), optional
         Weights of the rows; a mean or median that is filled in counts each row as often as its weight says.
-    intercept : bool, optional
+    fit_intercept : bool, optional
         Whether models have an intercept; by default all but those of an instance file that does not say so.
+        ``weights`` and ``intercept`` are other words for these two.
 
     Returns
     -------
@@ -106,14 +107,14 @@ def load(
     InputError
         When the file cannot be read or states no usable problem.
     """
-    check_rows(source, weights=weights, offset=offset)
+    check_rows(source, sample_weight=sample_weight, offset=offset)
     chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot}
-    chosen |= {"missing": missing, "weights": weights}
+    chosen |= {"missing": missing, "sample_weight": sample_weight}
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
     _warn_of_loss(instance, loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
-    options |= {"hierarchy_kind": hierarchy_kind, "intercept": intercept}
+    options |= {"hierarchy_kind": hierarchy_kind, "fit_intercept": fit_intercept}
     if groups is not None or instance.groups is not None or per_group is not None:
         return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
     return instance.problem(hierarchy=hierarchy, **options)
@@ -121,9 +122,10 @@ def load(
 
 def _warn_of_loss(instance: Instance, loss: Any) -> None:
     if loss is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
-        warn_of_data(hint.arguments())
+        warn_of_data(hint.advice)
 
 
+@with_aliases
 def read_data(
     path: str | os.PathLike[str],
     *,
@@ -133,14 +135,14 @@ def read_data(
     missing: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Instance:
     """Read a file of one of the :data:`FORMATS` as an instance.
 
     Parameters
     ----------
     path : path
-    target, drop, one_hot, missing, decimal, encoding, weights
+    target, drop, one_hot, missing, decimal, encoding, sample_weight
         See :func:`load`; weights take precedence over the file's. Given to a problem later, they come too late for what
         ``missing`` fills in.
 
@@ -159,12 +161,14 @@ def read_data(
     file = Path(path)
     ending = _ending(file)
     if not isinstance(decimal, str | None) or decimal not in (None, ",", "."):
-        raise InputError(f"--decimal is {shown(decimal)}, but it must be ',' or '.'.")
+        raise InputError(f"{option('decimal')} is {shown(decimal)}, but it must be ',' or '.'.")
     if not isinstance(encoding, str | None):
-        raise InputError(f"--encoding is {shown(encoding)}, but a name such as 'cp1252' was expected; give one.")
+        raise InputError(
+            f"{option('encoding')} is {shown(encoding)}, but a name such as 'cp1252' was expected; give one."
+        )
     if ending == ".npz" and not is_sparse_archive(file):
         _refuse_encoding(one_hot, missing, file)
-        own = _weighted(_checked(read_instance(file), file), weights)
+        own = _weighted(_checked(read_instance(file), file), sample_weight)
         return choose_columns(own, target=target, drop=drop, where=str(file))
     if not is_file(file):
         if file.is_dir():
@@ -176,10 +180,9 @@ def read_data(
         found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
     if isinstance(found, Instance):
         _refuse_encoding(one_hot, missing, file)
-        return choose_columns(_weighted(found, weights), target=target, drop=drop, where=str(file))
-    return instance_from(
-        found, target=target, drop=drop, one_hot=one_hot, missing=missing, weights=weights, where=str(file)
-    )
+        return choose_columns(_weighted(found, sample_weight), target=target, drop=drop, where=str(file))
+    more: dict[str, Any] = {"missing": missing, "sample_weight": sample_weight}
+    return instance_from(found, target=target, drop=drop, one_hot=one_hot, where=str(file), **more)
 
 
 def _weighted(instance: Instance, weights: ArrayLike | None) -> Instance:
@@ -205,12 +208,14 @@ def _checked(instance: Instance, file: Path) -> Instance:
 def _refuse_encoding(one_hot: Sequence[Choice], missing: str | None, file: Path) -> None:
     if missing is not None:
         raise InputError(
-            f"--missing {missing} is for tables with named columns, but {file} holds numbers only; fill gaps before."
+            f"{option('missing', missing)} is for tables with named columns, but {file} holds numbers only; fill gaps "
+            f"before."
         )
     if one_hot:
         raise InputError(
-            f"--one-hot {one_hot[0]} is for tables with named columns, but {file} holds numbers only; encode the "
-            f"column yourself and name its columns with --groups."
+            f"{option('one_hot', one_hot[0])} is for tables with named columns, but {file} holds numbers only; encode "
+            "the "
+            f"column yourself and name its columns with {option('groups')}."
         )
 
 

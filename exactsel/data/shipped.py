@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, either
 from exactsel.files import replacing, unwritten
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -21,6 +21,10 @@ class Shipped:
     rows: int
     columns: int
     point: str
+    description: str
+    """The same, with origin and licence."""
+    target: str | None = None
+    """The column of a table to predict."""
 
 
 def folder() -> Path:
@@ -37,10 +41,15 @@ def shipped() -> list[Shipped]:
         import tomli as tomllib
 
     told = tomllib.loads((folder() / "MANIFEST.toml").read_text(encoding="utf-8"))
+    found = [(one, one["n"], one["d"]) for one in told["instance"]]
+    found += [(one, one["rows"], one["columns"]) for one in told["table"]]
     return [
-        *(Shipped(folder() / one["file"], one["n"], one["d"], one["point"]) for one in told["instance"]),
-        *(Shipped(folder() / one["file"], one["rows"], one["columns"], one["point"]) for one in told["table"]),
+        Shipped(folder() / one["file"], n, d, one["point"], _described(one), one.get("target")) for one, n, d in found
     ]
+
+
+def _described(one: dict[str, str]) -> str:
+    return f"{one['point']}.\n\nOrigin: {one['origin']}.\nLicence: {one['licence']}."
 
 
 def copy_to(target: str | os.PathLike[str]) -> list[Path]:
@@ -72,5 +81,6 @@ def no_such_file(file: str | os.PathLike[str]) -> InputError:
     """The error to raise where a file to read is not there."""
     name = Path(file).name
     if (folder() / name).is_file() and not name.startswith("MANIFEST"):
-        return InputError(f"there is no file {file}; it comes with exactsel: exactsel instances --copy instances.")
+        copied = either("exactsel.datasets.copy_to('instances')", "exactsel instances --copy instances")
+        return InputError(f"there is no file {file}; it comes with exactsel: {copied}.")
     return InputError(f"there is no file {file}; check the name and the folder.")

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import entries, shown
+from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import read_vector
 from exactsel.data.encoding import encode
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
-from exactsel.errors import InputError, did_you_mean, escaped
+from exactsel.errors import InputError, did_you_mean, escaped, option
 from exactsel.files import is_file
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import say, to_doubles
@@ -36,6 +36,7 @@ DEFAULT_TARGET = "y"
 Choice = str | int
 
 
+@with_aliases
 def instance_from(
     data: Any,
     *,
@@ -43,7 +44,7 @@ def instance_from(
     drop: Sequence[Choice] = (),
     one_hot: Sequence[Choice] = (),
     missing: str | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     where: str = "the data frame",
 ) -> Instance:
     """An instance from a data frame, or from a list of :class:`exactsel.problem.frames.Column`.
@@ -59,7 +60,7 @@ def instance_from(
         columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
-    weights : array (n,), optional
+    sample_weight : array (n,), optional
         Weights of the rows, which means and medians that are filled in depend on.
     where : str
         What messages call the data.
@@ -74,8 +75,8 @@ def instance_from(
     InputError
         When columns are unknown, or hold text or missing values.
     """
-    check_rows(data, weights=weights)
-    counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
+    check_rows(data, sample_weight=sample_weight)
+    counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
     encoded, left_out, levels = _chosen(names, one_hot, drop, where)
@@ -179,7 +180,9 @@ def choose_columns(
     if instance.tall is not None and target is not None:
         raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel gram.")
     if instance.hierarchy is not None and len(kept) < d:
-        raise InputError(f"{where} holds a hierarchy of all its columns, so none can be left out; use --must-not.")
+        raise InputError(
+            f"{where} holds a hierarchy of all its columns, so none can be left out; use {option('must_not')}."
+        )
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
     tall = None if instance.tall is None else instance.tall.of_columns(np.array(kept))
@@ -258,7 +261,7 @@ def _target_values(column: Column, where: str) -> FloatArray:
     if column.missing:
         raise InputError(
             f"in {where}, the target {column.name} has {column.missing} missing values; remove those rows with "
-            f"--missing drop-rows."
+            f"{option('missing', 'drop-rows')}."
         )
     if column.values is not None:
         say(column.rounding, f"in {where}, the target {column.name}")

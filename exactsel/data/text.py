@@ -17,7 +17,7 @@ from exactsel.data.arrays import TEXT_BYTES, UTF_16, read_bytes
 from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, plainly, read_cells
 from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.sizes import COLUMN_BYTES, Budget
-from exactsel.errors import InputError, warn_of_data
+from exactsel.errors import InputError, option, warn_of_data
 from exactsel.problem.doubles import Rounding, may_round_texts, rounding_of_texts
 from exactsel.problem.frames import SHOWN, Column
 from exactsel.types import FloatArray
@@ -166,11 +166,13 @@ class _Table:
                 next(lines, "")
             yield from lines
         except LookupError:
-            raise InputError(f"--encoding is '{self._encoding}', which no text is known by; give utf-8, say.") from None
+            raise InputError(
+                f"{option('encoding')} is '{self._encoding}', which no text is known by; give utf-8, say."
+            ) from None
         except UnicodeError:
             raise InputError(
                 f"{self.file} is not {self._encoding.upper().replace('-SIG', '')} text; save it as UTF-8, or say what "
-                f"it is with --encoding (cp1252, latin-1, utf-16, say)."
+                f"it is with {option('encoding')} (cp1252, latin-1, utf-16, say)."
             ) from None
 
 
@@ -179,7 +181,9 @@ def _encoding_of(data: bytes, file: Path) -> str:
     if data.startswith(UTF_16):
         return "utf-16"
     if b"\0" in data:
-        raise InputError(f"{file} holds NUL bytes, which no text does; save it as UTF-8 text, or name its --encoding.")
+        raise InputError(
+            f"{file} holds NUL bytes, which no text does; save it as UTF-8 text, or name its {option('encoding')}."
+        )
     try:
         codecs.decode(data, "utf-8-sig")
     except UnicodeDecodeError:
@@ -187,7 +191,9 @@ def _encoding_of(data: bytes, file: Path) -> str:
             codecs.decode(data, "cp1252")
         except UnicodeDecodeError:
             return "utf-8-sig"
-        warn_of_data(f"{file} is not UTF-8 text and read as Windows-1252; if names look wrong, say --encoding.")
+        warn_of_data(
+            f"{file} is not UTF-8 text and read as Windows-1252; if names look wrong, give {option('encoding')}."
+        )
         return "cp1252"
     return "utf-8-sig"
 
@@ -305,7 +311,8 @@ def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, no
         example = next(cell for cell in held if "," in cell or "." in cell)
         raise InputError(
             f"in {file}, column {name} holds numbers like '{example}', in which the mark may be a decimal one or group "
-            f"thousands; say which with --decimal ',' or --decimal '.'."
+            f"thousands; say which with {option('decimal', ',')} or "
+            f"{option('decimal', '.')}."
         )
     if found.clash is not None:
         return Column(name, None, kind="units", missing=missing, texts=found.clash)

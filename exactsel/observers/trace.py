@@ -30,14 +30,13 @@ import io
 import json
 import os
 import time
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from exactsel._version import __version__
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, open_special, unwritten
 from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
@@ -117,7 +116,7 @@ class Trace:
         except OSError as trouble:
             self._fail(trouble)
         if self.failure is not None:
-            warnings.warn(OutputWarning(str(self.failure)), stacklevel=3)
+            warn(str(self.failure), OutputWarning)
 
     def _described(self, event: Event) -> tuple[str, dict[str, Any]]:
         match event:

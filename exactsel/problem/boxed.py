@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.algebra.curvature import has_curvature
-from exactsel.arguments import entries
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.arguments import entries, with_aliases
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
@@ -85,8 +85,8 @@ class BoxedProblem:
             and np.any(np.isfinite(lower) & (lower != 0.0) | np.isfinite(upper) & (upper != 0.0))
         ):
             raise InputError(
-                "bounds other than 0 go with columns as they are, for scaling rounds them; leave --scale out, or scale "
-                "the columns yourself."
+                f"bounds other than 0 go with columns as they are, for scaling rounds them; leave "
+                f"{option('standardize')} out, or scale the columns yourself."
             )
         self.base: Objective = problem.objective
         """P without the box."""
@@ -272,7 +272,9 @@ def _check_kind(problem: Problem) -> None:
     if not _independent(problem):
         raise InputError(
             "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
-            "columns are (nearly) dependent, or one is constant; give a small ridge (--lam 1e-6), or leave columns out."
+            f"columns are (nearly) dependent, or one is constant; give a small ridge ({option('lam', 1e-6)}), or "
+            "leave "
+            "columns out."
         )
 
 
@@ -321,16 +323,18 @@ def refuse_boxes(problem: Any, what: str) -> None:
         raise UnsupportedError(f"{what} does not know signs or bounds of coefficients yet; use solve.")
 
 
+@with_aliases
 def boxed(
-    problem: Problem, nonnegative: str | Sequence[int | str] = (), bounds: Sequence[tuple[Any, float, float]] = ()
+    problem: Problem, positive: bool | str | Sequence[int | str] = (), bounds: Sequence[tuple[Any, float, float]] = ()
 ) -> BoxedProblem:
     """The problem with limits on its coefficients.
 
     Parameters
     ----------
     problem : Problem
-    nonnegative : "all", or sequence of int or str
-        Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``.
+    positive : bool, or sequence of int or str
+        Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``; True
+        (or "all") for every one. ``nonnegative`` is another word for it.
     bounds : sequence of (column, lower, upper)
         Limits of single columns, infinite where there is none; 0 lies between them.
 
@@ -344,8 +348,9 @@ def boxed(
     lower, upper = np.full(problem.d, -np.inf), np.full(problem.d, np.inf)
     for j, (low, high) in _named(problem, bounds).items():
         lower[j], upper[j] = low, high
-    every = isinstance(nonnegative, str) and nonnegative == ALL
-    for entry in map(Position, range(problem.d)) if every else entries("nonnegative", nonnegative):
+    every = positive is True or (isinstance(positive, str) and positive == ALL)
+    named = () if positive is False else positive
+    for entry in map(Position, range(problem.d)) if every else entries("positive", named):
         several = matching(entry, problem.units.names, "nonnegative columns")
         for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from exactsel import registry
 from exactsel.arguments import shown
-from exactsel.errors import InputError, did_you_mean, warn_of_data
+from exactsel.errors import InputError, did_you_mean, either, option, warn_of_data
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
@@ -147,7 +147,7 @@ def checked_k(k: Any, d: int) -> int:
     """The largest number of columns, at most d; the warning about that points at the caller's caller."""
     if k is None:
         raise InputError(
-            "k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5 on the command line, "
+            f"k, the largest number of columns in the model, is missing; give {either('k=5', '-k 5')}, say, "
             "or store k in the file."
         )
     try:
@@ -171,10 +171,11 @@ def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) 
     if lam is None and zero:
         return 0.0
     if lam is None:
-        without = ", or lam=0 for none" if free else ""
+        without = f"{either(', or lam=0', ', or --lam 0')} for none" if free else ""
         raise InputError(
-            f"lam, the ridge weight, is missing, and {loss} loss needs one; give lam=1 (--lam 1) to begin with, "
-            f"scikit-learn's C = 1, where columns have about the size 1 (scale=True, --scale, sees to that){without}."
+            f"lam, the ridge weight, is missing, and {loss} loss needs one; give {option('lam', 1)} to begin with, "
+            f"scikit-learn's C = 1, where columns have about the size 1 ({option('standardize', True)} sees "
+            f"to that){without}."
         )
     value = _real(lam)
     if value is None:
@@ -187,7 +188,8 @@ def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) 
         raise InputError(f"lam is {value:g}, too large to compute with; give at most {LARGEST_ENTRY:g}.")
     if value == 0 and not free:
         raise InputError(
-            f"lam is 0, which only quadratic, huber, logistic and poisson loss allow; give a positive lam (--lam) for "
+            f"lam is 0, which only quadratic, huber, logistic and poisson loss allow; give a positive {option('lam')} "
+            "for "
             f"{loss} loss."
         )
     return value
@@ -221,7 +223,7 @@ def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which:
         number = column_number(entry)
         if found or number is None:
             what = "no column is" if not found else f"{len(found)} columns are"
-            advice = "give the column's number" + (" (in Python)" if number is not None else "")
+            advice = "give the column's number" + (either("", " (in Python)") if number is not None else "")
             meant = "" if found else did_you_mean(entry, names or ())
             raise InputError(f"{which} names {entry!r}, but {what} called that{meant}; {advice}.")
         single = number
@@ -248,12 +250,17 @@ def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
     """Turn a name or an object into a checked loss; ``delta`` is for Huber, from the scale of y by default."""
     threshold = None if delta is None else _real(delta)
     if delta is not None and threshold is None:
-        raise InputError(f"delta is {shown(delta)}, but the Huber threshold must be a number; give --delta.")
+        raise InputError(f"delta is {shown(delta)}, but the Huber threshold must be a number; give {option('delta')}.")
     made = _loss_by_name(loss, threshold, y) if isinstance(loss, str) else loss
     made = _with_float_parameters(made)
     own = getattr(made, "delta", None)
     if threshold is not None and own is None:
-        raise InputError(f"delta is given, but {made.name} loss has no such parameter; use --loss huber or drop delta.")
+        raise InputError(
+            f"delta is given, but {made.name} loss has no such parameter; use {option('loss', 'huber')} or leave "
+            "delta out."
+        )
+    if made.name == "huber" and not 0.0 < getattr(made, "delta", 1.0) < math.inf:
+        raise InputError(f"delta is {own}, but the Huber threshold must be a positive number; give {option('delta')}.")
     made.check_parameters()
     for name, value in _parameters(made).items():
         if not math.isfinite(value):
@@ -268,7 +275,9 @@ def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
     scale = weighted_median(np.abs(y - weighted_median(y, weights)), weights) / 0.6745
     if scale == 0.0:
         what = "y has the same value" if weights is None else "the weight is on rows with the same y"
-        raise InputError(f"more than half of {what}, so the default Huber threshold would be 0; give delta (--delta).")
+        raise InputError(
+            f"more than half of {what}, so the default Huber threshold would be 0; give {option('delta')}."
+        )
     return 1.345 * scale
 
 

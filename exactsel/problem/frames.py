@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.problem.doubles import EXACT, Rounding, exactly, rounding_between, rounding_of, say
 from exactsel.problem.numbered import as_name
 from exactsel.types import BoolArray, FloatArray
@@ -96,7 +96,7 @@ def numeric_matrix(columns: Sequence[Column], where: str = "the data frame", rou
 
 def tell_of_column(column: Column, where: str) -> None:
     """A word about what a column loses as doubles; :class:`InputError` where that is too much."""
-    say(column.rounding, f"in {where}, column {column.name}", advice=f", or leave it out with {_drop([column])}")
+    say(column.rounding, f"in {where}, column {column.name}", advice=f", or leave it out with {_option([column])}")
 
 
 def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> tuple[Any, Sequence[str] | None]:
@@ -174,30 +174,31 @@ def _texts(columns: Sequence[Column]) -> Iterator[str]:
         shown = [f"{column.name} ({_examples(column.texts)})" for column in few]
         yield (
             f"{_listed(shown, 'holds', 'hold')} text; encode it as a group of 0/1 columns, one for each "
-            f"value, with {_drop(few, '--one-hot')}, or leave it out with {_drop(few)}."
+            f"value, with {_option(few, 'one_hot')}, or leave it out with {_option(few)}."
         )
     many = [column for column in text if column not in few]
     if many:
         shown = [f"{column.name} ({len(set(column.texts))}, {_examples(column.texts)})" for column in many]
-        yield f"{_listed(shown, 'holds', 'hold')} text of too many values for a category; leave it out: {_drop(many)}."
+        what = _listed(shown, "holds", "hold")
+        yield f"{what} text of too many values for a category; leave it out: {_option(many)}."
     dates = [column for column in columns if column.kind == "dates"]
     if dates:
         yield (
             f"{_listed([c.name for c in dates], 'holds', 'hold')} dates; turn them into numbers (days "
-            f"since a start, month, weekday), or leave them out with {_drop(dates)}."
+            f"since a start, month, weekday), or leave them out with {_option(dates)}."
         )
     units = [column for column in columns if column.kind == "units"]
     if units:
         shown = [f"{column.name} ({_examples(column.texts)})" for column in units]
         yield (
             f"{_listed(shown, 'holds', 'hold')} numbers in different units; write all of a column in one, or leave it "
-            f"out with {_drop(units)}."
+            f"out with {_option(units)}."
         )
     known = ("numbers", "text", "dates", "units")
     others = [column for column in columns if column.values is None and column.kind not in known]
     if others:
         shown = [f"{column.name} ({column.kind})" for column in others]
-        yield f"{_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out with {_drop(others)}."
+        yield f"{_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out with {_option(others)}."
 
 
 def _gaps(columns: Sequence[Column]) -> Iterator[str]:
@@ -206,8 +207,9 @@ def _gaps(columns: Sequence[Column]) -> Iterator[str]:
     if gaps:
         shown = [f"{column.name} ({column.missing} missing)" for column in gaps]
         yield (
-            f"{_listed(shown, 'has', 'have')} missing values; fill them in with --missing mean (or median, "
-            f"mean-indicator), remove those rows with --missing drop-rows, or leave the columns out with {_drop(gaps)}."
+            f"{_listed(shown, 'has', 'have')} missing values; fill them in with {option('missing', 'mean')} (or "
+            f"median, mean-indicator), remove those rows with {option('missing', 'drop-rows')}, or leave the columns "
+            f"out with {_option(gaps)}."
         )
 
 
@@ -216,7 +218,8 @@ def _infinite(columns: Sequence[Column]) -> Iterator[str]:
     wrong = [column for column in columns if column.values is not None and bool(np.isinf(column.values).any())]
     if wrong:
         shown = [column.name for column in wrong]
-        yield f"{_listed(shown, 'holds', 'hold')} infinite values; correct those, or leave it out with {_drop(wrong)}."
+        what = _listed(shown, "holds", "hold")
+        yield f"{what} infinite values; correct those, or leave it out with {_option(wrong)}."
 
 
 def _listed(shown: Sequence[str], singular: str, plural: str) -> str:
@@ -229,6 +232,5 @@ def _examples(texts: Sequence[str]) -> str:
     return ", ".join(repr(text[:20]) for text in found[:2]) + (", …" if len(found) > 2 else "")
 
 
-def _drop(columns: Sequence[Column], option: str = "--drop") -> str:
-    names = ",".join(column.name for column in columns[:SHOWN]) + (",…" if len(columns) > SHOWN else "")
-    return f"{option} {names}" if " " not in names else f"{option} '{names}'"
+def _option(columns: Sequence[Column], name: str = "drop") -> str:
+    return option(name, [*(column.name for column in columns[:SHOWN]), *(["…"] if len(columns) > SHOWN else [])])

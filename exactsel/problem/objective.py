@@ -76,6 +76,8 @@ class Objective:
     """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
     intercept: bool = False
     """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
+    offset: FloatArray | None = None
+    """(n,) what has been taken off the target, as it is known beforehand; None where nothing has."""
     tall: Tall | None = None
     """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.tall`."""
     vanishing: Vanishing | None = None

@@ -11,13 +11,17 @@ the same number. For losses of labels neither will do: each row would need a los
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.types import FloatArray
+
+Stated = TypeVar("Stated")
+"""A problem."""
 
 LARGEST = 60.0
 """Size of the offsets that Poisson loss takes: exposures are weights, which have limits."""
@@ -34,6 +38,17 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
     if not np.all(np.isfinite(o)):
         raise InputError("the offset holds NaN or infinite values; give a finite number per row.")
     return o
+
+
+def knowing(problem: Stated, offset: Any) -> Stated:
+    """The problem, which knows what has been taken off its target; itself where that is nothing."""
+    whole: Any = problem
+    if offset is None or whole.loss.name == "poisson":
+        return problem
+    o, objective = checked_offset(offset, whole.n), whole.objective
+    before = None if objective.before is None else replace(objective.before, offset=o)
+    knowing_it: Stated = whole.of(replace(objective, offset=o, before=before), whole.units, whole.k)
+    return knowing_it
 
 
 def with_offset(
@@ -69,8 +84,9 @@ def with_offset(
         )
     if scale:
         raise UnsupportedError(
-            "scale (--scale) does not go with an offset of poisson loss, whose exposures would count as weights in the "
-            "sizes of the columns; leave it out, or scale the columns in the table."
+            f"{option('standardize')} does not go with an offset of poisson loss, whose exposures would count as "
+            "weights "
+            "in the sizes of the columns; leave it out, or scale the columns in the table."
         )
     if np.max(np.abs(o)) > LARGEST:
         raise InputError(

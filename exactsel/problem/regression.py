@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import switch
+from exactsel.arguments import switch, with_aliases
 from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
@@ -28,7 +28,7 @@ from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import with_offset
+from exactsel.problem.offsets import knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
@@ -128,15 +128,16 @@ class Problem:
         return problem
 
     @classmethod
+    @with_aliases
     def prepared(
         cls,
         A: ArrayLike,
         y: ArrayLike,
         k: int,
         *,
-        intercept: bool | str = False,
-        scale: bool = False,
-        weights: ArrayLike | None = None,
+        fit_intercept: bool | str = False,
+        standardize: bool = False,
+        sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         loss: str | Loss = "quadratic",
         **options: Any,
@@ -145,7 +146,7 @@ class Problem:
 
         What is searched are the prepared data; what is said, and proven, is about the data as given
         (:mod:`exactsel.problem.preparing`). The intercept "auto" is one for losses that can have one. Weights count as
-        repeated rows, for the default Huber threshold too.
+        repeated rows, for the default Huber threshold too. ``intercept``, ``scale`` and ``weights`` are other words.
 
         Raises
         ------
@@ -155,16 +156,16 @@ class Problem:
             For an intercept or weights with a loss that is not declared to take them; for scaling with an offset of
             Poisson loss.
         """
-        check_rows(A, y=y, weights=weights, offset=offset)
-        name, scale = name_of_loss(loss), switch("scale", scale)
-        centre = wants_intercept(intercept if isinstance(intercept, str) else switch("intercept", intercept), loss)
+        check_rows(A, y=y, sample_weight=sample_weight, offset=offset)
+        name, scale, wanted = name_of_loss(loss), switch("standardize", standardize), fit_intercept
+        centre = wants_intercept(wanted if isinstance(wanted, str) else switch("fit_intercept", wanted), loss)
         AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
-        counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
+        counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
         known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
             target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"), scale)
         if not (centre or scale or known is not None):
-            return cls(AT.T, target, k, loss=loss, **options)
+            return knowing(cls(AT.T, target, k, loss=loss, **options), offset)
         if loss == "huber" and known is not None and options.get("delta") is None:
             options["delta"] = default_delta(target, known)
         made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name, exposure=exposure)
@@ -172,7 +173,7 @@ class Problem:
         size = checked_k(k, len(made.made.AT))
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam, delta=delta)
         units = units_of(len(AT), names, **options)
-        return cls.of(objective.prepared(made), units, units.limited(size))
+        return knowing(cls.of(objective.prepared(made), units, units.limited(size)), offset)
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""

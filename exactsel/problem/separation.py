@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.problem.objective import Objective
@@ -139,7 +139,7 @@ def sentence_on_counts(found: Separation) -> str:
     what, verb = _named(found), "tells" if found.columns.size <= 1 else "tell"
     return (
         f"lam is 0, but {what} {verb} {rows} row{'s' if rows > 1 else ''} apart whose counts are 0, so that the "
-        f"smaller the means there the better, and no model is best; give a positive lam (--lam), or leave out such "
+        f"smaller the means there the better, and no model is best; give a positive {option('lam')}, or leave out such "
         f"columns."
     )
 
@@ -157,5 +157,5 @@ def sentence(found: Separation, n: int) -> str:
         )
     return (
         f"lam is 0, but {what} {how}, so that the larger the coefficients the better, and no model is best; give a "
-        f"positive lam (--lam), or leave out such columns."
+        f"positive {option('lam')}, or leave out such columns."
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, either, option
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import one_number, one_whole_number
 from exactsel.types import FloatArray, IntArray
@@ -126,15 +126,14 @@ class Tall:
                 f"the rows have been reduced for quadratic loss and say nothing of {name} loss; give the rows "
                 f"themselves, or some of them."
             )
+        centre, maker = option("fit_intercept", True), either("exactsel.gram", "exactsel gram")
         reduced = f"the rows have been reduced {'with' if self.intercept else 'without'} an intercept and are gone"
         if intercept:
-            raise InputError(
-                f"{reduced}; {'leave --intercept out' if self.intercept else 'give --intercept to exactsel gram'}."
-            )
+            raise InputError(f"{reduced}; {f'leave {centre} out' if self.intercept else f'give {centre} to {maker}'}.")
         if intercept is False and self.intercept:
-            raise InputError(f"{reduced}; give --no-intercept to exactsel gram.")
+            raise InputError(f"{reduced}; give {option('fit_intercept', False)} to {maker}.")
         if weights:
-            raise InputError(f"{reduced}; give --weights to exactsel gram.")
+            raise InputError(f"{reduced}; give {option('sample_weight')} to {maker}.")
         if scale:
             raise InputError(f"{reduced}, so how large columns are is not known; rescale them before.")
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exactsel.errors import either, option
+
 LEAST_ROWS = 5
 """Fewer rows say nothing of what the target is."""
 
@@ -21,22 +23,17 @@ class Hint(NamedTuple):
 
     found: str
     loss: str
-    lam: str
+    lam: float
     """The ridge weight to begin with: none, or next to none where dependent columns would be refused without one."""
     recode: bool = False
     """Whether the two values must be written as 0 and 1 before."""
 
-    def options(self) -> str:
-        """The advice on the command line."""
-        return self._advice(f"--loss {self.loss} --lam {self.lam}", "--loss quadratic")
-
-    def arguments(self) -> str:
-        """The advice in Python."""
-        return self._advice(f'loss="{self.loss}", lam={self.lam}', 'loss="quadratic"')
-
-    def _advice(self, other: str, same: str) -> str:
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
         first = "write them as 0 and 1 and give" if self.recode else "give"
-        return f"{self.found}, but the loss is quadratic; {first} {other}, or {same} to keep it."
+        other = f"{option('loss', self.loss)}{either(',', '')} {option('lam', self.lam)}"
+        return f"{self.found}, but the loss is quadratic; {first} {other}, or {option('loss', 'quadratic')} to keep it."
 
 
 def better_loss(y: Any) -> Hint | None:
@@ -48,10 +45,10 @@ def better_loss(y: Any) -> Hint | None:
     if distinct.size == 2:
         low, high = distinct.tolist()
         known = (low, high) in ((0, 1), (-1, 1))
-        return Hint(f"the target holds two values, {low:g} and {high:g}", "logistic", "0", recode=not known)
+        return Hint(f"the target holds two values, {low:g} and {high:g}", "logistic", 0.0, recode=not known)
     repeated = 2 * distinct.size <= values.size
     counts = distinct.size > 2 and repeated and distinct[0] == 0 and bool(np.all(distinct == np.floor(distinct)))
     mean = float(np.mean(values))
     if not counts or mean > LARGEST_MEAN or float(np.var(values)) < LEAST_SPREAD * mean:
         return None
-    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", "1e-6")
+    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 1e-6)

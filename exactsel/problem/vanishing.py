@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactsel._jit import interpreted
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.rows import loss_gradient
 from exactsel.losses.huber import Huber
 from exactsel.losses.poisson import Poisson
@@ -117,7 +117,7 @@ def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective
     if isinstance(alike.loss, Poisson):
         raise UnsupportedError(
             "lam is 0, but the data do not limit the coefficients of all columns together, which depend on each other "
-            "or tell rows apart whose counts are 0; leave some out, or give a small positive lam (--lam 1e-6)."
+            f"or tell rows apart whose counts are 0; leave some out, or give a small positive {option('lam', 1e-6)}."
         )
     size = within_scope(instance_of_all(alike)).size
     size[~allowed] = 0.0
@@ -126,7 +126,7 @@ def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective
     if lam < SMALLEST:
         raise UnsupportedError(
             f"lam is 0, but the data hardly limit the coefficients of models ({math.sqrt(square):.3g} is the most that "
-            f"can be said); use other units, or give a positive lam (--lam)."
+            f"can be said); use other units, or give a positive {option('lam')}."
         )
     taken = 0.5 * lam * square * (1.0 + 1e-9)
     known = Vanishing(np.zeros(alike.d), Radii(math.inf, size), taken, allowed, most, SCOPE)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
+from exactsel.observers.terminal import fitting
 from exactsel.problem.model import label, listed
-from exactsel.report.terminal import fitting
 from exactsel.studies.best_models import FAR, NEAR, BestModels
 
 MODELS = {"rank": 4, "k": 4, "criterion": 16, "delta": 9, "weight": 7}
 SIZES = {"k": 4, "criterion": 16, "lower": 16, "settled": 8, "nodes": 9}
 LESS_IMPORTANT = ("nodes", "settled", "lower", "weight")
 MOST_COLUMNS = 30
-"""Columns whose frequency is shown; --json has all."""
+"""Columns whose frequency is shown; the JSON output has all."""
 
 
 def best_table(best: BestModels, width: int | None = None) -> str:

@@ -40,7 +40,7 @@ def best_page(best: BestModels, *, command: str | None = None) -> str:
 
 def _claim(best: BestModels) -> str:
     title = best.criterion.title
-    said = f"{best.said[0].upper()}{best.said[1:]}."
+    said = best.claim_text
     scope = f" This holds for {best.scope}." if best.scope else ""
     facts = [
         (title, f"{best.value:.9g}"),

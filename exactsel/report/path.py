@@ -6,8 +6,8 @@ import io
 from typing import Any
 
 from exactsel.errors import UnsupportedError
+from exactsel.observers.terminal import fitting
 from exactsel.problem.model import demands_text, label, listed
-from exactsel.report.terminal import fitting
 from exactsel.solving.result import Result
 from exactsel.studies.criteria import NAMES, Compared
 from exactsel.studies.path import SolutionPath
@@ -21,6 +21,8 @@ MOST_DRAWN = 20
 
 LESS_IMPORTANT = ("nodes", "time", "claim", "lam", "ebic", "aic", "bic", "gap", "cv_error")
 """Columns left out, the first first, in a terminal that is too narrow for all."""
+
+ONE_ERROR = "smallest model within one standard error of the smallest held-out loss"
 
 TITLES = {"aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cv_error": "held-out loss"}
 
@@ -55,7 +57,8 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     among = "" if all(result.reached for result in compared.path.results) else ", among the models found"
     for name, result in compared.best.items():
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
-        lines.append(f"{TITLES[name]} is smallest at {where}{among}")
+        what = ONE_ERROR if name == "one_standard_error" else f"{TITLES[name]} is smallest"
+        lines.append(f"{what} at {where}{among}")
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
@@ -53,7 +53,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     if len(graph) > MOST_NODES or problem.d > MOST_COLUMNS:
         raise InputError(
             f"the search has {len(graph)} nodes over {problem.d} columns, but the player is for at most {MOST_NODES} "
-            f"nodes and {MOST_COLUMNS} columns; take a smaller instance or lower --node-limit."
+            f"nodes and {MOST_COLUMNS} columns; take a smaller instance or lower {option('node_limit')}."
         )
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))

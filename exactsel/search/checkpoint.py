@@ -23,7 +23,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from exactsel.errors import InputError, OutputError
+from exactsel.errors import InputError, OutputError, option
 from exactsel.files import check_target, is_file
 from exactsel.search.checkpoint_parts import Lasting, StoredParts
 from exactsel.search.checkpoint_reader import APPLICATION, TABLES, VERSION, CheckpointReader, hash_of, said_of
@@ -99,7 +99,7 @@ class Checkpoint(CheckpointReader):
         """
         file = Path(path)
         if not is_file(file):
-            raise InputError(f"there is no checkpoint {file}; give the file that --checkpoint named.")
+            raise InputError(f"there is no checkpoint {file}; give the file that {option('checkpoint')} named.")
         with said_of(file, "the checkpoint cannot be read", reading=True):
             checkpoint = cls(file, Database(file, "rw" if writing and os.access(file, os.W_OK) else "ro"))
         try:

@@ -21,11 +21,10 @@ recorded tree and certificate are observers of these.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exactsel.errors import WorkerWarning
+from exactsel.errors import WorkerWarning, warn
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.search.commit import commit, commit_models
 from exactsel.search.events import Event, Finished, LowerBoundRaised, RoundEnded, Started
@@ -89,7 +88,7 @@ def search(
                 rounds.forget()
                 continue
             except WorkerFailureError as error:
-                warnings.warn(WorkerWarning(f"the search ends, as workers failed: {error}"), stacklevel=2)
+                warn(f"the search ends, as workers failed: {error}", WorkerWarning)
                 termination = "worker_failure"
                 break
             state.begun = state.begun[1:]

@@ -7,11 +7,10 @@ open. No node is ever dropped. Sizes are estimated (sizes.py), so that what is d
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from exactsel.errors import OutputError, OutputWarning
+from exactsel.errors import OutputError, OutputWarning, warn
 from exactsel.search.frontier import BestFirst, DepthFirst, Frontier
 from exactsel.search.spilling import Spilling
 
@@ -55,7 +54,7 @@ class MemoryGuard:
         try:
             spilling.spill()
         except OutputError as error:
-            warnings.warn(OutputWarning(f"{error} Open nodes stay in memory."), stacklevel=2)
+            warn(f"{error} Open nodes stay in memory.", OutputWarning)
             self.spilling = None
         return spilling
 

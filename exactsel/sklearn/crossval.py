@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -21,9 +20,8 @@ from sklearn.utils.metadata_routing import (
 
 from exactsel import clock
 from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
-from exactsel.errors import InputError
+from exactsel.errors import InputError, warn
 from exactsel.losses.base import CLASSES
-from exactsel.problem.boxed import ALL
 from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
@@ -112,10 +110,9 @@ class ChoosingBase(BestSubsetBase):
             del options["time_limit"]
         units = under_hierarchy(Units.of(X.shape[1], self._names, (), ()), self.hierarchy, self.hierarchy_kind)
         found = cross_validate(
-            X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights),
-            scale=switch("standardize", self.standardize), intercept=self._intercept(), weights=weights,
-            total=total,
-            nonnegative=ALL if switch("positive", self.positive) else (),
+            X, y, cv=folds, ks=ks, lams=lams, loss=self.loss, delta=self._delta(y, weights),
+            standardize=switch("standardize", self.standardize), fit_intercept=self._intercept(),
+            sample_weight=weights, total=total, positive=switch("positive", self.positive),
             progress=partial(_say, len(folds)) if says else None, **hierarchy_options(units), **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best
@@ -139,7 +136,7 @@ class ChoosingBase(BestSubsetBase):
             why = f" within time_limit={self.time_limit} seconds; raise it, or rel_eps, or give fewer or smaller ks"
         else:
             why = f": {' and '.join(sorted(reason.sentence for reason in stopped))}"
-        warnings.warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning, stacklevel=4)
+        warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning)
 
 
 def _say(folds: int, number: int, path: SolutionPath, seconds: float) -> None:

@@ -1,82 +1,160 @@
-"""What somebody asks for in one call: a problem made before, or data and what to choose from them."""
+"""What somebody asks for in one call: a problem made before, or data and what to choose from them.
+
+Every verb goes through :func:`problem_asked`, so that each takes data by the same words and with the same defaults.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
+from exactsel.arguments import by_name, every_core
 from exactsel.data.beside import instance_of_data
-from exactsel.errors import InputError, did_you_mean, warn_of_data
+from exactsel.data.instance import Instance
+from exactsel.data.missing import KEPT
+from exactsel.errors import DataWarning, InputError, did_you_mean, warn_of_data
 from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
 from exactsel.problem.targets import better_loss
 from exactsel.solving.settings import settings_of
+from exactsel.types import FloatArray
 
 
 class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_TABLES = ("one_hot", "missing")
+OF_TABLES = ("one_hot", "missing", "drop")
 """What is done to columns of data first, see :func:`exactsel.load`."""
 
-OF_COEFFICIENTS = ("nonnegative", "bounds")
+OF_COEFFICIENTS = ("positive", "bounds")
 """Limits on coefficients, see :func:`exactsel.boxed`."""
 
 OF_PROBLEM = (
-    "intercept", "scale", "weights", "offset", *(Problem.__init__.__kwdefaults__ or {}), *OF_TABLES, *OF_COEFFICIENTS,
+    "fit_intercept", "standardize", "sample_weight", "offset", *(Problem.__init__.__kwdefaults__ or {}), *OF_TABLES,
+    *OF_COEFFICIENTS,
 )  # fmt: skip
 """What else data need to become a problem, see :meth:`exactsel.Problem.prepared`."""
 
+OF_GROUPS = ("groups", "per_group")
 
-def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) -> tuple[SubsetProblem, dict[str, Any]]:
+OF_SEARCH = {"random_state": "seed", "n_jobs": "threads"}
+"""Fields of :class:`exactsel.Settings` that have another name for whoever calls a verb."""
+
+
+EVERY_COLUMN = 2**31
+"""More columns than there are, for who looks at models of all sizes."""
+
+
+def problem_asked(
+    data: Any, y: Any, k: int | None, options: Mapping[str, Any], *, known: Collection[str] | None = None,
+    at_most: int | None = None,
+) -> tuple[SubsetProblem, dict[str, Any]]:  # fmt: skip
     """The problem, and the options that are left for the search.
+
+    Parameters
+    ----------
+    data : problem; or array, sparse matrix or data frame (n, d)
+    y, k : array (n,), int, optional
+        Of data.
+    options : mapping
+        Of a problem (:data:`OF_PROBLEM`) and of the search.
+    known : collection of str, optional
+        What the verb calls its other options; the fields of :class:`exactsel.Settings` by default.
+    at_most : int, optional
+        The k of data where none is given, or as many columns as there are.
 
     Raises
     ------
     InputError
         For data without a target, a target beside a problem, and words that neither a problem nor a search knows.
     """
-    known = hasattr(data, "units")
-    others = [name for name in options if name not in settings_of() and (known or name not in OF_PROBLEM)]
+    given, words = hasattr(data, "units"), settings_of() if known is None else known
+    named = by_name(options)
+    chosen = {name: value for name, value in named.items() if name in OF_PROBLEM}
+    left = {OF_SEARCH.get(name, name): value for name, value in named.items() if name not in OF_PROBLEM}
+    if "n_jobs" in named:
+        left["threads"] = every_core(left["threads"])
+    others = [name for name in options if by_name({name: 0}).keys() <= chosen.keys()] if given else []
+    others += [name for name in left if name not in words]
     if others:
-        raise UnknownOptionError(_unknown(others[0], known))
-    if known:
+        raise UnknownOptionError(_unknown(others[0], given, words))
+    if given:
         if y is not None or k is not None:
             raise InputError("a problem was given, which has its own y and k; change those with problem.replace(k=5).")
-        return data, dict(options)
+        return data, left
     if y is None:
         raise InputError(
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
         )
-    chosen = {"intercept": AUTO} | {name: value for name, value in options.items() if name in OF_PROBLEM}
-    left = {name: value for name, value in options.items() if name not in OF_PROBLEM}
-    limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
-    problem = _problem_of(data, y, k, chosen)
+    with warnings.catch_warnings():
+        if k is None and at_most is not None:
+            warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=DataWarning)
+            k = at_most
+        problem = _problem_of(data, y, k, {"fit_intercept": AUTO} | chosen)
     if "loss" not in chosen and (hint := better_loss(y)) is not None:
-        warn_of_data(hint.arguments())
-    return boxed(problem, **limits) if limits else problem, left
+        warn_of_data(hint.advice)
+    return problem, left
 
 
-def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Problem:
+class Gaps(NamedTuple):
+    """Entries that are missing and are filled in."""
+
+    A: FloatArray
+    """(n, d), nan where there is no entry."""
+    way: str
+    """``mean`` or ``median``."""
+
+
+def gaps_asked(data: Any, y: Any, options: Mapping[str, Any]) -> Gaps | None:
+    """The table of :func:`problem_asked` before its gaps are filled in; None where none are."""
+    named = by_name(options)
+    way = named.get("missing")
+    if hasattr(data, "units") or way not in KEPT:
+        return None
+    chosen = {name: value for name, value in named.items() if name in OF_PROBLEM}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # all has been said of the problem
+        instance, _ = _instance_of(data, y, chosen | {"missing": KEPT[way]})
+    return Gaps(instance.A, way.partition("-")[0])
+
+
+def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> SubsetProblem:
     """The problem of data, their columns encoded and filled first where that is asked for."""
-    if not any(chosen.get(name) for name in OF_TABLES):
+    limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
+    problem = _unlimited(data, y, k, chosen)
+    return boxed(problem, **limits) if any(map(_is_asked, limits.values())) else problem
+
+
+def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Problem:
+    if not any(_is_asked(chosen.get(name)) for name in OF_TABLES):
         plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
-        return Problem.prepared(data, y, k, **plain)  # type: ignore[arg-type]
-    how = {name: chosen.pop(name, default) for name, default in (("one_hot", ()), ("missing", None))}
-    beside = {name: chosen.pop(name, None) for name in ("weights", "offset", "feature_names")}
-    instance, chosen["offset"] = instance_of_data(data, y, **how, **beside)
+        return Problem.prepared(data, y, k, **plain)
+    instance, chosen = _instance_of(data, y, chosen)
     if instance.groups is not None or chosen.get("groups") is not None or chosen.get("per_group") is not None:
         return instance.grouped_problem(k=k, **chosen)
-    alone = {name: value for name, value in chosen.items() if name not in ("groups", "per_group")}
-    return instance.problem(k=k, **alone)
+    return instance.problem(k=k, **{name: value for name, value in chosen.items() if name not in OF_GROUPS})
 
 
-def _unknown(name: str, known: bool) -> str:
-    if known and name in OF_PROBLEM:
+def _is_asked(value: Any) -> bool:
+    return not (value is None or value is False or (isinstance(value, tuple | list) and not value))
+
+
+def _instance_of(data: Any, y: Any, chosen: dict[str, Any]) -> tuple[Instance, dict[str, Any]]:
+    """The data as an instance, and what is left to say of its problem."""
+    left = dict(chosen)
+    how = {name: left.pop(name, default) for name, default in (("one_hot", ()), ("missing", None), ("drop", ()))}
+    beside = {name: left.pop(name, None) for name in ("sample_weight", "offset", "feature_names")}
+    instance, left["offset"] = instance_of_data(data, y, **how, **beside)
+    return instance, left
+
+
+def _unknown(name: str, given: bool, known: Collection[str]) -> str:
+    if given and by_name({name: 0}).keys() <= {*OF_PROBLEM}:
         return f"{name!r} is part of a problem and not of a search; make the problem with it."
-    words = [*settings_of(), *(() if known else OF_PROBLEM)]
+    words = [*known, *(() if given else OF_PROBLEM)]
     return f"{name!r} is no option of a search{did_you_mean(name, words)}; its options are: {', '.join(words)}."

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any, Protocol
 
 from exactsel import clock
 from exactsel._version import __version__
-from exactsel.errors import InputError, OutputError, OutputWarning
+from exactsel.errors import InputError, OutputError, OutputWarning, option, warn
 from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -34,7 +33,7 @@ from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
 from exactsel.solving.checkpoint_shapes import HOW, check_begun, check_saved
 from exactsel.solving.choose import make
-from exactsel.solving.settings import Settings, option_of, settings_of
+from exactsel.solving.settings import Settings, settings_of
 
 EVERY = 30.0
 """Seconds between checkpoints, unless it is said otherwise."""
@@ -182,7 +181,7 @@ class Checkpointer:
                 self.checkpoint.note(self._progress(state, None))
                 self._pace.noted()
         except InputError as error:  # a full disk, a file somebody else took over or destroyed
-            warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
+            warn(f"{error} The search goes on without.", OutputWarning)
             self.close()
 
     def _save(self, checkpoint: Store, state: SearchState, ended: str | None) -> None:
@@ -253,7 +252,9 @@ def resume(
         settings = settings_now(Path(path), about["settings"], given)
         now = How(**about["how"])
         if proof is not None and about["proof"] is None:
-            raise InputError(f"{path} was begun without a proof, so none can be had; leave --proof out, or begin anew.")
+            raise InputError(
+                f"{path} was begun without a proof, so none can be had; leave {option('proof')} out, or begin anew."
+            )
         if (now.listing and not how.listing) or (how.details and not now.details):
             raise InputError(
                 f"{path} was begun without a trace, an audit and a record of events; leave them out, or begin anew."
@@ -328,7 +329,8 @@ def _proof_named(path: Path, proof: str | None) -> str | None:
     if proof is None or not os.path.lexists(proof) or is_proof(Path(proof)):
         return proof
     raise InputError(
-        f"{path} names {proof} as the file for its proof, but that is something else; give the file with --proof, or "
+        f"{path} names {proof} as the file for its proof, but that is something else; give the file with "
+        f"{option('proof')}, or "
         f"move away what is there."
     )
 
@@ -353,7 +355,7 @@ def check_in_shards(path: str | os.PathLike[str], executor: bool, shard: int | N
     if executor and shard is None:
         raise InputError(
             f"{os.fspath(path)} was begun without an executor, and so not in shards, which decide on the tree; leave "
-            f"--executor out, or begin a new search with --shard {SHARD}."
+            f"{option('executor')} out, or begin a new search with {option('shard', SHARD)}."
         )
 
 
@@ -365,7 +367,7 @@ def settings_now(path: Path, before: Mapping[str, Any], given: Mapping[str, Any]
         if name in given and writable(asked[name]) != value:
             raise InputError(
                 f"{path} was begun with {name} = {value}, and what decides on the tree stays; leave "
-                f"{option_of(name)} out, or begin a new search."
+                f"{option(name)} out, or begin a new search."
             )
     kept = {name: before[name] for name in LIMITS if name not in OF_ONE_RUN}
     kept["memory_limit"] = math.inf if kept["memory_limit"] is None else kept["memory_limit"]

@@ -16,7 +16,7 @@ from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, option
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.spans import Spans
 from exactsel.search.branching import Branching
@@ -73,15 +73,15 @@ FAMILIES = {
         ("forward", "swap"), closed_form=True, inside_kernel=True,
     ),
     "grouped": Family(
-        "problems with --groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
+        "problems with groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
     ),
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
     "boxed": Family(
-        "problems with --nonnegative or --bounds", lambda problem, seconds: BoxedBound(), "forward",
+        "problems with signs or bounds of coefficients", lambda problem, seconds: BoxedBound(), "forward",
         ("forward", "swap"),
     ),
     "css": Family(
-        "column subset selection (--problem css)", lambda problem, seconds: "eigenvalue", "greedy-css",
+        "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
     ),
 }  # fmt: skip
@@ -230,7 +230,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     if tree.eager and problem.units.constraint is not None:
         raise UnsupportedError(
             f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy "
-            f"or limits on groups; use --tree binary."
+            f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
     branching = company_of(bound.name).branching if settings.branching == "auto" else settings.branching
@@ -249,10 +249,11 @@ def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
     if solver.family != problem.family:
         raise UnsupportedError(
             f"the bound '{solver.name}' is for {FAMILIES[solver.family].words}, but this is one of {family.words}; "
-            f"use --bound auto."
+            f"use {option('bound', 'auto')}."
         )
     if problem.family == "regression" and problem.row_loss is not problem.loss and not solver.adjusted_rows:
         raise UnsupportedError(
-            f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use --bound apg."
+            f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use "
+            f"{option('bound', 'apg')}."
         )
     return solver

@@ -7,13 +7,12 @@ work, so that the outcome does not depend on the speed of the machine.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import replacing
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
@@ -60,7 +59,7 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
     except InputError:
         if writer.failure is None:
             raise
-        warnings.warn(OutputWarning(str(writer.failure)), stacklevel=3)
+        warn(str(writer.failure), OutputWarning)
         return result
     try:
         shown = established(writer.problem, writer.path)

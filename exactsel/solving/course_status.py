@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from exactsel.errors import option
 from exactsel.plain import Json
 from exactsel.search.json_shapes import among, both, entries, maybe, number, several, text, together, whole
 from exactsel.search.tolerance import relative_gap
@@ -17,8 +18,8 @@ from exactsel.solving.outcome import Claim, Termination
 
 ENDED = {
     "complete": "complete: all that was asked for is proven",
-    "limits": "limits: a limit left some of it open; --resume goes on with it",
-    "interrupted": "interrupted: --resume goes on with it",
+    "limits": "limits: a limit left some of it open; {resume} goes on with it",
+    "interrupted": "interrupted: {resume} goes on with it",
 }
 """The words for how a course ended, explained."""
 
@@ -77,7 +78,8 @@ class CourseStatus(Json):
         sizes = ", ".join(f"{name}={problem[name]:g}" for name in ("n", "d") if name in problem)
         begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
         ended = self.progress["ended"]
-        stands = "broken off; --resume goes on with it" if ended is None else ENDED[ended]
+        stands = "broken off; {resume} goes on with it" if ended is None else ENDED[ended]
+        stands = stands.format(resume=option("resume"))
         done = sum(step.get("claim") in ("optimal", "within_eps") for step in steps)
         return [
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from exactsel._jit import interpreted
+from exactsel._version import __version__
 from exactsel.arguments import function, signal_numbers, switch
 from exactsel.errors import InputError
+from exactsel.observers.lines import teller
+from exactsel.observers.log import ProgressLog
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
@@ -23,7 +28,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
-from exactsel.solving.settings import Settings
+from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.solving.solver import Search
 
@@ -35,7 +40,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
     on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
     audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: Any = None,
-    workers: int | None = None, scheduler: str | None = None, **options: Any,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k columns, and prove how good it is: ``solve(X, y, k=5, loss="huber", lam=1)``.
 
@@ -61,10 +66,10 @@ def solve(
         Signals that end the search with a result (main thread only).
     audit, failures : bool, path
         Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of failures.
-    executor, workers, scheduler : optional
-        Who expands nodes, how many, and where, see :func:`exactsel.solving.executors.executor_for`.
+    executor, workers, scheduler, verbose : optional
+        Who expands nodes (:func:`exactsel.solving.executors.executor_for`); 1 shows progress on stderr, with the gap.
     **options
-        Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads.
+        Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads (or ``n_jobs``).
 
     Returns
     -------
@@ -80,7 +85,7 @@ def solve(
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
-    told = (_auditor(asked) if audit else None, *watching)
+    told = (_auditor(asked) if audit else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
@@ -90,10 +95,27 @@ def solve(
         return observed(run, told, files, record)
 
 
+OPTIONS = (
+    *settings_of(),
+    *(name for name in signature(solve).parameters if name not in ("problem", "y", "k", "verbose", "options")),
+)
+"""What :func:`solve` may be told of a search; the verbs that solve several problems hand it on."""
+
+
 def _watching(callback: Any, on_incumbent: Any, on_bound: Any) -> tuple[Callback | None, ...]:
     """Who is told of events, found to be functions."""
     incumbents, bounds = function("on_incumbent", on_incumbent), function("on_bound", on_bound)
     return function("callback", callback), only(IncumbentFound, incumbents), only(LowerBoundRaised, bounds)
+
+
+def _table(verbose: int, problem: SubsetProblem, settings: dict[str, Any]) -> Callback | None:
+    """The progress table on stderr, begun, where it is asked for."""
+    if teller(verbose) is None:
+        return None
+    log, checked = ProgressLog(sys.stderr), Settings(**settings)
+    with interpreted(is_small(problem)):
+        log.begin(problem, __version__, f"stop at eps={checked.eps:g} or rel_eps={checked.rel_eps:g}")
+    return log
 
 
 def _auditor(problem: SubsetProblem) -> Callback:

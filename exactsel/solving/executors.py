@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.arguments import shown
-from exactsel.errors import InputError, UnsupportedError, did_you_mean
+from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
 from exactsel.search.pool import SHARD, Executor
 
 NAMES = ("serial", "processes", "dask")
@@ -38,7 +38,9 @@ def executor_for(asked: Any, workers: int | None = None, scheduler: str | None =
     if asked not in NAMES:
         raise InputError(f"there is no executor {asked!r}{did_you_mean(asked, NAMES)}; use {', '.join(NAMES)}.")
     if scheduler is not None and asked != "dask":
-        raise InputError("a scheduler is given, but only the executor dask has one; give --executor dask too.")
+        raise InputError(
+            f"a scheduler is given, but only the executor dask has one; give {option('executor', 'dask')} too."
+        )
     if asked == "serial":
         return None
     if asked == "processes":
@@ -51,7 +53,9 @@ def executor_for(asked: Any, workers: int | None = None, scheduler: str | None =
 def _made_before(asked: Any, workers: int | None, scheduler: str | None) -> Executor:
     """An executor that was made before, or that of a client of a cluster."""
     if scheduler is not None:
-        raise InputError("a scheduler is given, but only the executor dask has one; give --executor dask too.")
+        raise InputError(
+            f"a scheduler is given, but only the executor dask has one; give {option('executor', 'dask')} too."
+        )
     if hasattr(asked, "scheduler_info"):
         return _dask(asked, workers, None)
     if not all(hasattr(asked, name) for name in ("begin", "submit", "close", "name")):

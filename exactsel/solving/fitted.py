@@ -44,7 +44,7 @@ class FittedModel:
         """(n,) the model's predictions of the rows it was made from, on the scale of the target.
 
         Probabilities of the label +1 for logistic loss, expected counts for Poisson loss, scores for squared hinge
-        loss. An offset is counted in for Poisson loss only.
+        loss. An offset is counted in.
 
         Raises
         ------
@@ -90,7 +90,8 @@ def _fitted(result: Result) -> tuple[FloatArray, FloatArray]:
 
         return np.asarray(expit(z)), 0.5 * (target + 1.0)
     if problem.loss.name != "poisson":
-        return z, target
+        beside = 0.0 if problem.objective.offset is None else problem.objective.offset
+        return z + beside, target + beside
     made = problem.preparation
     exposure = 1.0 if made is None or made.exposure is None else made.exposure
     return np.exp(z) * exposure, target * exposure

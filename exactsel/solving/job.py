@@ -12,7 +12,7 @@ import numpy as np
 
 from exactsel._jit import new_flag
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.plain import writable
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -24,7 +24,7 @@ from exactsel.search.pool import round_bytes, shard_from
 from exactsel.search.telling import TELL, told_bytes
 from exactsel.solving.choose import Methods, methods_for
 from exactsel.solving.given import given, made_again
-from exactsel.solving.settings import Settings, option_of, settings_of
+from exactsel.solving.settings import Settings, settings_of
 from exactsel.types import BoolArray
 
 FORMAT = 2
@@ -43,7 +43,7 @@ def job_bytes(problem: SubsetProblem, settings: Settings, brief: bool) -> bytes:
         if setting.plug_ins and not isinstance(getattr(settings, name), str):
             raise UnsupportedError(
                 f"workers find plug-ins by name, but {name} is an object; register it as an entry point, and give "
-                f"{option_of(name)} its name, or leave the executor out."
+                f"{option(name)} its name, or leave the executor out."
             )
     held, entries = given(problem)
     arrays: dict[str, Any] = {"A": np.asarray(held.A), "y": np.asarray(held.y)}

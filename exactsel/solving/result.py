@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, either, option
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.problem.model import Model, PreparedModel, demands_text
 from exactsel.search.tolerance import Gap, Tolerance
@@ -167,7 +167,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
             return ""
         return (
             f"the longest column is {self._column_ratio:.2g} times as long as the shortest, and the ridge goes by "
-            f"their units; scale the columns (--scale, or scale=True in Python)."
+            f"their units; scale the columns ({option('standardize', True)})."
         )
 
     @property
@@ -320,13 +320,24 @@ class Result(FittedModel, Summarised, Readable, Gap):
         if demands:
             lines.insert(2, f"demands      {demands}")
         if self.proof is not None:
-            flags = "".join(f" --{flag}" for flag in ("intercept", "scale") if self.problem.get(flag))
-            flags += "".join(f" --{name} FILE" for name in ("weights", "hierarchy") if self.problem.get(name))
-            limits = self.problem.get("limits")
-            flags += f" --groups FILE --per-group {limits['most']}" if limits else ""
-            lines.append(f"proof        {self.proof}   (check it with: exactsel verify {self.proof} INSTANCE{flags})")
+            lines.append(f"proof        {self.proof}   (check it with: {self._check_of_proof})")
         return "\n".join(lines)
 
+    @property
+    def _check_of_proof(self) -> str:
+        """How the reader checks the proof."""
+        flags = [option(name, True) for name in ("fit_intercept", "standardize") if self.problem.get(WORDS[name])]
+        flags += [f"{option(name)} FILE" for name in ("sample_weight", "hierarchy") if self.problem.get(WORDS[name])]
+        limits = self.problem.get("limits")
+        flags += [f"{option('groups')} FILE {option('per_group', limits['most'])}"] if limits else []
+        command = " ".join(["exactsel verify", str(self.proof), "INSTANCE", *flags])
+        return either(f"exactsel.verify(problem, {self.proof!r})", command)
+
+
+WORDS = {
+    "fit_intercept": "intercept", "standardize": "scale", "sample_weight": "weights", "hierarchy": "hierarchy",
+}  # fmt: skip
+"""What arguments are called where a problem is described."""
 
 _PREPARED = ("intercept", "scale", "weights")
 """What may be done to the data before the search."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from exactsel import registry
 from exactsel.arguments import shown
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.search.tolerance import Tolerance
 from exactsel.start.portfolio import AUTO
 
@@ -78,7 +78,7 @@ class Settings:
         default="auto",
         metadata=_about(
             str,
-            "split, apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with --groups.",
+            "split, apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with groups.",
             plug_ins="bounds",
         ),
     )
@@ -122,7 +122,7 @@ class Settings:
         if "auto" in heuristics and len(heuristics) > 1:
             raise InputError(
                 "'auto' stands for all heuristics that suit the problem, but it is given beside others; give it alone, "
-                f"or leave it out; set {option_of('heuristics')}."
+                f"or leave it out; set {option('heuristics')}."
             )
         object.__setattr__(self, "heuristics", heuristics)
 
@@ -167,9 +167,9 @@ def _checked(name: str, setting: Setting, value: Any) -> float | int | bool:
     number = _whole(value) if setting.kind is int else _number(value)
     if number is None:
         what = "whole number" if setting.kind is int else "number"
-        raise InputError(f"{name} is {shown(value)}, but it must be a {what}; set {option_of(name)}.")
+        raise InputError(f"{name} is {shown(value)}, but it must be a {what}; set {option(name)}.")
     if not setting.holds(number):
-        raise InputError(f"{name} is {number}, but {setting.demand}; set {option_of(name)}.")
+        raise InputError(f"{name} is {number}, but {setting.demand}; set {option(name)}.")
     return number
 
 

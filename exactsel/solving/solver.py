@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import signal
 import time
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +19,7 @@ from exactsel import clock
 from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
-from exactsel.errors import CompilingWarning, InputError, UnsupportedError
+from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
@@ -133,7 +132,7 @@ class Search:
         if executor is not None and self._methods.tree.eager:
             raise UnsupportedError(
                 f"the tree '{self._methods.tree.name}' takes one node after the other, which leaves workers nothing to "
-                f"do; use --tree binary, or leave the executor out."
+                f"do; use {option('tree', 'binary')}, or leave the executor out."
             )
         self._termination: str | None = None
         self._bound: PreparedBound | None = None
@@ -318,7 +317,7 @@ class Search:
         """The outcome so far; of a search that has not finished it says ``interrupted``."""
         timed_out = self._termination == "time_limit"
         if timed_out and compiles_on():
-            warnings.warn(SHORT_OF_TIME, CompilingWarning, stacklevel=3)
+            warn(SHORT_OF_TIME, CompilingWarning)
         with hurrying(timed_out):
             return self._result(None if events is None else tuple(events))
 

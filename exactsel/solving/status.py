@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.plain import Json, finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.json_shapes import number, plain
@@ -89,7 +89,7 @@ class SearchStatus(Json):
         if self.process is not None:
             return f"process {self.process} is at work"
         if self.progress["ended"] is None:
-            return "broken off; --resume goes on with it"
+            return f"broken off; {option('resume')} goes on with it"
         return f"{self.progress['ended']}: {Termination(self.progress['ended']).sentence}"
 
 

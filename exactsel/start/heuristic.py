@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from exactsel.errors import InputError, WrongFamilyError
+from exactsel.errors import InputError, WrongFamilyError, css_problem
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -193,7 +193,7 @@ def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
     """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
     if problem.family != "css":
         raise WrongFamilyError(
-            f"the method '{method}' selects columns of a matrix without a target; give --problem css, or use another "
+            f"the method '{method}' selects columns of a matrix without a target; give {css_problem()}, or use another "
             f"method, such as forward or poss."
         )
     return problem  # type: ignore[return-value]

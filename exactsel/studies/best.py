@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import os
 import signal
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +15,14 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
+from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
-from exactsel.solving.asked import problem_asked
+from exactsel.solving.asked import EVERY_COLUMN, problem_asked
 from exactsel.solving.entry import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
@@ -41,7 +41,7 @@ def best_model(
     top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
-    signals: Sequence[int] = (signal.SIGINT,), **options: Any,
+    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: Any,
 ) -> BestModels:  # fmt: skip
     """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 
@@ -59,10 +59,8 @@ def best_model(
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, or ``custom`` with ``penalty``.
     k_max : int, optional
         The largest size; by default all columns, or as many as the criterion has a meaning for.
-    top : int
-        How many models to list; ...
-    within : float, optional
-        ... and all whose criterion is at most this above the best, the longer list of the two.
+    top, within : int, float, optional
+        List so many models, or all whose criterion is at most this above the best, the longer list of the two.
     gamma : float
         Of EBIC; 0 is BIC.
     penalty : float or callable
@@ -71,8 +69,8 @@ def best_model(
         Models of one size after which a list is cut short, and says so.
     proof : path, optional
         Folder for one proof a size (``k5.exsel``), for :func:`exactsel.verify`.
-    time_limit, signals : float, sequence of int
-        Seconds for all sizes and the list together; signals that end it with what there is.
+    time_limit, signals, verbose : float, sequence of int, int
+        Seconds for sizes and list together; signals that end it with what there is; 1 says a line for each size.
     **options
         As for :func:`exactsel.solve`; ``eps`` and ``rel_eps`` are of the objective of the best size, ``node_limit``
         holds for each size.
@@ -95,7 +93,30 @@ def best_model(
     _check(top, within, cap)
     settings |= {"signals": signals, "time_limit": time_limit}
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
+    across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
     return _searched(across, BestList(across, top, within, cap))
+
+
+class _Told:
+    """Says a line of each size, under a head."""
+
+    def __init__(self, across: AcrossSizes, tell: Say) -> None:
+        self._across, self._tell, self.sizes = across, tell, set[int]()
+        tell(f"{'k':>4} {across.criterion.title:>16} {'lower':>16}  {'gap':>9}  settled")
+
+    def __call__(self, size: int) -> None:
+        """What is known of a size: the criterion of its best model, and what none of its models is below."""
+        across = self._across
+        self.sizes.add(size)
+        value = across.criterion.value(across.upper_of(size), size)
+        lower, settled = min(across.criterion_below(size), value), "yes" if across.settled(size) else "no"
+        self._tell(f"{size:>4} {value:>16.10g} {lower:>16.10g}  {value - lower:>9.2e}  {settled}")
+
+    def rest(self) -> None:
+        """The sizes that have not been said, as a bound of others settles them."""
+        for size in self._across.sizes:
+            if size not in self.sizes:
+                self(size)
 
 
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
@@ -106,6 +127,8 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
         across.begin()
         listing.look()
         across.run()
+        if isinstance(across.on_size, _Told):
+            across.on_size.rest()
         if listing.top > 1 or listing.within is not None:
             listing.run()
         return replace(_best_models(across, listing), time=clock.now() - began)
@@ -151,10 +174,7 @@ def _unlimited(problem: Problem | BoxedProblem) -> Problem:
 
 def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | BoxedProblem, dict[str, Any]]:
     """The problem, whatever its k, and the options for the search."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
-        known = hasattr(problem, "units") or y is None
-        asked, left = problem_asked(problem, y, None if known else np.shape(problem)[-1], options)
+    asked, left = problem_asked(problem, y, None, options, at_most=EVERY_COLUMN)
     if asked.family == "grouped":
         raise UnsupportedError(
             "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
@@ -167,9 +187,11 @@ def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | Box
 
 def _check(top: int, within: float | None, cap: int) -> None:
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-        raise InputError(f"top is {top!r}, but at least one model must be asked for; give a whole number (--top).")
+        raise InputError(f"top is {top!r}, but at least one model must be asked for; give {option('top', 1)}, say.")
     if within is not None and not (np.isfinite(within) and within >= 0):
-        raise InputError(f"within is {within}, but it must be a number that is not negative (--within).")
+        raise InputError(
+            f"within is {within}, but it must be a number that is not negative; correct {option('within')}."
+        )
     check_cap(cap)
 
 

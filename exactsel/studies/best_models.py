@@ -9,7 +9,7 @@ from typing import Any
 
 from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.model import demands_text, listed
-from exactsel.solving.outcome import Claim, Termination
+from exactsel.solving.outcome import Claim, Termination, restricted
 from exactsel.solving.result import Result
 from exactsel.studies.listed import advice_lines
 from exactsel.studies.size_criterion import SizeCriterion
@@ -174,7 +174,8 @@ class BestModels(Readable):
             "rows": criterion.likelihood.rows, "parameters_beside_columns": criterion.likelihood.beside_columns,
             "value": finite(self.value), "lower": finite(self.lower), 
             "absolute_gap": finite(self.absolute_gap), "k": self.k,
-            "support": list(self.support), "claim": self.claim.value, "termination": self.termination,
+            "support": list(self.support), "claim": self.claim.value, "claim_text": self.claim_text,
+            "termination": self.termination,
             "scope": self.scope, "complete": self.complete, "threshold": finite(self.threshold),
             "models": [
                 {
@@ -211,7 +212,7 @@ class BestModels(Readable):
         names, title = self.result.problem["feature_names"], self.criterion.title
         lines = [
             f"best model   {title} {self.value:.10g} with {self.k} columns: {listed(self.support, names)}",
-            f"claim        {self.claim.value}: {self.said}",
+            f"claim        {self.claim_text}",
             f"lower        {self.lower:.10g}   absolute gap {self.absolute_gap:.3g}, over all sizes from "
             f"{self.sizes[0].size} to {self.sizes[-1].size}",
         ]
@@ -224,13 +225,20 @@ class BestModels(Readable):
         return "\n".join(lines)
 
     @property
-    def said(self) -> str:
-        """What the claim says, in words."""
-        title = self.criterion.title
-        if not self.reached:
-            return f"no model of any size has {_article(title)} {title} below {self.lower:.10g}; the search ended early"
-        how = "" if self.claim is Claim.OPTIMAL else f" by more than {self.absolute_gap:.3g}"
-        return f"no model of any size has a smaller {title}{how}"
+    def claim_text(self) -> str:
+        """What is proven, in one sentence."""
+        title, first, last = self.criterion.title, self.sizes[0].size, self.sizes[-1].size
+        only = f" among {self.scope}" if self.scope else ""
+        allowed = " that meets the demands" if restricted(self.result.problem) else ""
+        models = f"no model with {first} to {last} features{allowed}"
+        if self.claim is Claim.HEURISTIC_ONLY:
+            return "Nothing is proven: no lower bound is known."
+        if self.claim is Claim.OPTIMAL:
+            return f"Optimal{only}: {models} has a lower {title} (relative tolerance 1e-9 of the objective)."
+        if self.claim is Claim.WITHIN_EPS:
+            least = f"{_article(title)} {title} lower by more than {self.absolute_gap:.3g}"
+            return f"Optimal within the tolerance{only}: {models} has {least}."
+        return f"Not proven optimal{only}: {models} has {_article(title)} {title} below {self.lower:.10g}."
 
     @property
     def listing(self) -> str:
@@ -251,7 +259,7 @@ class BestModels(Readable):
 
     def _repr_html_(self) -> str:
         head = ("", "k", self.criterion.title, "delta", "weight", "columns")
-        said = html_line(f"{self.said[0].upper()}{self.said[1:]}.", strong=True, aside=not self.reached)
+        said = html_line(self.claim_text, strong=True, aside=not self.reached)
         many = len(self.models) > 1 or not self.complete
         listing = html_line(f"{self.listing}.", aside=not self.complete) if many else ""
         return html_view(said, html_table(self.rows(), head), listing)

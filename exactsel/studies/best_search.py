@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,8 @@ class AcrossSizes:
     places: dict[int, Place] = field(default_factory=dict)
     floors: dict[int, float] = field(default_factory=dict)
     """No model of exactly this size has a smaller objective: what lists have shown."""
+    on_size: Callable[[int], None] | None = None
+    """Told of every size that has been looked at."""
     watch: Watch | None = None
     """Tells when somebody has said stop."""
     terminations: list[str] = field(default_factory=list)
@@ -216,6 +219,8 @@ class AcrossSizes:
             for place, size in enumerate(left):
                 self._share = part / (len(left) - place)
                 self.settle(size)
+                if self.on_size is not None:
+                    self.on_size(size)
         self._share = 1.0
 
     def settle(self, size: int) -> None:

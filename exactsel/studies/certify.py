@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view
@@ -27,7 +26,8 @@ from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
-from exactsel.solving.entry import solve
+from exactsel.solving.asked import problem_asked
+from exactsel.solving.entry import OPTIONS, solve
 from exactsel.solving.outcome import Claim, claim_of, claim_sentence, restricted
 from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
@@ -137,18 +137,17 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem,
-    candidate: Any = None,
-    *,
-    support: Sequence[int | str] | None = None,
-    coef: ArrayLike | None = None,
-    **options: Any,
-) -> Certified:
-    """Prove how far a model is from optimal.
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, candidate: Any = None,
+    support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: Any,
+) -> Certified:  # fmt: skip
+    """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        Data come with ``y``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
+        Of data; by default models have as many columns as the candidate.
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
@@ -156,7 +155,7 @@ def certify(
         heuristic or of a search counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support
         if it has an intercept), a feature selector as what it selects. ``support`` and ``coef`` do not guess.
     **options
-        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on.
+        Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on, and of data those of a problem.
 
     Returns
     -------
@@ -167,35 +166,45 @@ def certify(
     InputError
         When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
     """
-    if sum(given is not None for given in (candidate, support, coef)) != 1:
-        raise InputError("give exactly one candidate: a support or a coefficient vector.")
-    converged = True
+    if sum(one is not None for one in (candidate, support, coef)) != 1:
+        raise InputError(
+            "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
+        )
+    size = _size_of(next(one for one in (candidate, support, coef) if one is not None))
+    asked, options = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
     if candidate is not None:
-        support, coef = _recognise(problem, candidate)
-    if coef is not None:
-        objective = objective_of(problem)
-        if objective is None:
-            raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-        given, made = checked_coef(problem, coef), objective.preparation
-        vector = given if made is None else given * made.scale
-        columns, value = problem.units.units_of(np.flatnonzero(given)), statement_of(problem).upper_of(given)
-    else:
-        columns = given_support(column_numbers(problem, () if support is None else support), problem)
-        fit = problem.fit(columns)
-        refuse_unattained(problem, fit)
-        converged = fit.converged
-        vector, value = fit.coef, statement_of(problem).upper(fit)
+        support, coef = _recognise(asked, candidate)
+    columns, vector, value, converged = _model_of(asked, support, coef)
     target = options.pop("proof", None)
     with _proofs(target) as (first, second):
-        result = solve(problem, start=columns, proof=first, **options)
+        result = solve(asked, start=columns, proof=first, **options)
         tolerance = result.tolerance
         left = tolerance.absolute(value) - (value - result.upper)
         if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
-            result = _search_on(problem, result, left, {**options, "proof": second})
+            result = _search_on(asked, result, left, {**options, "proof": second})
         result = _delivered(result, target)
-    claim = claim_of(value, result.lower, tolerance)
-    model = Model.of(problem, vector)
-    return Certified(columns, PreparedModel.of(problem, vector), value, coef is None, claim, result, model, converged)
+    claim, model = claim_of(value, result.lower, tolerance), Model.of(asked, vector)
+    return Certified(columns, PreparedModel.of(asked, vector), value, coef is None, claim, result, model, converged)
+
+
+def _model_of(
+    problem: SubsetProblem, support: Sequence[Any] | None, coef: ArrayLike | None
+) -> tuple[tuple[int, ...], FloatArray, float, bool]:
+    """The columns of a candidate, its coefficients for the columns searched, its objective, and whether a refit ended.
+
+    The coefficients are those given, or the best on the support.
+    """
+    if coef is None:
+        columns = given_support(column_numbers(problem, () if support is None else support), problem)
+        fit = problem.fit(columns)
+        refuse_unattained(problem, fit)
+        return columns, fit.coef, statement_of(problem).upper(fit), fit.converged
+    objective = objective_of(problem)
+    if objective is None:
+        raise InputError("column subset selection has no coefficients; give the candidate as a support.")
+    given, made = checked_coef(problem, coef), objective.preparation
+    columns = problem.units.units_of(np.flatnonzero(given))
+    return columns, given if made is None else given * made.scale, statement_of(problem).upper_of(given), True
 
 
 def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:
@@ -237,7 +246,7 @@ def _delivered(result: Result, target: Any) -> Result:
     try:
         move(result.proof, target)
     except InputError as error:
-        warnings.warn(OutputWarning(str(error)), stacklevel=3)
+        warn(str(error), OutputWarning)
         return replace(result, proof=None)
     return replace(result, proof=str(target))
 
@@ -278,6 +287,17 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
             f"there is no {units.named_thing} called {shown(name)}; give a number from 0 to {problem.d - 1} or a known "
             f"name."
         ) from None
+
+
+def _size_of(candidate: Any) -> int:
+    """How many columns a candidate has, as far as that can be told without a problem."""
+    fitted = _from_model(candidate)
+    if fitted is not None:
+        support, coef = fitted
+        return len(support) if support is not None else 0 if coef is None else int(np.count_nonzero(coef))
+    values = np.asarray(candidate, dtype=object).reshape(-1)
+    counted = all(isinstance(value, bool | np.bool_ | float | np.floating) for value in values)
+    return int(np.count_nonzero(values)) if counted else values.size
 
 
 def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:

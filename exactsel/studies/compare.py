@@ -10,14 +10,17 @@ from statistics import median
 from typing import Any
 
 from exactsel import registry
+from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
+from exactsel.observers.lines import Say, Since, teller
 from exactsel.plain import Json, finite, html_line, html_table, html_view
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap
 from exactsel.search.watch import Watch
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import with_bound_at_hand
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
@@ -116,25 +119,21 @@ class Comparison(Json):
 
 
 @begun_without_compiler
+@with_aliases
 def compare(
-    problem: SubsetProblem,
-    methods: str | Sequence[str | Heuristic] | None = None,
-    *,
-    seed: int = 0,
-    seeds: int = 1,
-    time_limit: float | None = 60.0,
-    eps: float = 0.0,
-    rel_eps: float = 1e-6,
-    threads: int | None = None,
-    bound: Any = "auto",
-    alone: bool = False,
-    signals: Sequence[int] = (signal.SIGINT,),
-) -> Comparison:
-    """Run the methods, then the exact search, and put them side by side.
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *,
+    methods: str | Sequence[str | Heuristic] | None = None, seed: int = 0, seeds: int = 1,
+    time_limit: float | None = 60.0, eps: float = 0.0, rel_eps: float = 1e-6, threads: int | None = None,
+    bound: Any = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
+    **options: Any,
+) -> Comparison:  # fmt: skip
+    """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.
 
     Parameters
     ----------
-    problem : Problem, BoxedProblem or ColumnSubsetProblem
+    problem : problem; or array, sparse matrix or data frame (n, d)
+    y, k : array (n,), int, optional
+        Of data, which also have ``options``, as for :func:`exactsel.solve`.
     methods : sequence of str or Heuristic, optional
         Names separated by commas will do. By default every reproducible method that serves the problem.
     seed : int
@@ -154,6 +153,8 @@ def compare(
     signals : sequence of int
         Signals that end the method and the search that are at work (main thread only); the methods that have not had
         their turn are left out.
+    verbose : int
+        1 says a line on stderr for each method, and what the search has proven.
 
     Returns
     -------
@@ -167,12 +168,24 @@ def compare(
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InputError(f"seeds is {seeds}, but every method is run at least once; give 1 or more.")
-    settings = Settings(eps=eps, rel_eps=rel_eps, seed=seed, time_limit=time_limit, threads=threads, bound=bound)
+    asked, _ = problem_asked(problem, y, k, options, known=())
+    settings = Settings(eps, rel_eps, time_limit, threads=every_core(threads), seed=seed, bound=bound)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
+    return _compared(asked, methods, settings, seeds, alone, signals, teller(verbose))
+
+
+def _compared(
+    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int, alone: bool,
+    signals: Sequence[int], tell: Say | None,
+) -> Comparison:  # fmt: skip
+    """See :func:`compare`."""
+    since = None if tell is None else Since(tell)
     with Watch(None, signals) as whole:
-        answers, left_out = _answers(problem, methods, settings, seeds, signals, whole)
+        answers, left_out = _answers(problem, methods, settings, seeds, signals, whole, since)
         result = _searched(problem, settings, [answer.best.fit for answer in answers], signals)
+        if since is not None:
+            since(f"exact search: objective {result.upper:.8g}, gap {result.gap:.2e}, {result.claim.value}")
         unaided = Search(problem, replace(settings, heuristics=()), signals=signals).run() if alone else None
     rows = sorted((_row(problem, answer, result) for answer in answers), key=lambda row: (row.value, row.method))
     return Comparison(tuple(rows), result, tuple(left_out), unaided)
@@ -248,7 +261,7 @@ def _spread_of(row: Row) -> dict[str, Any]:
 
 def _answers(
     problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int,
-    signals: Sequence[int], whole: Watch,
+    signals: Sequence[int], whole: Watch, tell: Say | None = None,
 ) -> tuple[list[_Answer], list[tuple[str, str]]]:  # fmt: skip
     """What each method says; and (method, reason) for those that say nothing."""
     answers: list[_Answer] = []
@@ -265,6 +278,8 @@ def _answers(
             continue
         if runs:
             answers.append(_Answer(heuristic, runs))
+            if tell is not None:
+                tell(f"{heuristic.name}: objective {answers[-1].best.fit.value:.8g}")
         else:
             left_out.append((heuristic.name, INTERRUPTED))
     return answers, left_out

@@ -10,7 +10,7 @@ course_saved.py in a file.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -68,6 +68,8 @@ class Course:
     reach: Reach | None = None
     together: bool = False
     """Whether a time limit is for search and listing of a step together, and not for each."""
+    log: Callable[[Result], None] | None = None
+    """Told of every result there is."""
     workers: Workers = field(default_factory=Workers)
     """Who expands the nodes of its searches; lists are made in this process."""
 
@@ -124,6 +126,8 @@ def walk(course: Course, keeper: Keeper) -> None:
         else:
             result = keeper.searched(place, problem, before.get(problem.k, smaller), _settings_at(course, place))
         step.result = result
+        if course.log is not None:
+            course.log(result)
         if result.termination is Termination.INTERRUPTED:
             return
         if course.reach is not None:
@@ -151,10 +155,10 @@ def _listed(reach: Reach, step: Step, keeper: Keeper, place: int, problem: Any, 
     result, near = step.result, step.near
     assert result is not None
     tau = reach.tau_of(result.upper)
-    if near is None or near.kept is None:
+    if near is None or near._kept is None:
         state = ListingState.begun(problem, result.upper, tau)
     else:
-        state = near.kept.state
+        state = near._kept.state
         same = near.tau == tau and state.best <= result.upper
         if near.termination in ("complete", "precision") and same:
             return replace(near, result=result)
@@ -203,7 +207,7 @@ class InMemory:
         result = self._course.steps[place].result
         assert result is not None
         near = list_on(problem, result, state, cap, settings, self.signals)
-        return replace(near, kept=KeptList(state, partial(go_on_alone, problem, cap, self._course.settings)))
+        return replace(near, _kept=KeptList(state, partial(go_on_alone, problem, cap, self._course.settings)))
 
 
 def walk_in_memory(course: Course) -> Course:
@@ -257,7 +261,7 @@ def list_at(course: Course, place: int) -> NearOptimal:
     problem = course.problem.replace(**step.changes) if step.changes else course.problem
     state = ListingState.begun(problem, step.result.upper, reach.tau_of(step.result.upper))
     near = list_of(problem, step.result, state, "interrupted")
-    return replace(near, kept=KeptList(state, partial(go_on_alone, problem, reach.cap, course.settings)))
+    return replace(near, _kept=KeptList(state, partial(go_on_alone, problem, reach.cap, course.settings)))
 
 
 def settings_among(options: Mapping[str, Any]) -> dict[str, Any]:

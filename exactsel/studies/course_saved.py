@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exactsel import clock
-from exactsel.errors import InputError, OutputWarning
+from exactsel.errors import InputError, OutputWarning, option, warn
 from exactsel.plain import finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
@@ -156,10 +155,10 @@ def _reach_plain(reach: Reach | None) -> dict[str, Any]:
 
 def _reach_now(path: Path, before: Mapping[str, Any], asked: Asked) -> Reach | None:
     """What is listed: the same as before, or for the first time, or with another cap."""
-    for name, option in (("tau", "--tau"), ("share", "--near")):
+    for name, called in (("tau", "tau"), ("share", "near")):
         now, then = getattr(asked, name), before[name]
         if now is not None and then is not None and now != then:
-            raise InputError(f"{path} was begun with {option} {then:g}; leave it out, or begin anew.")
+            raise InputError(f"{path} was begun with {option(called, then)}; leave it out, or begin anew.")
     tau, share = before["tau"], asked.share if before["share"] is None else before["share"]
     if tau is None and share is None:
         return None
@@ -191,7 +190,7 @@ def _kept(near: NearOptimal, state: ListingState) -> NearOptimal:
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         raise InputError("this list is part of a path that is saved in a file; go on with the path instead.")
 
-    return replace(near, kept=KeptList(state, go_on))
+    return replace(near, _kept=KeptList(state, go_on))
 
 
 class _InFile:
@@ -262,4 +261,4 @@ def _told_if_lost() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        warnings.warn(OutputWarning(f"{error} The search goes on without."), stacklevel=2)
+        warn(f"{error} The search goes on without.", OutputWarning)

@@ -42,13 +42,20 @@ class Compared(Json):
 
     @property
     def best(self) -> dict[str, Result]:
-        """The result each criterion prefers; among equals the first, which has the larger lam and the smaller size."""
+        """The result each criterion prefers; among equals the first, which has the larger lam and the smaller size.
+
+        With held-out errors ``one_standard_error`` is the smallest model that is as good as the best by these folds.
+        """
         rows = [(self.row(result), result) for result in self.path.results]
         chosen = {}
         for name in NAMES:
             values = [(row[name], i) for i, (row, _) in enumerate(rows) if row[name] is not None]
             if values:
                 chosen[name] = rows[min(values)[1]][1]
+        if self.validation is not None:
+            lam, k = self.validation.one_standard_error
+            at = (result for result in self.path.results if (result.problem["lam"], result.problem["k"]) == (lam, k))
+            chosen["one_standard_error"] = next(at)
         return chosen
 
     @property
@@ -77,6 +84,15 @@ class Compared(Json):
         heads = {"cv_error": "held-out loss"}
         head = ("k", "lam", *(heads.get(name, name.upper()) for name in kept), "columns")
         return html_view(html_line(f"k = {chosen.problem['k']}: {why}.", strong=True), html_table(lines, head))
+
+    def line(self, result: Result) -> dict[str, Any]:
+        """One result as a line of a table, with the criteria there are."""
+        names = result.problem["feature_names"]
+        found = {name: value for name, value in self.row(result).items() if value is not None}
+        return {
+            "k": result.problem["k"], "lam": result.problem.get("lam"), "objective": result.upper, "gap": result.gap,
+            "claim": result.claim.value, **found, "columns": [names[j] if names else j for j in result.support],
+        }  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from exactsel import clock
+from exactsel.arguments import numbers, shown, whole_numbers
 from exactsel.data.missing import middle_of
-from exactsel.errors import InputError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
+from exactsel.observers.lines import Say, teller
 from exactsel.plain import html_line, html_table, html_view
-from exactsel.problem.boxed import boxed
-from exactsel.problem.checks import default_delta, make_loss
-from exactsel.problem.groups import GroupSpec
-from exactsel.problem.labels import labels_for
-from exactsel.problem.offsets import checked_offset
-from exactsel.problem.preparing import AUTO, checked_weights
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.problem.row_labels import check_rows
+from exactsel.problem.some_rows import on_rows
+from exactsel.solving.asked import Gaps, gaps_asked, problem_asked
+from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers
 from exactsel.solving.outcome import Termination
-from exactsel.studies.path import SolutionPath, solve_path
+from exactsel.studies.path import USUAL_SIZES, SolutionPath, solve_path, with_a_ridge
 from exactsel.types import FloatArray, IntArray
+
+LEAVE_ONE_OUT = ("loo", "n")
+"""What stands for as many folds as there are rows."""
 
 
 @dataclass(frozen=True)
@@ -106,118 +108,183 @@ def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntA
     return [(np.setdiff1d(order, part), part) for part in parts]
 
 
-_DEMANDS = ("must_have", "must_not", "hierarchy", "hierarchy_kind", "groups", "per_group")
-
 Progress = Callable[[int, SolutionPath, float], None]
 
 
 class _Data(NamedTuple):
-    """All rows, as they were given."""
+    """All rows: the problem of them, and their table where entries are missing."""
 
-    A: FloatArray
-    y: FloatArray
-    loss: Loss
-    """Of every fold: a default Huber threshold is that of all rows."""
-    weights: FloatArray | None
-    offset: FloatArray | None
-    missing: str
+    problem: Problem | BoxedProblem
+    gaps: Gaps | None
 
-    @classmethod
-    def of(
-        cls, A: FloatArray, y: ArrayLike, loss: str | Loss, delta: float | None, weights: ArrayLike | None,
-        offset: ArrayLike | None, missing: str,
-    ) -> _Data:  # fmt: skip
-        """The rows, checked."""
-        target = np.asarray(labels_for(loss, y), dtype=np.float64)
-        counted = None if weights is None else checked_weights(weights, target.size, loss)
-        known = None if offset is None else checked_offset(offset, target.size)
-        explained = target if known is None else target - known
-        if loss == "huber" and delta is None:
-            delta = default_delta(explained, counted)
-        return cls(A, target, make_loss(loss, delta, explained), counted, known, missing)
+    @property
+    def free(self) -> Problem:
+        """The problem without limits of coefficients, which do not change what a model costs."""
+        return self.problem.unlimited if isinstance(self.problem, BoxedProblem) else self.problem
 
-    def problem(self, rows: IntArray, k: int, **options: Any) -> Problem:
+    def fold(self, rows: IntArray) -> Problem | BoxedProblem:
         """The problem on these rows."""
-        beside: dict[str, Any] = {
-            name: None if values is None else values[rows]
-            for name, values in (("weights", self.weights), ("offset", self.offset))
-        }
-        return Problem.prepared(self._filled(rows, rows), self.y[rows], k, loss=self.loss, **beside, **options)
+        return on_rows(self.problem, rows, self._filled(rows, rows))
 
     def held_out_losses(self, path: SolutionPath, train: IntArray, held_out: IntArray) -> list[float]:
         """The mean loss of each model of the path over rows that were held out."""
         if path.interrupted:
             raise KeyboardInterrupt
-        counts = (np.ones(self.y.size) if self.weights is None else self.weights)[held_out]
+        made, y, beside = self.free.preparation, self.free.target[held_out], np.zeros(held_out.size)
+        weights = None if made is None else made.row_weights
+        counts = np.ones(held_out.size) if weights is None else weights[held_out]
         if not counts.any():
             raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
-        rows, beside = self._filled(held_out, train), 0.0 if self.offset is None else self.offset[held_out]
+        if made is not None and made.exposure is not None:
+            y, beside = y * made.exposure[held_out], np.log(made.exposure[held_out])
+        rows = self._filled(held_out, train)
         models = [result.model for result in path.results if result.model is not None]
-        return [_mean_loss(self.loss, model.predict(rows) + beside, self.y[held_out], counts) for model in models]
+        return [_mean_loss(self.free.loss, model.predict(rows) + beside, y, counts) for model in models]
 
     def _filled(self, rows: IntArray, known: IntArray) -> FloatArray:
-        """These rows of A with what stands for their gaps by the rows ``known``."""
-        A = self.A[rows]
-        gaps = np.isnan(A)
-        if not gaps.any():
-            return A
-        weights = None if self.weights is None else self.weights[known]
-        return np.where(gaps, middle_of(self.A[known], self.missing, weights), A)
+        """These rows of the table with what stands for their gaps by the rows ``known``."""
+        if self.gaps is None:
+            return self.free.A[rows]
+        A, made = self.gaps.A[rows], self.free.preparation
+        weights = None if made is None or made.row_weights is None else made.row_weights[known]
+        return np.where(np.isnan(A), middle_of(self.gaps.A[known], self.gaps.way, weights), A)
 
 
 def cross_validate(
-    A: FloatArray, y: FloatArray, folds: Iterable[tuple[IntArray, IntArray]], ks: Sequence[int],
-    lams: Sequence[float], *, loss: str | Loss = "quadratic", delta: float | None = None, intercept: bool | str = AUTO,
-    scale: bool = False, weights: ArrayLike | None = None, offset: ArrayLike | None = None,
-    must_have: Sequence[int | str] = (), must_not: Sequence[int | str] = (),
-    hierarchy: Mapping[Any, Any] | None = None, hierarchy_kind: str = "strong", groups: GroupSpec | None = None,
-    per_group: int | None = None, nonnegative: str | Sequence[int | str] = (),
-    bounds: Sequence[tuple[Any, float, float]] = (), missing: str = "mean", total: float | None = None,
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, cv: Any = 5,
+    ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, total: float | None = None,
     progress: Progress | None = None, executor: Any = None, workers: int | None = None, scheduler: str | None = None,
-    **options: Any,
+    verbose: int = 0, **options: Any,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 
+    Columns are centred, scaled and filled in by what a fold's training rows are like. A default Huber threshold is that
+    of all rows, the same in every fold; a fold's error is the weighted mean over its held-out rows.
+
     Parameters
     ----------
-    A, y : arrays (n, d), (n,); where A has no value, nan
-    folds, ks, lams : iterable of (training rows, held-out rows), sizes and ridge weights to try
-    loss, delta, must_have, must_not, hierarchy, hierarchy_kind, groups, per_group
-        As for :class:`exactsel.Problem`; a default Huber threshold is that of all rows, the same in every fold.
-    nonnegative, bounds : as for :func:`exactsel.boxed`
-    intercept, scale : bool
-        There is an intercept by default. A fold's columns are prepared by what its training rows are like, its models
-        measured on the held-out rows as they are.
-    weights : array (n,), optional, of rows; a fold's error is the weighted mean over its held-out rows
-    offset : array (n,), optional, known part of predictions, as for :meth:`exactsel.Problem.prepared`
-    missing : str, what stands for the nan of a column: ``mean`` or ``median`` of a fold's training rows, weighted
-    total : float, optional, seconds for all problems, shared out evenly among those that are left
-    progress : callable, optional, called after each fold with its number (from 1), its path and the seconds so far
-    executor, workers, scheduler : optional, who expands the nodes of each search, as for :func:`exactsel.solve`
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        Its k is the largest size unless ``ks`` is given. Data come with ``y``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
+        Target of the data; the largest size, by default 10 or as many as there are columns.
+    cv : int, "loo", splitter or iterable of (training rows, held-out rows)
+        Folds: so many random parts, one for each row, or those of a splitter of scikit-learn.
+    ks, lams : iterable of int, iterable of float, optional
+        Sizes, by default 1 to k, and ridge weights to try, by default the problem's own.
+    total : float, optional
+        Seconds for all problems, shared out evenly among those that are left.
+    progress : callable, optional
+        Called after each fold with its number (from 1), its path and the seconds so far.
+    verbose : int
+        1 says a line on stderr for each fold.
+    executor, workers, scheduler : optional
+        Who expands the nodes of each search, as for :func:`exactsel.solve`.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
+
+    Raises
+    ------
+    InputError
+        For folds that cannot be used, and what cannot be said of the training rows of one.
+    UnsupportedError
+        For column subset selection, which has no target to predict.
     """
-    check_rows(A, y=y, weights=weights, offset=offset)
-    given = (must_have, must_not, hierarchy, hierarchy_kind, groups, per_group)
-    demands: dict[str, Any] = dict(zip(_DEMANDS, given, strict=True))
-    data = _Data.of(A, y, loss, delta, weights, offset, missing)
-    sizes, ridges = tuple(sorted({min(k, A.shape[1]) for k in ks})), tuple(sorted({*lams}, reverse=True))
-    errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
+    sizes = None if ks is None else whole_numbers("ks", ks)
+    options = with_a_ridge(problem, options, lams)
+    gaps = gaps_asked(problem, y, options)
+    asked, left = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(sizes or [USUAL_SIZES]))
+    data = _Data(of_a_target(asked), gaps)
+    tried = tuple(sorted({min(size, asked.d) for size in sizes or range(1, asked.k + 1)}))
+    ridges = (data.free.objective.asked_lam,) if lams is None else numbers("lams", list(lams))
     with Workers(executor, workers, scheduler).engaged() as hired:
-        for train, held_out in parts:
-            with _told_of_fold(len(errors) + 1):
-                problem = data.problem(train, sizes[-1], lam=ridges[0], intercept=intercept, scale=scale, **demands)
-            chosen = boxed(problem, nonnegative, bounds) if len(nonnegative) or len(bounds) else problem
-            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
-            path = solve_path(
-                chosen, sizes, ridges, executor=hired, **options | _share(total, clock.now() - began, left)
-            )
-            stopped.update(result.termination for result in path.results if not result.reached)
-            errors.append(np.reshape(data.held_out_losses(path, train, held_out), (len(ridges), len(sizes))))
-            if progress is not None:
-                progress(len(errors), path, clock.now() - began)
-    if not parts:
+        folds, tell = folds_of(cv, data.free, left.get("seed", 0)), teller(verbose)
+        told = progress if progress is not None or tell is None else fold_lines(tell, len(folds))
+        return _validated(data, folds, tried, ridges, _Shares(total, told, left | {"executor": hired}))
+
+
+def validated(
+    problem: Any, gaps: Gaps | None, cv: Any, ks: Sequence[int], lams: Sequence[float], options: dict[str, Any],
+    hired: Workers, progress: Progress | None = None,
+) -> ValidationErrors:  # fmt: skip
+    """:func:`cross_validate` for who has a problem and knows which entries of its table were missing."""
+    data = _Data(of_a_target(problem), gaps)
+    with hired.engaged() as executor:
+        shares = _Shares(None, progress, options | {"executor": executor})
+        return _validated(data, folds_of(cv, data.free, options.get("seed", 0)), tuple(sorted(ks)), lams, shares)
+
+
+def fold_lines(tell: Say, folds: int) -> Progress:
+    """Says a line for each fold, and how many models were proven best."""
+
+    def done(number: int, path: SolutionPath, seconds: float) -> None:
+        proven, many = sum(result.reached for result in path.results), len(path.results)
+        gap = max((result.gap for result in path.results), default=0.0)
+        tell(
+            f"fold {number} of {folds}: {proven} of {many} models proven best, largest gap {gap:.2e}, "
+            f"{seconds:.1f} s so far"
+        )
+
+    return done
+
+
+def of_a_target(problem: Any) -> Problem | BoxedProblem:
+    """The problem; :class:`UnsupportedError` where there is no target to predict."""
+    if not isinstance(problem, Problem | BoxedProblem):
+        raise UnsupportedError("column subset selection has no target to predict; give a regression.")
+    return problem
+
+
+def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
+    """(training rows, held-out rows) for each fold that ``cv`` (as :func:`cross_validate` has it) stands for.
+
+    Raises
+    ------
+    InputError
+        For what stands for none.
+    """
+    if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
+        return random_folds(problem.n, problem.n, seed)
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        return random_folds(problem.n, int(cv), seed)
+    splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
+    target = problem.unlimited.target if isinstance(problem, BoxedProblem) else problem.target
+    parts = cv.split(problem.A, target) if splits else cv
+    try:
+        folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]
+    except (TypeError, ValueError):
+        raise InputError(
+            f'cv is {shown(cv)}, but a number of folds, "loo", a splitter or pairs of rows were expected; give one.'
+        ) from None
+    if not folds:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
+    return folds
+
+
+class _Shares(NamedTuple):
+    """How the searches of the folds are run."""
+
+    total: float | None
+    progress: Progress | None
+    options: dict[str, Any]
+
+
+def _validated(
+    data: _Data, parts: Sequence[tuple[IntArray, IntArray]], sizes: tuple[int, ...], lams: Sequence[float],
+    shares: _Shares,
+) -> ValidationErrors:  # fmt: skip
+    """See :func:`cross_validate`."""
+    ridges, errors, stopped = tuple(sorted({*lams}, reverse=True)), list[FloatArray](), set[Termination]()
+    began = clock.now()
+    for train, held_out in parts:
+        with _told_of_fold(len(errors) + 1):
+            fold = data.fold(train)
+        left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
+        limits = _share(shares.total, clock.now() - began, left)
+        path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
+        stopped.update(result.termination for result in path.results if not result.reached)
+        errors.append(np.reshape(data.held_out_losses(path, train, held_out), (len(ridges), len(sizes))))
+        if shares.progress is not None:
+            shares.progress(len(errors), path, clock.now() - began)
     return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
-from exactsel.plain import finite
+from exactsel.plain import finite, log10_choices
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import ROWS_AT_ONCE
@@ -71,7 +71,7 @@ def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:
     """How many supports there are."""
     if k is None:
         return {"supports": None, "log10_supports": None}
-    digits = log10_supports(problem)
+    digits = log10_choices(problem.d, problem.k)
     return {"supports": None if digits >= 300 else math.comb(problem.d, problem.k), "log10_supports": digits}
 
 
@@ -139,12 +139,6 @@ def _with_the_same_values(A: FloatArray) -> FloatArray:
 def _distinct(columns: FloatArray) -> int:
     """How many rows differ, by digests: sorting them takes minutes where many are equal. Adding 0 makes -0 to 0."""
     return len({hashlib.sha256((column + 0.0).tobytes()).digest() for column in columns})
-
-
-def log10_supports(problem: SubsetProblem) -> float:
-    """The decimal logarithm of the number of supports of size k, which itself can be too large for a float."""
-    d, k = problem.d, problem.k
-    return (math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(10)
 
 
 def _largest_correlation(A: FloatArray, norms: FloatArray) -> float | None:

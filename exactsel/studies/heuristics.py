@@ -19,8 +19,10 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
+from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError
 from exactsel.interrupts import dispensable
+from exactsel.observers.lines import teller
 from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -29,6 +31,7 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import with_bound_at_hand
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
@@ -152,27 +155,22 @@ def option_names(method: str) -> tuple[str, ...]:
 
 
 @begun_without_compiler
+@with_aliases
 def run(
-    method: str | Heuristic,
-    problem: SubsetProblem,
-    *,
-    seed: int = 0,
-    start: Sequence[int] | None = None,
-    time_limit: float | None = None,
-    eps: float = 0.0,
-    rel_eps: float = 1e-6,
-    threads: int | None = None,
-    bound: Any = "auto",
-    signals: Sequence[int] = (signal.SIGINT,),
+    method: str | Heuristic, problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, seed: int = 0,
+    start: Sequence[int] | None = None, time_limit: float | None = None, eps: float = 0.0, rel_eps: float = 1e-6,
+    threads: int | None = None, bound: Any = "auto", signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
     **options: Any,
-) -> MethodResult:
-    """Run a heuristic, refit its support exactly, and bound how far from optimal it is.
+) -> MethodResult:  # fmt: skip
+    """Run a heuristic, refit its support exactly, and bound how far from optimal it is: ``run("poss", X, y, k=5)``.
 
     Parameters
     ----------
     method : str or Heuristic
         A name (see :func:`names`) or an object.
-    problem : Problem or ColumnSubsetProblem
+    problem : problem; or array, sparse matrix or data frame (n, d)
+    y, k : array (n,), int, optional
+        Of data, which also have the ``options`` of a problem, as for :func:`exactsel.solve`.
     seed : int
         Seed of the method's random choices.
     start : sequence of int, optional
@@ -180,13 +178,12 @@ def run(
     time_limit : float, optional
         Seconds for the method and the search for a better bound together, for which a quarter is kept. Where that is
         not enough for the root :mod:`exactsel.bounds.at_hand` bounds it. Without a limit only the root is bounded.
-    eps, rel_eps, threads, bound
-        Of the search for a better bound, see :class:`exactsel.Settings`.
-    signals : sequence of int
-        Signals that end the run with a result (main thread only).
+    eps, rel_eps, threads, bound : of the search for a better bound, see :class:`exactsel.Settings`
+    signals, verbose : sequence of int, int
+        Signals that end the run with a result (main thread only); 1 says on stderr what is found and proven.
     **options
-        Options of the method, the fields of its dataclass. One that is called like a parameter above (``threads`` of
-        pposs) belongs to the search here; to set the method's, pass an object made by :func:`make`.
+        Options of the method, the fields of its dataclass. One called like a parameter above (``threads`` of pposs),
+        or with data like one of a problem (``lam``), is not the method's; to set that, pass an object of :func:`make`.
 
     Returns
     -------
@@ -200,7 +197,8 @@ def run(
     UnsupportedError
         When the method cannot serve the problem.
     """
-    heuristic = make(method, options)
+    problem, options = _asked(method, problem, y, k, options)
+    heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
@@ -209,9 +207,29 @@ def run(
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
+    fit, tell = problem.fit(support), teller(verbose)
+    if tell is not None:
+        tell(f"{heuristic.name}: objective {fit.value:.8g} after {seconds:.1f} s; its bound comes next")
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
-    fit = problem.fit(support)
-    return _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, time.perf_counter() - began)
+    spent = time.perf_counter() - began
+    result = _as_method_result(problem, fit, heuristic, options, proposal, proven, seconds, spent)
+    if tell is not None:
+        tell(f"{heuristic.name}: gap {result.gap:.2e}, {result.claim.value}, {spent:.1f} s")
+    return result
+
+
+def _asked(
+    method: str | Heuristic, problem: Any, y: Any, k: int | None, options: Mapping[str, Any]
+) -> tuple[SubsetProblem, dict[str, Any]]:
+    """The problem, and the method's own options; those that are none :func:`make` refuses.
+
+    Beside a problem, which has its lam, ``lam`` is the method's; beside data it is the problem's.
+    """
+    given = hasattr(problem, "units") and isinstance(method, str)
+    own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
+    others = {name: value for name, value in options.items() if name not in own}
+    asked, left = problem_asked(problem, y, k, others, known=tuple(others))
+    return asked, own | left
 
 
 def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.interrupts import CompilationStopped
 from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.interface import SubsetProblem
@@ -64,12 +64,12 @@ class NearOptimal(Readable):
     feature_names: tuple[str, ...] | None = None
     scope: str = ""
     """What ``complete`` is restricted to, in words; empty when it is not."""
-    kept: KeptList | None = field(default=None, repr=False, compare=False)
+    _kept: KeptList | None = field(default=None, repr=False, compare=False)
     """What :meth:`resume` goes on with; not where the list comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy for another process has nothing to go on with."""
-        return {**vars(self), "kept": None}
+        return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> NearOptimal:
         """Go on where search and listing stopped: ``near.resume(time_limit=60)``, or ``cap=10_000`` for a longer list.
@@ -89,12 +89,12 @@ class NearOptimal(Readable):
         InputError
             Where nothing is kept, or something else than a limit is given.
         """
-        if self.kept is None:
+        if self._kept is None:
             raise InputError(
                 "this list has nothing to go on with, as it comes from elsewhere; list anew, or save it with "
                 "checkpoint=."
             )
-        resumed: NearOptimal = self.kept.go_on(self, limits)
+        resumed: NearOptimal = self._kept.go_on(self, limits)
         return resumed
 
     @property
@@ -223,14 +223,14 @@ def list_of(problem: SubsetProblem, result: Result, state: ListingState, termina
     )  # fmt: skip
 
 
-def check_near(tau: float, cap: int, name: str = "near", option: str = "--near") -> None:
+def check_near(tau: float, cap: int, name: str = "near") -> None:
     """:class:`InputError` for a tau (or a share, by its ``name``) that is negative or no number, or no room at all."""
     if not (np.isfinite(tau) and tau >= 0):
-        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; give {option}.")
+        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; correct {option(name)}.")
     check_cap(cap)
 
 
 def check_cap(cap: int) -> None:
     """:class:`InputError` for no room at all."""
     if cap < 1:
-        raise InputError(f"cap is {cap}, but at least one model must be allowed; give --cap.")
+        raise InputError(f"cap is {cap}, but at least one model must be allowed; raise {option('cap')}.")

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
+from exactsel.observers.lines import sizes_said
 from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.asked import problem_asked
 from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
 from exactsel.studies.course import Course, Reach, Step, list_at, walk_in_memory
@@ -23,17 +26,20 @@ from exactsel.studies.listed import CAP, KeptList, NearOptimal, check_cap, check
 
 
 def near_optimal(
-    problem: SubsetProblem, tau: float | None = None, *, cap: int | None = None, time_limit: float | None = None,
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, tau: float | None = None,
+    cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
-    workers: int | None = None, scheduler: str | None = None, **options: Any,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> NearOptimal:  # fmt: skip
-    """List every set of exactly k columns whose best model is within ``tau`` of the best objective.
+    """List every set of exactly k columns whose best model is within ``tau`` of the best objective:
+    ``near_optimal(X, y, k=5, tau=2.0)``.
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
-        With groups, sets of exactly k groups are listed.
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        With groups, sets of exactly k groups are listed. Data come with ``y`` and ``k``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
     tau : float
         Absolute, on the scale of the objective; not negative. Not needed with ``resume``.
     cap : int
@@ -45,8 +51,8 @@ def near_optimal(
         :func:`exactsel.solve` does.
     resume : path, optional
         Such a file, to go on from and to save to. Limits may be others, ``cap`` too; all else stays.
-    signals : sequence of int
-        Signals that end the listing with what there is (main thread only).
+    signals, verbose : sequence of int, int
+        Signals that end the listing with what there is (main thread only); 1 says on stderr what is proven of the best.
     executor, workers, scheduler : optional
         Who expands nodes in the search for the optimum, as for :func:`exactsel.solve`; the list is made here.
     **options
@@ -64,16 +70,18 @@ def near_optimal(
     """
     if options.get("proof") is not None:
         raise InputError("a list has no proof; solve the problem with proof= to get that of the best model alone.")
+    problem, options = problem_asked(problem, y, k, options, known=OPTIONS)
+    log = sizes_said(verbose)
     hired = Workers(executor, workers, scheduler)
     options = {**in_shards(options, hired, resume is not None), "time_limit": time_limit, "signals": signals}
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
     if resume is not None:
-        return _resumed(Course(problem, [], options, together=True, workers=hired), files, tau, cap)
+        return _resumed(Course(problem, [], options, together=True, log=log, workers=hired), files, tau, cap)
     if tau is None:
-        raise InputError("tau, how far above the best objective a model may be, is missing; give --tau.")
+        raise InputError(f"tau, how far above the best objective a model may be, is missing; give {option('tau')}.")
     cap = CAP if cap is None else cap
-    check_near(tau, cap, "tau", "--tau")
-    course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, workers=hired)
+    check_near(tau, cap, "tau")
+    course = Course(problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, log=log, workers=hired)
     if checkpoint is None:
         return list_at(walk_in_memory(course), 0)
     return _in_file(walk_saved(course, files, "near"), checkpoint)
@@ -82,7 +90,7 @@ def near_optimal(
 def _resumed(course: Course, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
     """Go on with a list that was saved."""
     if tau is not None:
-        check_near(tau, CAP, "tau", "--tau")
+        check_near(tau, CAP, "tau")
     if cap is not None:
         check_cap(cap)
     assert files.resume is not None
@@ -92,9 +100,9 @@ def _resumed(course: Course, files: Files, tau: float | None, cap: int | None) -
 def _in_file(course: Course, file: str | os.PathLike[str]) -> NearOptimal:
     """The list of a course whose searches are in a file."""
     near, file = list_at(course, 0), os.path.abspath(file)
-    assert near.kept is not None
+    assert near._kept is not None
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         return near_optimal(course.problem, resume=file, **limits)
 
-    return replace(near, kept=KeptList(near.kept.state, go_on))
+    return replace(near, _kept=KeptList(near._kept.state, go_on))

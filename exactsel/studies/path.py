@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from exactsel.errors import InputError
+from exactsel.arguments import numbers, whole_numbers
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.observers.lines import Say, sizes_said, teller
 from exactsel.plain import Readable, html_line, html_table, html_view
-from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.problem.interface import SubsetProblem
+from exactsel.solving.asked import gaps_asked, problem_asked
 from exactsel.solving.checkpointing import EVERY
+from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.observed import Files
 from exactsel.solving.outcome import Termination
@@ -24,8 +26,14 @@ from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at,
 from exactsel.studies.course_saved import Asked, walk_saved
 from exactsel.studies.listed import CAP, NearOptimal, check_near
 
-_HEAD = ("k", "lam", "objective", "gap", "claim", "columns")
-_WIDTHS = (4, 10, 16, 9, 11, 0)
+if TYPE_CHECKING:
+    from exactsel.studies.criteria import Compared
+    from exactsel.studies.crossval import ValidationErrors
+
+USUAL_SIZES = 10
+"""The largest size of data where none is given."""
+
+_DIGITS = {"objective": ".9g", "gap": ".3g"}
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,16 @@ class SolutionPath(Readable):
     """For each result the models close to it, when they were asked for."""
     near_share: float | None = None
     """How close: their objectives exceed the result's by at most this share of it."""
-    kept: KeptPath | None = field(default=None, repr=False, compare=False)
+    validation: ValidationErrors | None = None
+    """The held-out error of every size and ridge weight, where ``cv`` asked for it."""
+    _broken_off: bool = field(default=False, repr=False)
+    """Whether the cross-validation was interrupted."""
+    _kept: KeptPath | None = field(default=None, repr=False, compare=False)
     """What :meth:`resume` goes on with; not where the path comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy for another process has nothing to go on with."""
-        return {**vars(self), "kept": None}
+        return {**vars(self), "_kept": None}
 
     def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
         """Go on where the path stopped: ``path.resume(time_limit=60)``, also with ``rel_eps=1e-9`` or ``k=12``.
@@ -72,17 +84,17 @@ class SolutionPath(Readable):
         InputError
             Where nothing is kept, or something else than a limit is given.
         """
-        if self.kept is None:
+        if self._kept is None:
             raise InputError(
                 "this path has nothing to go on with, as it comes from elsewhere; solve it again, or save it with "
                 "checkpoint=."
             )
-        return _go_on(self.kept, k, limits)
+        return _go_on(self._kept, k, limits)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of :class:`exactsel.Settings` it was given, also those of a file it went on from."""
-        return {} if self.kept is None else self.kept.course.settings
+        return {} if self._kept is None else self._kept.course.settings
 
     @property
     def reached(self) -> bool:
@@ -94,25 +106,24 @@ class SolutionPath(Readable):
 
     def __str__(self) -> str:
         """One line a problem."""
-        rows = (zip(row, _WIDTHS, strict=True) for row in (_HEAD, *self._rows()))
-        return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in row).rstrip() for row in rows)
+        rows = [self._head, *self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(self._head) - 1)]
+        lines = (zip(row, [*widths, 0], strict=True) for row in rows)
+        return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in line).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         proven = sum(result.reached for result in self.results)
         said = f"{len(self.results)} problems, {'all' if self.reached else f'{proven} of them'} proven"
-        return html_view(html_line(said, strong=True, aside=not self.reached), html_table(self._rows(), _HEAD))
+        table = html_table(self._rows(), self._head)
+        return html_view(html_line(said, strong=True, aside=not self.reached), table)
+
+    @property
+    def _head(self) -> list[str]:
+        return list(dict.fromkeys(name for result in self.results for name in self._compared.line(result)))
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
-        for result in self.results:
-            inside = result.feature_names or result.support
-            yield (
-                str(result.problem["k"]),
-                f"{result.problem['lam']:.6g}" if "lam" in result.problem else "",
-                f"{result.upper:.9g}",
-                f"{result.gap:.3g}",
-                result.claim.value,
-                ", ".join(map(str, inside)) or "none",
-            )
+        for line in map(self._compared.line, self.results):
+            yield tuple(_cell(name, line.get(name)) for name in self._head)
 
     @property
     def complete(self) -> bool:
@@ -123,12 +134,52 @@ class SolutionPath(Readable):
     def interrupted(self) -> bool:
         """Whether the path ended early because somebody said so."""
         listed = any(near.termination == "interrupted" for near in self.near or ())
-        return listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
+        return (
+            self._broken_off or listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
+        )
 
     @property
     def time(self) -> float:
         """Total seconds, listings not counted."""
         return sum(result.time for result in self.results)
+
+    @property
+    def best(self) -> dict[str, Result]:
+        """The result that each criterion prefers: ``aic``, ``bic``, ``ebic`` of a likelihood, ``cv_error`` and
+        ``one_standard_error`` with a cross-validation.
+        """
+        return self._compared.best
+
+    @property
+    def best_cv(self) -> Result:
+        """The result with the smallest held-out error."""
+        return self._validated("cv_error")
+
+    @property
+    def one_standard_error(self) -> Result:
+        """The smallest model whose held-out error is within one standard error of the smallest (see
+        :attr:`exactsel.ValidationErrors.one_standard_error`).
+        """
+        return self._validated("one_standard_error")
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one line a problem: k, lam, objective, gap, claim, the criteria there are, columns."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError("a DataFrame needs pandas; run: pip install pandas, or use as_dict().") from None
+        return pandas.DataFrame([self._compared.line(result) for result in self.results])
+
+    def _validated(self, name: str) -> Result:
+        if self.validation is None:
+            raise InputError("this path has no held-out errors; solve it with cv=5, or with one fold for each row.")
+        return self.best[name]
+
+    @property
+    def _compared(self) -> Compared:
+        from exactsel.studies.criteria import Compared  # which is about paths
+
+        return Compared(self, self.validation)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
@@ -143,40 +194,39 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: Problem | ColumnSubsetProblem | BoxedProblem, ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None, *, near: float | None = None, cap: int | None = None,
+    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, ks: Iterable[int] | None = None,
+    lams: Iterable[float] | None = None, cv: Any = None, near: float | None = None, cap: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
-    workers: int | None = None, scheduler: str | None = None, **options: Any,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> SolutionPath:  # fmt: skip
-    """Solve for several sizes and ridge weights on the same data.
+    """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
 
-    The Gram matrix and the curvature are computed once, and each problem starts from the model of the one before.
-    Every result stands for itself: it has its own proof, and is what :func:`exactsel.solve` would prove.
+    Each problem starts from the model of the one before; every result is what :func:`exactsel.solve` would prove.
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
-        The data; its k is the largest size unless ``ks`` is given.
+    problem : problem; or array, sparse matrix or data frame (n, d)
+        Data come with ``y``, as for :func:`exactsel.solve`.
+    y, k : array (n,), int, optional
+        Target of the data; the largest size, by default 10 or as many as there are columns.
     ks : iterable of int, optional
         Sizes; 1 to k by default. More than d counts as d.
     lams : iterable of float, optional
         Ridge weights (regression only); the problem's own by default.
+    cv : int, "loo", splitter or iterable of pairs, optional
+        Also hold out rows, as :func:`exactsel.cross_validate`: see ``validation``, ``best_cv``, ``one_standard_error``.
     near : float, optional
-        Also list, for every problem, the sets of exactly k columns whose objective exceeds the best by at most this
-        share of it (see :func:`exactsel.near_optimal`).
+        Also list the sets of exactly k columns whose objective exceeds the best by at most this share of it.
     cap : int
         With more models than this, 1000 by default, a list is cut short, and says so.
-    checkpoint : path, optional
-        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds, as
-        :func:`exactsel.solve` does.
-    resume : path, optional
-        Such a file, to go on from and to save to. Problems with a gap left go on first. Limits may be others, sizes and
-        ridge weights may be added to those it has, lists of close models too; all else stays.
+    checkpoint, resume : path, optional
+        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds; such a file, to
+        go on from and to save to. Limits may be others, sizes, ridge weights and lists may be added; all else stays.
     signals : sequence of int
         Signals that end the path after the problem at hand, with what there is (main thread only).
-    executor, workers, scheduler : optional
-        Who expands the nodes of each search, as for :func:`exactsel.solve`; the lists of ``near`` are made here.
+    executor, workers, scheduler, verbose : optional
+        Who expands the nodes of each search, as for :func:`exactsel.solve`; 1 says a line for each problem and fold.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem, those of time and nodes for each listing too.
 
@@ -192,16 +242,72 @@ def solve_path(
     if options.get("proof") is not None:
         raise InputError("a path has many proofs, but one file was given; solve each size on its own to get its proof.")
     check_near(0.0 if near is None else near, CAP if cap is None else cap)
-    hired = Workers(executor, workers, scheduler)
-    options = {"signals": signals, **in_shards(options, hired, resume is not None)}
+    ks = None if ks is None else whole_numbers("ks", ks)
+    lams = None if lams is None else numbers("lams", lams)
+    options, hired = with_a_ridge(problem, options, lams), Workers(executor, workers, scheduler)
+    asked, left = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
+    gaps, folds = (None, None) if cv is None else (gaps_asked(problem, y, options), _folds(cv, asked, left))
+    settings = {"signals": signals, **in_shards(left, hired, resume is not None)}
+    course = Course(asked, [], settings, log=sizes_said(verbose), workers=hired)
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
-    if resume is not None:
-        more = partial(_added, problem, resume, ks, lams)
-        course = Course(problem, [], options, workers=hired)
-        return _path(walk_saved(course, files, "path", Asked(None, near, cap, more)), resume)
-    reach = None if near is None else Reach(share=near, cap=CAP if cap is None else cap)
-    course = Course(problem, [Step(changes) for changes in _steps(problem, ks, lams)], options, reach, workers=hired)
-    return _path(walk_in_memory(course) if checkpoint is None else walk_saved(course, files, "path"), checkpoint)
+    _walk(course, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
+    path = _path(course, checkpoint if resume is None else resume)
+    return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, teller(verbose))
+
+
+def _walk(course: Course, files: Files, asked: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None) -> None:
+    """Solve the problems of a path, from the beginning or from where a file stands."""
+    if files.resume is not None:
+        walk_saved(course, files, "path", asked)
+        return
+    course.reach = (
+        None if asked.share is None else Reach(share=asked.share, cap=CAP if asked.cap is None else asked.cap)
+    )
+    course.steps = [Step(changes) for changes in _steps(course.problem, ks, lams)]
+    if files.checkpoint is None:
+        walk_in_memory(course)
+    else:
+        walk_saved(course, files, "path")
+
+
+def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
+    """The folds, found to be possible before anything is solved."""
+    from exactsel.studies.crossval import folds_of, of_a_target  # which solves paths
+
+    return folds_of(cv, of_a_target(problem), options.get("seed", 0))
+
+
+def _with_held_out(
+    path: SolutionPath, problem: Any, gaps: Any, folds: Any, hired: Workers, tell: Say | None
+) -> SolutionPath:
+    """The path, with the held-out error of each of its models."""
+    from exactsel.studies.crossval import fold_lines, validated
+
+    if path.interrupted or path._kept is None:
+        return path
+    ks = {result.problem["k"] for result in path.results}
+    lams = {result.problem["lam"] for result in path.results}
+    said = None if tell is None else fold_lines(tell, len(folds))
+    try:
+        found = validated(problem, gaps, folds, [*ks], [*lams], path._kept.course.options, hired, said)
+    except KeyboardInterrupt:
+        return replace(path, _broken_off=True)
+    return replace(path, validation=found)
+
+
+def _cell(name: str, value: Any) -> str:
+    """One entry of the table."""
+    if value is None:
+        return ""
+    if name == "columns":
+        return ", ".join(map(str, value)) or "none"
+    return str(value) if isinstance(value, str | int) else format(value, _DIGITS.get(name, ".6g"))
+
+
+def with_a_ridge(data: Any, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
+    """The options of data, whose problem has one of the ridge weights to try where it is given no other."""
+    weights = [] if lams is None or hasattr(data, "units") else numbers("lams", lams)
+    return {"lam": max(weights), **options} if weights else options
 
 
 def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
@@ -211,7 +317,7 @@ def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPat
     if k is not None:
         sizes = sizes | {*range(max(sizes) + 1, k + 1)}
     if kept.file is not None:
-        return solve_path(course.problem, None if k is None else sizes, resume=kept.file, **limits)
+        return solve_path(course.problem, ks=None if k is None else sizes, resume=kept.file, **limits)
     limit(course, limits)
     course.extend(_steps(course.problem, sizes, lams or None))
     return _path(walk_in_memory(course))
@@ -226,7 +332,7 @@ def _path(course: Course, file: str | os.PathLike[str] | None = None) -> Solutio
         listed = [place for place in begun if course.steps[place].near is not None]
         near = tuple(list_at(course, place) for place in begun if place <= max(listed, default=-1))
     share = None if course.reach is None else course.reach.share
-    return SolutionPath(results, near, share, KeptPath(course, None if file is None else Path(file).absolute()))
+    return SolutionPath(results, near, share, _kept=KeptPath(course, None if file is None else Path(file).absolute()))
 
 
 def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]:
@@ -252,9 +358,7 @@ def _added(
     return steps
 
 
-def _steps(
-    problem: Problem | ColumnSubsetProblem | BoxedProblem, ks: Iterable[int] | None, lams: Iterable[float] | None
-) -> list[dict[str, Any]]:
+def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
     smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})

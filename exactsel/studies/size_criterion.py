@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.arguments import shown
-from exactsel.errors import InputError, did_you_mean
+from exactsel.errors import InputError, did_you_mean, option
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
 
 NAMES = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
@@ -159,7 +159,7 @@ class SizeCriterion:
             reach = f"up to {limit} columns" if limit >= 0 else "for none"
             raise InputError(
                 f"models of {size} columns are asked for, but with {self.likelihood.rows:g} rows {self.title} is "
-                f"defined {reach} ({why}); give a smaller k_max (--k-max), or more rows."
+                f"defined {reach} ({why}); give a smaller {option('k_max')}, or more rows."
             )
 
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
@@ -167,5 +167,5 @@ class SizeCriterion:
         if self.likelihood.gaussian and objective <= EXACT_FIT * null:
             raise InputError(
                 f"the model on columns {', '.join(map(str, support)) or 'none'} fits the target exactly, so that its "
-                f"likelihood has no bound and the criterion no meaning; give a smaller k_max (--k-max) or lam > 0."
+                f"likelihood has no bound and the criterion no meaning; give a smaller {option('k_max')} or lam > 0."
             )

@@ -236,7 +236,7 @@ def test_a_search_that_goes_on_has_no_proof(tmp_path):
 
 def test_certify_leaves_a_proof(tmp_path):
     problem = small_problem()
-    certified = certify(problem, [0, 1], proof=tmp_path / "run.exsel")
+    certified = certify(problem, candidate=[0, 1], proof=tmp_path / "run.exsel")
     assert verify(problem, certified.result.proof).lower >= certified.lower
     assert [file.name for file in tmp_path.iterdir()] == ["run.exsel"]
 

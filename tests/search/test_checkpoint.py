@@ -103,7 +103,7 @@ def test_limits_may_change_and_nothing_else(tmp_path):
     problem, path = stopped(tmp_path)
     whole = solve(problem, heuristics="none", subtrees=False, batch=2, rel_eps=1e-9, signals=())
     for options, sentence in (
-        ({"seed": 3}, r"begun with seed = 0, and what decides on the tree stays; leave --seed out"),
+        ({"seed": 3}, r"begun with seed = 0, and what decides on the tree stays; leave seed out"),
         ({"batch": 5}, r"begun with batch = 2"),
         ({"heuristics": "poss"}, r"begun with heuristics = \[\]"),
         ({"subtrees": True}, r"begun with subtrees = False"),
@@ -135,7 +135,7 @@ def test_a_file_is_not_written_over(tmp_path):
     problem, path = stopped(tmp_path)
     with pytest.raises(InputError, match=r"run\.ckpt exists already; resume it, choose another name"):
         solve(problem, checkpoint=path)
-    with pytest.raises(InputError, match=r"there is no checkpoint .*none\.ckpt; give the file that --checkpoint named"):
+    with pytest.raises(InputError, match=r"there is no checkpoint .*none\.ckpt; give the file that checkpoint named"):
         solve(problem, resume=tmp_path / "none.ckpt")
     with pytest.raises(InputError, match="there is no such folder"):
         solve(problem, checkpoint=tmp_path / "no" / "run.ckpt")

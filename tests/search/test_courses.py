@@ -93,9 +93,9 @@ def test_a_finer_tolerance_and_larger_sizes():
 
 def test_ridge_weights_and_sizes_make_a_grid():
     problem = problem_of("quadratic, no walks")
-    path = solve_path(problem, [1, 2], [1.0, 0.1], **ONE_BY_ONE)
+    path = solve_path(problem, ks=[1, 2], lams=[1.0, 0.1], **ONE_BY_ONE)
     further = path.resume(k=3, signals=())
-    assert said(further) == said(solve_path(problem, [1, 2, 3], [1.0, 0.1], **ONE_BY_ONE))
+    assert said(further) == said(solve_path(problem, ks=[1, 2, 3], lams=[1.0, 0.1], **ONE_BY_ONE))
 
 
 @pytest.mark.parametrize("kind", [pytest.param(KINDS[0], marks=pytest.mark.smoke), *KINDS[1:]])
@@ -107,8 +107,8 @@ def test_a_list_stopped_anywhere_is_what_trying_every_support_gives(kind):
         best = min(values.values())
         tau = float(rng.choice([0.05, 0.3])) * max(best, 0.01 * problem.null_objective)
         nodes = solve(problem, **ONE_BY_ONE).nodes
-        whole = near_optimal(problem, tau, **ONE_BY_ONE)
-        near = near_optimal(problem, tau, node_limit=int(rng.integers(1, nodes + 3)), **ONE_BY_ONE)
+        whole = near_optimal(problem, tau=tau, **ONE_BY_ONE)
+        near = near_optimal(problem, tau=tau, node_limit=int(rng.integers(1, nodes + 3)), **ONE_BY_ONE)
         limits = (nodes + 1, nodes + 1 + int(rng.integers(1, 30)), None)
         for limit in limits:
             steps += not near.complete
@@ -125,17 +125,17 @@ def test_a_list_stopped_anywhere_is_what_trying_every_support_gives(kind):
 
 def test_a_list_that_goes_on_bounds_what_one_nobody_stopped_does():
     problem = problem_of("quadratic, no walks")
-    whole = near_optimal(problem, wide_tau(problem), **ONE_BY_ONE)
+    whole = near_optimal(problem, tau=wide_tau(problem), **ONE_BY_ONE)
     assert whole.regions > 10
     for limit in range(whole.result.nodes, whole.regions, 3):
-        near = near_optimal(problem, wide_tau(problem), node_limit=limit, **ONE_BY_ONE)
+        near = near_optimal(problem, tau=wide_tau(problem), node_limit=limit, **ONE_BY_ONE)
         assert (near.termination, near.regions, near.unique) == (
             "node_limit",
             limit,
             None if len(near.models) < 2 else False,
         )
         assert listed(near.resume(signals=())) == listed(whole)
-    cut = near_optimal(problem, wide_tau(problem), cap=2, **ONE_BY_ONE)
+    cut = near_optimal(problem, tau=wide_tau(problem), cap=2, **ONE_BY_ONE)
     assert cut.termination == "cap"
     assert listed(cut.resume(cap=1000, signals=())) == listed(whole)
 
@@ -143,7 +143,7 @@ def test_a_list_that_goes_on_bounds_what_one_nobody_stopped_does():
 def test_time_that_runs_out_inside_a_batch_leaves_no_trace(clock):
     problem = problem_of("quadratic, no walks")
     result = solve(problem, **ONE_BY_ONE)
-    whole = near_optimal(problem, wide_tau(problem), bound="apg", **ONE_BY_ONE)
+    whole = near_optimal(problem, tau=wide_tau(problem), bound="apg", **ONE_BY_ONE)
     stopped = 0
     for calls in (1, 2, 4):
         bound = Stopping(calls, clock)
@@ -159,7 +159,7 @@ def test_time_that_runs_out_inside_a_batch_leaves_no_trace(clock):
 def test_what_cannot_be_gone_on_with():
     problem = problem_of("quadratic, no walks")
     path = solve_path(problem, near=0.1, node_limit=2, **ONE_BY_ONE)
-    near = near_optimal(problem, 0.1, node_limit=2, **ONE_BY_ONE)
+    near = near_optimal(problem, tau=0.1, node_limit=2, **ONE_BY_ONE)
     for gone_on in (path, near):
         with pytest.raises(InputError, match="seed is given, but only limits may change"):
             gone_on.resume(seed=3)
@@ -173,5 +173,5 @@ def test_what_cannot_be_gone_on_with():
     with pytest.raises(InputError, match="cap is given, but only limits"):
         solve_path(problem, **ONE_BY_ONE).resume(cap=3)
     with pytest.raises(InputError, match="a list has no proof"):
-        near_optimal(problem, 0.1, proof="run.exsel")
+        near_optimal(problem, tau=0.1, proof="run.exsel")
     assert path.resume(signals=()).complete

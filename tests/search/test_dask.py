@@ -66,12 +66,12 @@ def test_by_the_address_of_a_scheduler(client, case):
 
 def test_a_path_stays_connected_to_a_scheduler(client, case):
     problem, options, serial = case
-    path = solve_path(problem, [4, 6], **options, executor="dask", scheduler=client.scheduler.address)
-    expected = solve_path(problem, [4, 6], **options, executor="serial")
+    path = solve_path(problem, ks=[4, 6], **options, executor="dask", scheduler=client.scheduler.address)
+    expected = solve_path(problem, ks=[4, 6], **options, executor="serial")
     assert all(map(same, path.results, expected.results))
     assert path.results[1].upper == serial.upper
     with pytest.raises(InputError, match=r"no Dask scheduler answers at nonsense"):
-        solve_path(problem, [4, 6], **options, executor="dask", scheduler="nonsense")
+        solve_path(problem, ks=[4, 6], **options, executor="dask", scheduler="nonsense")
 
 
 def test_workers_that_do_not_have_the_problem(client, case):

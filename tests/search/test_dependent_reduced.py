@@ -178,7 +178,7 @@ def test_a_column_of_zeros_takes_part_in_nothing(seed):
         found = solve(problem, threads=1, heuristics=(), subtrees=subtrees)
         assert found.reached
         assert abs(found.upper - without.upper) <= 2e-6 * without.upper
-    listed = near_optimal(problem, 0.05 * without.upper, threads=1)
+    listed = near_optimal(problem, tau=0.05 * without.upper, threads=1)
     assert min(model.value for model in listed.models) <= without.upper * (1.0 + 2e-6)
 
 

@@ -27,7 +27,7 @@ def all_same(path, other):
 @pytest.fixture(scope="module")
 def serial():
     problem, options = larger()
-    return solve_path(problem, KS, executor="serial", signals=(), **options)
+    return solve_path(problem, ks=KS, executor="serial", signals=(), **options)
 
 
 def test_each_search_of_a_path_is_that_of_a_solve(serial):
@@ -40,10 +40,10 @@ def test_each_search_of_a_path_is_that_of_a_solve(serial):
 def test_a_path_on_an_executor(serial, tmp_path):
     problem, options = larger()
     here = Here()
-    assert all_same(solve_path(problem, KS, executor=here, signals=(), **options), serial)
+    assert all_same(solve_path(problem, ks=KS, executor=here, signals=(), **options), serial)
     assert here.given > 0
     assert here.closed == len(KS)
-    saved = solve_path(problem, KS, executor=Here(), checkpoint=tmp_path / "path.ckpt", signals=(), **options)
+    saved = solve_path(problem, ks=KS, executor=Here(), checkpoint=tmp_path / "path.ckpt", signals=(), **options)
     assert all_same(saved, serial)
 
 
@@ -56,10 +56,10 @@ def test_a_path_in_processes_of_which_one_is_killed(serial):
             killed.append(executor.processes[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    path = solve_path(problem, KS[1:], executor=executor, signals=(), on_bound=kill, **options)
+    path = solve_path(problem, ks=KS[1:], executor=executor, signals=(), on_bound=kill, **options)
     assert path.results[0].upper == serial.results[1].upper
     assert path.results[1].lower <= serial.results[2].upper
-    assert all_same(path, solve_path(problem, KS[1:], executor="serial", signals=(), **options))
+    assert all_same(path, solve_path(problem, ks=KS[1:], executor="serial", signals=(), **options))
     assert killed
 
 
@@ -68,7 +68,7 @@ def test_a_path_goes_on_with_another_executor(serial, tmp_path):
     here, ends = Here(), []
     for name, executors in (("one", (Here(), "serial")), ("other", ("serial", here))):
         file = tmp_path / name
-        first = solve_path(problem, KS, executor=executors[0], checkpoint=file, signals=(), node_limit=60, **options)
+        first = solve_path(problem, ks=KS, executor=executors[0], checkpoint=file, signals=(), node_limit=60, **options)
         assert not first.reached
         ends.append(solve_path(problem, resume=file, executor=executors[1], signals=()))
     assert all_same(*ends)
@@ -80,11 +80,11 @@ def test_a_path_that_had_no_shards_takes_no_executor(tmp_path):
     problem, options = larger()
     file = tmp_path / "path.ckpt"
     del options["shard"]
-    solve_path(problem, [2], checkpoint=file, signals=(), **options)
+    solve_path(problem, ks=[2], checkpoint=file, signals=(), **options)
     with pytest.raises(InputError, match="begun without an executor"):
         solve_path(problem, resume=file, executor=Here(), signals=())
     with pytest.raises(InputError, match="only the executor dask"):
-        solve_path(problem, [2], executor="processes", scheduler="tcp://nowhere:1", signals=())
+        solve_path(problem, ks=[2], executor="processes", scheduler="tcp://nowhere:1", signals=())
 
 
 def test_shards_belong_to_the_settings_once_there_are_workers():
@@ -96,10 +96,10 @@ def test_shards_belong_to_the_settings_once_there_are_workers():
 def test_a_list_of_close_models(tmp_path):
     problem, options = larger()
     problem, tau = problem.replace(k=4), 0.5
-    expected = near_optimal(problem, tau, executor="serial", signals=(), **options)
+    expected = near_optimal(problem, tau=tau, executor="serial", signals=(), **options)
     here = Here()
-    near = near_optimal(problem, tau, executor=here, signals=(), **options)
-    saved = near_optimal(problem, tau, executor=Here(), checkpoint=tmp_path / "n.ckpt", signals=(), **options)
+    near = near_optimal(problem, tau=tau, executor=here, signals=(), **options)
+    saved = near_optimal(problem, tau=tau, executor=Here(), checkpoint=tmp_path / "n.ckpt", signals=(), **options)
     assert here.given > 0
     for other in (near, saved):
         assert same(other.result, expected.result)
@@ -108,8 +108,15 @@ def test_a_list_of_close_models(tmp_path):
 
 def test_a_cross_validation():
     problem, options = larger()
-    data = (problem.A, problem.y, random_folds(len(problem.y), 2), [2, 4], [0.5])
-    options |= {"loss": "huber", "delta": 1.0, "signals": ()}
+    data = (problem.A, problem.y)
+    options |= {
+        "cv": random_folds(len(problem.y), 2),
+        "ks": [2, 4],
+        "lams": [0.5],
+        "loss": "huber",
+        "delta": 1.0,
+        "signals": (),
+    }
     serial, here = cross_validate(*data, executor="serial", **options), Here()
     found = cross_validate(*data, executor=here, **options)
     assert here.given > 0

@@ -278,7 +278,7 @@ class TestCompiling:
             raise CompilationStopped
 
         monkeypatch.setattr(ForwardBackward, "run", run)
-        compared = comparing.compare(problem(), "omp,foba,forward")
+        compared = comparing.compare(problem(), methods="omp,foba,forward")
         assert [row.method for row in compared.rows] == ["omp"]
         assert [method for method, _ in compared.left_out] == ["foba", "forward"]
         assert compared.result.termination == "interrupted"

@@ -61,8 +61,10 @@ def test_from_any_moment_of_a_path_to_the_same_end(kind, copies, tmp_path):
 
 def test_from_any_moment_of_a_list_to_the_same_end(copies, tmp_path):
     problem = problem_of("quadratic, no walks")
-    whole = near_optimal(problem, wide_tau(problem), checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, **ONE_BY_ONE)
-    assert listed(whole) == listed(near_optimal(problem, wide_tau(problem), **ONE_BY_ONE))
+    whole = near_optimal(
+        problem, tau=wide_tau(problem), checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, **ONE_BY_ONE
+    )
+    assert listed(whole) == listed(near_optimal(problem, tau=wide_tau(problem), **ONE_BY_ONE))
     for file in [*copies][::4]:
         near = near_optimal(problem, resume=file, signals=())
         assert listed(near) == listed(whole)
@@ -76,7 +78,7 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     whole = solve_path(problem, near=0.2, checkpoint=file, **options)
     rounds = []
     further = solve_path(
-        problem.replace(k=4), [1, 2, 3, 4], resume=file, signals=(),
+        problem.replace(k=4), ks=[1, 2, 3, 4], resume=file, signals=(),
         callback=lambda event, state: rounds.append(state.nodes) if isinstance(event, RoundEnded) else None,
     )  # fmt: skip
     assert len(rounds) == further.results[3].nodes
@@ -109,9 +111,9 @@ def test_searches_with_a_gap_go_on_first_and_a_finer_tolerance_is_served(tmp_pat
 def test_what_may_change_and_what_not(tmp_path):
     problem = problem_of("quadratic, no walks")
     path, near, single = tmp_path / "path.ckpt", tmp_path / "near.ckpt", tmp_path / "solve.ckpt"
-    solve_path(problem, [1, 3], near=0.1, checkpoint=path, node_limit=2, **ONE_BY_ONE)
+    solve_path(problem, ks=[1, 3], near=0.1, checkpoint=path, node_limit=2, **ONE_BY_ONE)
     tau = wide_tau(problem)
-    near_optimal(problem, tau, checkpoint=near, node_limit=2, **ONE_BY_ONE)
+    near_optimal(problem, tau=tau, checkpoint=near, node_limit=2, **ONE_BY_ONE)
     solve(problem, checkpoint=single, node_limit=2, **ONE_BY_ONE)
     for call, sentence in (
         (
@@ -121,9 +123,12 @@ def test_what_may_change_and_what_not(tmp_path):
         (lambda: solve_path(problem, resume=single), r"solve\.ckpt was begun by 'exactsel solve'"),
         (lambda: solve_path(problem, resume=near), r"near\.ckpt was begun by 'exactsel near'"),
         (lambda: near_optimal(problem, resume=path), r"path\.ckpt was begun by 'exactsel path'"),
-        (lambda: solve_path(problem, [1, 2], resume=path), r"is about k = 3 too, which is not among what is asked for"),
-        (lambda: solve_path(problem, near=0.5, resume=path), r"begun with --near 0\.1; leave it out"),
-        (lambda: near_optimal(problem, 0.5, resume=near), r"begun with --tau .*; leave it out"),
+        (
+            lambda: solve_path(problem, ks=[1, 2], resume=path),
+            r"is about k = 3 too, which is not among what is asked for",
+        ),
+        (lambda: solve_path(problem, near=0.5, resume=path), r"begun with near=0\.1; leave it out"),
+        (lambda: near_optimal(problem, tau=0.5, resume=near), r"begun with tau=.*; leave it out"),
         (lambda: solve_path(problem, resume=path, seed=3), r"begun with seed = 0, and what decides on the tree stays"),
         (lambda: solve_path(problem, resume=path, trace="t"), r"trace is given, but searches that share a checkpoint"),
         (lambda: solve_path(problem, resume=path, sed=3), r"'sed' is no option of a search; did you mean 'seed'"),
@@ -135,10 +140,10 @@ def test_what_may_change_and_what_not(tmp_path):
     ):
         with pytest.raises(InputError, match=sentence):
             call()
-    again = near_optimal(problem, tau, resume=near, cap=1, signals=())
+    again = near_optimal(problem, tau=tau, resume=near, cap=1, signals=())
     assert again.termination == "cap"
     assert again.resume(cap=100, signals=()).complete
-    grown = solve_path(problem, [1, 2, 3], resume=path, signals=())
+    grown = solve_path(problem, ks=[1, 2, 3], resume=path, signals=())
     assert [r.problem["k"] for r in grown.results] == [1, 2, 3]
     assert grown.complete
 
@@ -209,10 +214,10 @@ def test_the_status_of_a_path_and_of_a_list(tmp_path):
     assert steps[0].endswith(f"{len(path.near[0].models)} close models, complete")
     json.dumps(status.as_dict(), allow_nan=False)
     near = tmp_path / "near.ckpt"
-    near_optimal(problem, 0.2, checkpoint=near, node_limit=2, **ONE_BY_ONE)
+    near_optimal(problem, tau=0.2, checkpoint=near, node_limit=2, **ONE_BY_ONE)
     texts = dict(status_of(near).lines())
     assert texts["proven"] == "0 of 1 problem"
-    assert texts["run"] == "limits: a limit left some of it open; --resume goes on with it"
+    assert texts["run"] == "limits: a limit left some of it open; resume goes on with it"
     assert texts["step"].endswith("node_limit; 0 close models, not complete, node_limit")
 
 
@@ -250,7 +255,7 @@ if what == "path":
     found = solve_path(problem, near=0.1, checkpoint_every=0, **more)
     results, lists = found.results, found.near
 else:
-    found = near_optimal(problem, 20.0, checkpoint_every=0, **more)
+    found = near_optimal(problem, tau=20.0, checkpoint_every=0, **more)
     results, lists = [found.result], [found]
 for result in results:
     print(result.tree_hash, result.nodes, result.upper.hex(), result.lower.hex(), result.claim.value)
@@ -301,10 +306,10 @@ def test_a_wide_problem_spills_into_the_file(tmp_path, monkeypatch):
     A = rng.standard_normal((30, 14)) + 0.7 * rng.standard_normal((30, 1))
     problem = Problem(A, A[:, :4].sum(axis=1) + 4.0 * rng.standard_normal(30), 5, loss="huber", lam=3.0)
     options = {"heuristics": "none", "subtrees": False, "batch": 1, "signals": ()}
-    whole = solve_path(problem, [4, 5], **options)
+    whole = solve_path(problem, ks=[4, 5], **options)
     assert max(result.nodes for result in whole.results) > 40
     part = solve_path(
-        problem, [4, 5], checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, memory_limit=0.003, node_limit=25,
+        problem, ks=[4, 5], checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, memory_limit=0.003, node_limit=25,
         **options,
     )  # fmt: skip
     spilled = [len(record["search"]["spilled"]) for record in saved_records(tmp_path / "run.ckpt")]

@@ -262,5 +262,5 @@ def test_losses_without_what_a_bound_needs_are_refused():
     problem = Problem(np.eye(3), np.ones(3), 1, loss=Stranger(), lam=0.1)
     with pytest.raises(UnsupportedError, match="stranger lacks point_conjugate, point_conjugate_derivative"):
         SupergradientBound().prepare(problem, BoundOptions())
-    with pytest.raises(UnsupportedError, match="the loss is stranger; use --bound apg"):
+    with pytest.raises(UnsupportedError, match=r"the loss is stranger; use bound=.apg."):
         CvxpyBound().prepare(problem, BoundOptions())

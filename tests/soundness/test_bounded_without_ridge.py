@@ -146,7 +146,7 @@ def test_the_condition_is_said_wherever_a_bound_is(make, tmp_path):
     assert result.as_dict()["scope"] == SCOPE
     assert certify(problem, support=result.support).result.scope == SCOPE
     assert near_optimal(problem, tau=1e-3).scope == SCOPE
-    assert all(step.scope == SCOPE for step in solve_path(problem, [1, 2]).results)
+    assert all(step.scope == SCOPE for step in solve_path(problem, ks=[1, 2]).results)
     assert best_model(problem, k_max=2).scope == SCOPE
     proof = read_proof(tmp_path / "proof.exsel")
     assert (proof.version, proof.scope) == (FREE_VERSION, "bounded models")

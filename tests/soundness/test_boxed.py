@@ -173,7 +173,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
     with pytest.raises(UnsupportedError, match="signs or bounds"):
-        compare(problem, "exchange")
+        compare(problem, methods="exchange")
     with pytest.raises(InputError, match="lam = 0"):
         solve_path(boxed(Problem(A[:, [0, 0]], y, 2, lam=0.5), "all"), lams=[0.5, 0.0])
     with pytest.raises(InputError, match=r"coefficient of column 1 is -1, but between 0 and inf was expected"):
@@ -250,8 +250,8 @@ def test_cross_validation_keeps_to_signs():
     A = rng.standard_normal((40, 5))
     y = A @ [1.0, -1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(40)
     folds = random_folds(40, 4)
-    free = cross_validate(A, y, folds, [1, 2], [0.5], signals=())
-    signed = cross_validate(A, y, folds, [1, 2], [0.5], nonnegative="all", signals=())
+    free = cross_validate(A, y, cv=folds, ks=[1, 2], lams=[0.5], signals=())
+    signed = cross_validate(A, y, cv=folds, ks=[1, 2], lams=[0.5], nonnegative="all", signals=())
     for place, (train, held_out) in enumerate(folds):
         problem = Problem.prepared(A[train], y[train], 2, lam=0.5, intercept=True)
         alone = solve(boxed(problem, "all"), signals=())
@@ -260,7 +260,7 @@ def test_cross_validation_keeps_to_signs():
     assert signed.mean[0, 1] > free.mean[0, 1]
     chosen = BestSubsetCV(ks=[1, 2], lams=[0.5], cv=4, positive=True).fit(A, y)
     assert np.all(chosen.coef_ >= 0.0)
-    within = cross_validate(A, y, folds, [1, 2], [0.5], bounds=[(1, -0.1, 0.0)], signals=())
+    within = cross_validate(A, y, cv=folds, ks=[1, 2], lams=[0.5], bounds=[(1, -0.1, 0.0)], signals=())
     assert within.mean[0, 1] > free.mean[0, 1]
 
 

@@ -37,9 +37,9 @@ def named():
     return random_problem(1, feature_names=NAMES)
 
 
-def refuse(match, *arguments, **options):
+def refuse(match, problem, candidate=None, **options):
     with pytest.raises(InputError, match=match) as caught:
-        certify(*arguments, **options)
+        certify(problem, candidate=candidate, **options)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
 
@@ -58,7 +58,7 @@ class TestWaysToSayIt:
         columns = [1, 2, 4] if len(support) == 3 or len(support) == 6 else [int(j) for j in support]
         fit = named.fit(columns)
         by_keyword = certify(named, support=list(support) if isinstance(support, set) else support)
-        ways = [by_keyword] if isinstance(support, set) else [by_keyword, certify(named, support)]
+        ways = [by_keyword] if isinstance(support, set) else [by_keyword, certify(named, candidate=support)]
         for certified in ways:
             assert certified.support == tuple(columns)
             assert certified.refitted
@@ -69,7 +69,7 @@ class TestWaysToSayIt:
     @pytest.mark.parametrize("form", [list, tuple, np.asarray, np.float32, lambda v: v.astype(object).tolist()])
     def test_coefficients(self, named, form):
         vector = np.array([0.0, 0.5, 0.0, -0.25, 0.0, 0.0])
-        for certified in (certify(named, form(vector)), certify(named, coef=form(vector))):
+        for certified in (certify(named, candidate=form(vector)), certify(named, coef=form(vector))):
             assert certified.support == (1, 3)
             assert not certified.refitted
             assert named.objective(vector) <= certified.value <= named.objective(vector) * (1 + 1e-11)
@@ -77,21 +77,23 @@ class TestWaysToSayIt:
             np.testing.assert_array_equal(certified.coef, vector)
 
     def test_whole_numbers_are_columns_unless_called_coefficients(self, named):
-        assert certify(named, [0, 1, 2]).support == (0, 1, 2)
+        assert certify(named, candidate=[0, 1, 2]).support == (0, 1, 2)
         assert certify(named, coef=[0, 1, 2, 0, 0, 0]).support == (1, 2)
         assert certify(named, coef=[0, 0, 0, 0, 0, 0]).support == ()
 
     def test_what_other_libraries_return(self, named):
         """Boolean masks and coefficient arrays, as feature selectors and linear models have them."""
         mask = np.array([True, False, True, False, False, False])
-        assert certify(named, mask).support == certify(named, np.flatnonzero(mask)).support == (0, 2)
-        assert certify(named, np.where(mask, 1.5, 0.0)).support == (0, 2)
+        assert (
+            certify(named, candidate=mask).support == certify(named, candidate=np.flatnonzero(mask)).support == (0, 2)
+        )
+        assert certify(named, candidate=np.where(mask, 1.5, 0.0)).support == (0, 2)
 
 
 class TestMessages:
     def test_exactly_one_candidate(self, named):
         for options in ({}, {"support": [0], "coef": np.zeros(6)}):
-            refuse("^give exactly one candidate: a support or a coefficient vector", named, **options)
+            refuse("^give exactly one candidate, by name: candidate=", named, **options)
         refuse("^give exactly one candidate", named, [0], support=[0])
 
     @pytest.mark.parametrize("way", ["candidate", "support"])
@@ -134,7 +136,7 @@ class TestMessages:
     def test_options_are_those_of_solve(self, named):
         refuse("^eps is -1.0, but", named, [0], eps=-1)
         with pytest.raises(TypeError, match="speed"):
-            certify(named, [0], speed=3)
+            certify(named, candidate=[0], speed=3)
 
 
 @pytest.mark.smoke
@@ -166,14 +168,14 @@ class TestWhatIsSaid:
     def test_the_optimum(self, loss):
         problem = random_problem(3, loss)
         best = solve(problem)
-        for certified in (certify(problem, best.support), certify(problem, best.coef)):
+        for certified in (certify(problem, candidate=best.support), certify(problem, candidate=best.coef)):
             assert certified.reached
             assert not certified.improved
             assert certified.value == pytest.approx(best.upper, rel=1e-12)
 
     def test_a_better_model_is_reported(self):
         problem = load(INSTANCES / "greedy-trap.npz")
-        certified = certify(problem, [2])
+        certified = certify(problem, candidate=[2])
         assert certified.improved
         assert certified.result.support == (0, 1)
         assert certified.result.upper == pytest.approx(0.00998751560549)
@@ -184,7 +186,7 @@ class TestWhatIsSaid:
     def test_two_supports_can_both_be_optimal(self):
         problem = load(INSTANCES / "twins.npz")
         for support in ([0, 1], [0, 3]):
-            certified = certify(problem, support)
+            certified = certify(problem, candidate=support)
             assert certified.claim is Claim.OPTIMAL
             assert not certified.improved
 
@@ -192,28 +194,28 @@ class TestWhatIsSaid:
         problem = random_problem(5)
         best = solve(problem)
         coef = 0.9 * best.coef
-        certified = certify(problem, coef)
+        certified = certify(problem, candidate=coef)
         assert certified.improved
         assert problem.objective(coef) <= certified.value <= problem.objective(coef) * (1 + 1e-11)
         assert certified.value > best.upper
         assert certified.excess == pytest.approx(certified.value - best.upper)
         assert certified.claim is Claim.BOUNDED
         assert "coefficients as given" in str(certified)
-        assert certify(problem, certified.support).reached
-        assert certify(problem, coef, eps=2 * certified.absolute_gap).claim is Claim.WITHIN_EPS
+        assert certify(problem, candidate=certified.support).reached
+        assert certify(problem, candidate=coef, eps=2 * certified.absolute_gap).claim is Claim.WITHIN_EPS
 
     def test_a_candidate_with_fewer_columns_than_k(self):
         problem = random_problem(7, k=3)
         one = min(range(6), key=lambda j: problem.fit([j]).value)
-        certified = certify(problem, [one])
+        certified = certify(problem, candidate=[one])
         assert certified.improved
         assert len(certified.result.support) == 3
         assert "compared     with all models of at most k = 3 columns (the candidate has 1)" in str(certified)
-        assert certify(problem.replace(k=1), [one]).claim is Claim.OPTIMAL
+        assert certify(problem.replace(k=1), candidate=[one]).claim is Claim.OPTIMAL
 
     def test_the_candidate_starts_the_search(self):
         problem = random_problem(2)
-        certified = certify(problem, [0, 1], node_limit=0, heuristics=())
+        certified = certify(problem, candidate=[0, 1], node_limit=0, heuristics=())
         assert certified.result.upper == certified.value
         assert certified.result.source == "given"
         assert certified.result.support == (0, 1)
@@ -222,7 +224,7 @@ class TestWhatIsSaid:
         problem = random_problem(4, n=30, d=20, k=5)
         best = solve(problem).upper
         for options in ({"node_limit": 1}, {"time_limit": 0}, {"node_limit": 20, "heuristics": ()}):
-            certified = certify(problem, range(5), **options)
+            certified = certify(problem, candidate=range(5), **options)
             assert certified.lower <= best <= certified.value
             assert certified.claim is Claim.BOUNDED
             assert not certified.reached
@@ -231,14 +233,14 @@ class TestWhatIsSaid:
         problem = random_problem(6)
         value = problem.fit([0, 1, 2]).value
         excess = value - brute_force(problem)
-        assert certify(problem, [0, 1, 2], eps=0.5 * excess).claim is Claim.BOUNDED
-        assert certify(problem, [0, 1, 2], eps=3 * excess).claim is Claim.WITHIN_EPS
-        assert certify(problem, [0, 1, 2], rel_eps=3 * excess / value).claim is Claim.WITHIN_EPS
+        assert certify(problem, candidate=[0, 1, 2], eps=0.5 * excess).claim is Claim.BOUNDED
+        assert certify(problem, candidate=[0, 1, 2], eps=3 * excess).claim is Claim.WITHIN_EPS
+        assert certify(problem, candidate=[0, 1, 2], rel_eps=3 * excess / value).claim is Claim.WITHIN_EPS
 
     @pytest.mark.parametrize("loss", LOSSES)
     def test_json(self, loss):
         problem = random_problem(8, loss)
-        certified = certify(problem, [0, 5])
+        certified = certify(problem, candidate=[0, 5])
         plain = json.loads(certified.to_json())
         candidate = plain["candidate"]
         assert candidate["support"] == [0, 5]
@@ -254,7 +256,7 @@ class TestWhatIsSaid:
         rng = np.random.default_rng(9)
         A = rng.standard_normal((10, 3))[:, [0, 0, 1, 2, 2, 1]]
         problem = Problem(A, rng.standard_normal(10), 2, lam=0)
-        certified = certify(problem, [0, 1])
+        certified = certify(problem, candidate=[0, 1])
         assert certified.value == pytest.approx(problem.fit([0]).value, rel=1e-9)
         assert certified.lower <= brute_force(problem) * (1 + 1e-12)
         assert certified.improved

@@ -282,7 +282,7 @@ class TestInterface:
             solve(regression, bound="eigenvalue")
         with pytest.raises(UnsupportedError, match="pocss or greedy-css"):
             solve(problem, heuristics="forward")
-        with pytest.raises(UnsupportedError, match="--problem css"):
+        with pytest.raises(UnsupportedError, match="a ColumnSubsetProblem"):
             solve(regression, heuristics="greedy-css")
 
     def test_it_is_frozen_and_hashed(self, problem):

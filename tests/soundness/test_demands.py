@@ -134,9 +134,9 @@ def test_texts_name_the_demands():
     assert said in certified
     assert "columns that meet the demands (the candidate" in certified
     assert "demands" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
-    assert f"demands      {said}" in str(near_optimal(problem, 0.0))
+    assert f"demands      {said}" in str(near_optimal(problem, tau=0.0))
     assert f"demands: {said}" in path_table(Compared(solve_path(problem)))
-    assert f"demands   {said}" in comparison_table(compare(problem, "omp"))
+    assert f"demands   {said}" in comparison_table(compare(problem, methods="omp"))
     stream = io.StringIO()
     ProgressLog(stream).begin(problem, "0", "")
     assert f"demands  {said}\n" in stream.getvalue()
@@ -227,7 +227,7 @@ def test_prepared_frames_keep_their_names_and_their_loss():
 def test_no_set_within_reach_is_not_unique():
     rng = np.random.default_rng(4)
     problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, must_not=[0, 1, 2])
-    listed = near_optimal(problem, 1.0)
+    listed = near_optimal(problem, tau=1.0)
     assert listed.models == ()
     assert listed.unique is None
 

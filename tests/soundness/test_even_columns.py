@@ -171,7 +171,7 @@ class TestAdvice:
         best = best_model(problem, top=2)
         assert "advice" not in str(best)
         assert f"advice       {result.advice}" in str(replace(best, termination="precision_limit"))
-        near = near_optimal(problem, 0.1)
+        near = near_optimal(problem, tau=0.1)
         assert f"advice       {result.advice}" in str(replace(near, termination="precision", complete=False))
         assert f"advice: {result.advice}" in path_table(Compared(SolutionPath((result, result))))
 

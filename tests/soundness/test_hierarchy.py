@@ -154,7 +154,7 @@ class TestDoors:
         ]  # fmt: skip
         values = {c: problem.fit(c).value for c in sets}
         best = min(values.values())
-        near = near_optimal(problem, 0.2 * best, signals=())
+        near = near_optimal(problem, tau=0.2 * best, signals=())
         assert {m.support for m in near.models} == {c for c, value in values.items() if value <= 1.2 * best}
         path = solve_path(problem, signals=())
         for result in path.results:
@@ -181,7 +181,7 @@ class TestDoors:
     def test_what_cannot_serve_it_says_so(self):
         A, y, names = interactions()
         problem = Problem(A, y, 3, lam=0.1, feature_names=names, hierarchy={"a*b": "a"})
-        with pytest.raises(UnsupportedError, match="use --tree binary"):
+        with pytest.raises(UnsupportedError, match=r"use tree=.binary."):
             solve(problem, tree="state-space", bound="pdal")
         assert Problem(A, y, 3, lam=0.1, hierarchy={3: []}).hash == Problem(A, y, 3, lam=0.1).hash
         for spec, words in (({"a*b": "e"}, "called that"), ({"a": "a"}, "own parent")):

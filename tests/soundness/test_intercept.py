@@ -248,8 +248,10 @@ def test_every_door(loss):
     result = solve(problem, signals=())
     certified = certify(problem, coef=result.coef, signals=())
     assert certified.value == pytest.approx(result.upper, rel=1e-9)
-    assert solve_path(problem, [problem.k], [problem.lam]).results[0].upper == pytest.approx(result.upper, rel=1e-6)
-    assert near_optimal(problem, 0.0, signals=()).result.upper == pytest.approx(result.upper, rel=1e-6)
+    assert solve_path(problem, ks=[problem.k], lams=[problem.lam]).results[0].upper == pytest.approx(
+        result.upper, rel=1e-6
+    )
+    assert near_optimal(problem, tau=0.0, signals=()).result.upper == pytest.approx(result.upper, rel=1e-6)
     other = problem.replace(lam=2.0 * problem.lam)
     assert (other.intercept, other.hash != problem.hash) == (True, True)
     np.testing.assert_array_equal(other.weights, problem.weights)

@@ -184,7 +184,7 @@ class TestDoors:
         sets = [c for c in every if respects([label or "" for label in labels], 1, c)]
         values = {c: problem.fit(c).value for c in sets}
         best = min(values.values())
-        near = near_optimal(problem, 2.0 * best, signals=())
+        near = near_optimal(problem, tau=2.0 * best, signals=())
         assert {m.support for m in near.models} == {c for c in sets if len(c) == 3 and values[c] <= 3.0 * best}
         for result in solve_path(problem, signals=()).results:
             size = result.problem["k"]

@@ -121,7 +121,7 @@ def test_best_coefficients_are_the_best(attacks, table):
 @pytest.mark.parametrize("table", TABLES)
 def test_a_path_has_the_best_model_of_every_size(attacks, table):
     A, y = TABLES[table][0]()
-    for result in solve_path(Problem.prepared(A, y, 4, intercept=True), range(1, 5)).results:
+    for result in solve_path(Problem.prepared(A, y, 4, intercept=True), ks=range(1, 5)).results:
         exact = fits(attacks, A, y, result.problem["k"])
         assert result.support == min(exact, key=exact.get)
 

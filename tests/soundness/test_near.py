@@ -35,7 +35,7 @@ def test_the_list_is_what_trying_every_support_gives(loss):
         best = min(values.values())
         scale = max(1.0, abs(best))
         tau = float(np.random.default_rng(seed).choice([0.0, 0.01, 0.3])) * scale
-        near = near_optimal(problem, tau, signals=(), threads=1)
+        near = near_optimal(problem, tau=tau, signals=(), threads=1)
         assert near.complete
         assert near.termination == "complete"
         listed = {model.support: model.value for model in near.models}
@@ -50,7 +50,7 @@ def test_the_list_is_what_trying_every_support_gives(loss):
 @pytest.mark.smoke
 def test_a_list_that_is_too_long_says_so():
     problem = Problem(np.eye(8), np.ones(8), 3, lam=1.0)
-    near = near_optimal(problem, 0.0, cap=10)
+    near = near_optimal(problem, tau=0.0, cap=10)
     assert (near.complete, near.termination, near.unique, near.in_every, near.in_none) == (
         False,
         "cap",
@@ -59,14 +59,14 @@ def test_a_list_that_is_too_long_says_so():
         None,
     )
     assert "INCOMPLETE" in str(near)
-    whole = near_optimal(problem, 0.0, cap=56)
+    whole = near_optimal(problem, tau=0.0, cap=56)
     assert len(whole.models) == 56
     assert whole.in_every == ()
     assert "there is no other" in str(whole)
 
 
 def test_no_time_means_no_claim():
-    near = near_optimal(Problem(np.eye(8), np.ones(8), 3, lam=1.0), 0.0, time_limit=0.0)
+    near = near_optimal(Problem(np.eye(8), np.ones(8), 3, lam=1.0), tau=0.0, time_limit=0.0)
     assert not near.complete
     assert near.unique is None
 
@@ -90,14 +90,14 @@ def test_candidates_from_elsewhere():
     problem = exactsel.load(PROOFS / "instance.npz")
     best = exactsel.solve(problem)
     coef = np.array(best.coef)
-    assert certify(problem, best).claim == "optimal"
-    assert certify(problem, exactsel.heuristics.run("forward", problem)).refitted
-    plain = certify(problem, SimpleNamespace(coef_=coef, intercept_=0.0))
+    assert certify(problem, candidate=best).claim == "optimal"
+    assert certify(problem, candidate=exactsel.heuristics.run("forward", problem)).refitted
+    plain = certify(problem, candidate=SimpleNamespace(coef_=coef, intercept_=0.0))
     assert not plain.refitted
     assert plain.value == pytest.approx(best.upper)
-    assert not certify(problem, SimpleNamespace(coef_=coef[None, :])).refitted
-    assert certify(problem, SimpleNamespace(coef_=coef * 1.5, intercept_=np.array([2.0]))).refitted
+    assert not certify(problem, candidate=SimpleNamespace(coef_=coef[None, :])).refitted
+    assert certify(problem, candidate=SimpleNamespace(coef_=coef * 1.5, intercept_=np.array([2.0]))).refitted
     chosen = SimpleNamespace(get_support=lambda: coef != 0)
-    assert certify(problem, chosen).support == best.support
+    assert certify(problem, candidate=chosen).support == best.support
     with pytest.raises(InputError, match="have the shape"):
-        certify(problem, SimpleNamespace(coef_=np.ones((2, 4))))
+        certify(problem, candidate=SimpleNamespace(coef_=np.ones((2, 4))))

@@ -98,7 +98,7 @@ def test_exposures_are_no_weights_in_the_sizes_of_columns(intercept):
     rng = np.random.default_rng(3)
     A, offset = rng.standard_normal((20, 3)) * [1.0, 30.0, 0.1], rng.normal(0.0, 2.0, 20)
     y, options = rng.poisson(np.exp(offset)).astype(float), {"loss": "poisson", "lam": 0.5, "intercept": intercept}
-    with pytest.raises(UnsupportedError, match=r"scale \(--scale\) does not go with an offset of poisson loss"):
+    with pytest.raises(UnsupportedError, match=r"standardize does not go with an offset of poisson loss"):
         Problem.prepared(A, y, 1, scale=True, offset=offset, **options)
     centre = A.mean(axis=0) if intercept else 0.0
     sizes = np.sqrt(np.mean((A - centre) ** 2, axis=0))

@@ -65,18 +65,18 @@ def test_every_door_says_no_less_than_its_models_cost(loss):
         problem, told = far_problem(seed, loss)
         best = tiny_problems.optimum(told).value
         result = solve(problem, signals=(), threads=1)
-        certified = certify(problem, [0], signals=())
+        certified = certify(problem, candidate=[0], signals=())
         assert holds(certified.value, told, problem.as_given(certified.prepared.coef)[0])
         given = certify(problem, coef=certified.coef, signals=())
         assert holds(given.value, told, given.coef)
         one = run("forward", problem)
         assert holds(one.upper, told, one.model.coef)
-        for row in compare(problem, ["forward", "omp"] if loss == "quadratic" else ["forward"]).rows:
+        for row in compare(problem, methods=["forward", "omp"] if loss == "quadratic" else ["forward"]).rows:
             assert holds(row.value, told, problem.as_given(problem.fit(row.support).coef)[0])
             assert row.value >= best * (1 - exactly.CLOSE)
-        for near in near_optimal(problem, 0.1 * result.upper, signals=()).models:
+        for near in near_optimal(problem, tau=0.1 * result.upper, signals=()).models:
             assert holds(near.value, told, problem.as_given(problem.fit(near.support).coef)[0])
-        (on_path,) = solve_path(problem, [problem.k], [problem.lam]).results
+        (on_path,) = solve_path(problem, ks=[problem.k], lams=[problem.lam]).results
         assert holds(on_path.upper, told, on_path.model.coef)
         for claimed in (result, certified, given, one, on_path):
             assert claimed.lower <= best

@@ -31,7 +31,7 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     problem = load(INSTANCES / "outlier.npz")
     write_report(folder / "report.html", solve(problem), problem, command="exactsel solve outlier.npz")
-    comparison = comparison_page(compare(problem, "forward,omp,poss", alone=True))
+    comparison = comparison_page(compare(problem, methods="forward,omp,poss", alone=True))
     (folder / "comparison.html").write_text(comparison, encoding="utf-8")
     searched = solve(problem, record=True, subtrees=False, batch=1, heuristics="forward")
     (folder / "player.html").write_text(player_page(problem, searched), encoding="utf-8")

@@ -23,7 +23,10 @@ BAD_OPTIONS = [
         ["--loss", "huber", "--lam", "1e-70"],
         "lam is 1e-70, too small to compute with; give 0 or at least 1e-60.",
     ),
-    (["--delta", "1"], "delta is given, but quadratic loss has no such parameter; use --loss huber or drop delta."),
+    (
+        ["--delta", "1"],
+        "delta is given, but quadratic loss has no such parameter; use --loss huber or leave delta out.",
+    ),
     (["--loss", "huber", "--delta", "0"], "delta is 0.0, but the Huber threshold must be a positive number"),
     (["--loss", "logistic"], "the target y holds the values "),
     (["--eps", "-1"], "eps is -1.0, but a tolerance must be a finite number that is not negative; set --eps."),
@@ -51,7 +54,7 @@ BAD_FILES = [
     ({"y": np.ones(8)}, "A has 9 rows but y has 8 entries; they must describe the same rows."),
     (
         {"k": None},
-        "k, the largest number of columns in the model, is missing; give k=5 in Python, -k 5",
+        "k, the largest number of columns in the model, is missing; give -k 5, say",
     ),
     (
         {"lam": None, "loss": "huber", "delta": 1.0},

@@ -50,12 +50,12 @@ def make_problem():
 def test_random_methods_are_run_with_each_seed_and_others_once():
     problem = make_problem()
     First.calls.clear()
-    comparison = compare(problem, [Drawn(), First()], seed=3, seeds=5)
+    comparison = compare(problem, methods=[Drawn(), First()], seed=3, seeds=5)
     drawn, first = sorted(comparison.rows, key=lambda row: row.method)
     assert len(First.calls) == 1
     assert first.seeds == first.values == ()
     assert drawn.seeds == (3, 4, 5, 6, 7)
-    alone = [compare(problem, [Drawn()], seed=seed).rows[0] for seed in drawn.seeds]
+    alone = [compare(problem, methods=[Drawn()], seed=seed).rows[0] for seed in drawn.seeds]
     assert drawn.values == tuple(row.value for row in alone)
     assert len(set(drawn.values)) > 1
     assert drawn.value == min(drawn.values)
@@ -65,7 +65,7 @@ def test_random_methods_are_run_with_each_seed_and_others_once():
 
 
 def test_the_spread_is_shown():
-    comparison = compare(make_problem(), [Drawn(), First()], seeds=4)
+    comparison = compare(make_problem(), methods=[Drawn(), First()], seeds=4)
     drawn = next(row for row in comparison.rows if row.values)
     text = comparison_table(comparison)
     assert "over seeds" in text
@@ -81,7 +81,7 @@ def test_the_spread_is_shown():
 
 
 def test_one_seed_looks_as_ever():
-    comparison = compare(make_problem(), [Drawn()])
+    comparison = compare(make_problem(), methods=[Drawn()])
     assert comparison.rows[0].values == ()
     assert "over seeds" not in comparison_table(comparison)
     assert "Over seeds" not in comparison_page(comparison)
@@ -90,19 +90,19 @@ def test_one_seed_looks_as_ever():
 @pytest.mark.parametrize("seeds", [0, -2, True])
 def test_seeds_are_at_least_one(seeds):
     with pytest.raises(InputError, match="every method is run at least once"):
-        compare(make_problem(), [First()], seeds=seeds)
+        compare(make_problem(), methods=[First()], seeds=seeds)
 
 
 def test_the_bound_of_the_search_can_be_chosen():
-    assert compare(make_problem(), [First()], bound="apg").result.settings["bound"] == "apg"
-    assert compare(make_problem(), [First()], bound="fit").result.settings["bound"] == "fit"
+    assert compare(make_problem(), methods=[First()], bound="apg").result.settings["bound"] == "apg"
+    assert compare(make_problem(), methods=[First()], bound="fit").result.settings["bound"] == "fit"
 
 
 def test_gaps_are_certified_where_the_search_has_no_time(monkeypatch):
     """The time is up before the root is bounded: the bound at hand stands in for it."""
     monkeypatch.setattr(module, "KEPT_FOR_BOUND", 1e9)
     problem = make_problem()
-    result = compare(problem, [First()], time_limit=0.0).result
+    result = compare(problem, methods=[First()], time_limit=0.0).result
     assert result.nodes == 0
-    best = compare(problem, [First()]).result
+    best = compare(problem, methods=[First()]).result
     assert 0.0 < result.lower <= best.upper * (1 + 1e-12)

@@ -46,7 +46,7 @@ def test_there_is_one_bic(problem, loss):
         problem.A, targets.get(loss, problem.y), 4, loss=loss, lam=0.0 if loss == "quadratic" else 0.3, intercept=True
     )
     best = best_model(problem, k_max=4)
-    path = Compared(solve_path(problem, [0, 1, 2, 3, 4]))
+    path = Compared(solve_path(problem, ks=[0, 1, 2, 3, 4]))
     assert path.best["bic"].support == best.support
     assert path.row(path.best["bic"])["bic"] == pytest.approx(best.value, abs=1e-6)
     result = solve(problem.replace(k=best.k))
@@ -57,7 +57,7 @@ def test_there_is_one_bic(problem, loss):
 
 def test_the_ridge_term_is_part_of_the_likelihood(problem):
     labels = Problem(problem.A, np.sign(problem.y), 3, lam=2.0, loss="logistic")
-    result = solve_path(labels, [3]).results[0]
+    result = solve_path(labels, ks=[3]).results[0]
     margins = labels.y * (labels.A @ result.coef)
     assert information(result)["aic"] == pytest.approx(
         2 * np.logaddexp(0, -margins).sum() + 2.0 * result.coef @ result.coef + 6, rel=1e-9
@@ -67,8 +67,8 @@ def test_the_ridge_term_is_part_of_the_likelihood(problem):
 def test_where_there_is_no_likelihood(problem):
     nothing = {"aic": None, "bic": None, "ebic": None}
     hinge = Problem(problem.A, np.sign(problem.y), 2, lam=1.0, loss="squared_hinge")
-    assert information(solve_path(hinge, [2]).results[0]) == nothing
-    assert information(solve_path(ColumnSubsetProblem(problem.A, 2), [2]).results[0]) == nothing
+    assert information(solve_path(hinge, ks=[2]).results[0]) == nothing
+    assert information(solve_path(ColumnSubsetProblem(problem.A, 2), ks=[2]).results[0]) == nothing
     exact = Problem(np.eye(3), [1.0, 0.0, 0.0], 1, lam=0.0)
     assert set(information(solve_path(exact).results[0])) == {*nothing}
 
@@ -76,7 +76,7 @@ def test_where_there_is_no_likelihood(problem):
 def test_they_find_the_planted_size(problem):
     folds = random_folds(problem.n, 5)
     path = solve_path(problem)
-    validation = cross_validate(problem.A, problem.y, folds, range(1, 7), [0.0], intercept=False)
+    validation = cross_validate(problem.A, problem.y, cv=folds, ks=range(1, 7), lams=[0.0], intercept=False)
     best = Compared(path, validation).best
     assert best["bic"].problem["k"] == best["ebic"].problem["k"] == 3
     assert best["bic"].support == (0, 1, 2)
@@ -98,7 +98,7 @@ def test_each_fold_is_prepared_by_its_training_rows(seed):
     weights = rng.choice([0.0, 1.0, 2.5], 30) if seed % 2 else None
     folds, w = random_folds(30, 3, seed), np.ones(30) if weights is None else weights
     found = cross_validate(
-        A, y, folds, [2], [0.7], intercept=True, scale=True, weights=weights, must_have=[0], must_not=[1]
+        A, y, cv=folds, ks=[2], lams=[0.7], intercept=True, scale=True, weights=weights, must_have=[0], must_not=[1]
     )
     for (train, held), (error,) in zip(folds, found.errors[:, 0], strict=True):
         means = np.average(A[train], axis=0, weights=w[train])
@@ -140,7 +140,17 @@ def test_an_offset_counts_in_the_folds(loss, weighted):
     folds = random_folds(45, 3)
     options = {"delta": 1e3} if loss == "huber" else {}
     found = cross_validate(
-        A, y, folds, [2], [0.4], loss=loss, intercept=True, weights=weights, offset=offset, rel_eps=1e-10, **options
+        A,
+        y,
+        cv=folds,
+        ks=[2],
+        lams=[0.4],
+        loss=loss,
+        intercept=True,
+        weights=weights,
+        offset=offset,
+        rel_eps=1e-10,
+        **options,
     )
     X = np.column_stack([A, np.ones(45)])
     for (train, held), (error,) in zip(folds, found.errors[:, 0], strict=True):
@@ -159,11 +169,12 @@ def test_labels_of_zeros_and_ones_are_read_in_held_out_rows_too():
     rng = np.random.default_rng(5)
     A, y = rng.standard_normal((40, 2)), np.where(rng.random(40) < 0.5, 1.0, 0.0)
     with pytest.warns(UserWarning, match="reads them as -1 and"):
-        found = cross_validate(A, y, random_folds(40, 4), [1, 2], [1.0], loss="logistic")
-    same = cross_validate(A, 2 * y - 1, random_folds(40, 4), [1, 2], [1.0], loss="logistic")
+        found = cross_validate(A, y, cv=random_folds(40, 4), ks=[1, 2], lams=[1.0], loss="logistic")
+    same = cross_validate(A, 2 * y - 1, cv=random_folds(40, 4), ks=[1, 2], lams=[1.0], loss="logistic")
     np.testing.assert_array_equal(found.errors, same.errors)
 
 
+@pytest.mark.filterwarnings("ignore:in the data, missing values are filled in")
 @pytest.mark.parametrize("way", ["mean", "median"])
 def test_gaps_are_filled_by_rows_as_often_as_they_count(way):
     """Of a fold's training rows: a weight of 3 is the row three times, one of 0 none at all."""
@@ -175,8 +186,8 @@ def test_gaps_are_filled_by_rows_as_often_as_they_count(way):
     halves = [(np.arange(12), np.arange(12, 24)), (np.arange(12, 24), np.arange(12))]
     times = np.repeat(np.arange(24), weights.astype(int))
     repeated = [(np.flatnonzero(np.isin(times, train)), np.flatnonzero(np.isin(times, held))) for train, held in halves]
-    found = cross_validate(A, y, halves, [2], [0.5], weights=weights, missing=way, rel_eps=1e-10)
-    same = cross_validate(A[times], y[times], repeated, [2], [0.5], missing=way, rel_eps=1e-10)
+    found = cross_validate(A, y, cv=halves, ks=[2], lams=[0.5], weights=weights, missing=way, rel_eps=1e-10)
+    same = cross_validate(A[times], y[times], cv=repeated, ks=[2], lams=[0.5], missing=way, rel_eps=1e-10)
     np.testing.assert_allclose(found.errors, same.errors, rtol=1e-7)
 
 
@@ -184,7 +195,7 @@ def test_a_fold_that_measures_nothing_is_refused():
     A, y, weights = np.eye(6), np.arange(6.0), np.array([1.0, 1, 1, 1, 0, 0])
     folds = [(np.arange(4), np.arange(4, 6))]
     with pytest.raises(InputError, match="only rows of weight 0"):
-        cross_validate(A, y, folds, [1], [1.0], weights=weights)
+        cross_validate(A, y, cv=folds, ks=[1], lams=[1.0], weights=weights)
 
 
 class TestCommandLine:
@@ -201,6 +212,13 @@ class TestCommandLine:
         assert lines[0].split()[7:] == ["AIC", "BIC", "EBIC", "held-out", "loss", "support"]
         assert lines[3].endswith("  a, b, c")
         assert "BIC is smallest at k = 3" in lines
+        assert "smallest model within one standard error of the smallest held-out loss at k = 3" in lines
+        each = self.call("path", file, "--k-max", 4, "--cv", "loo").stdout.splitlines()
+        assert each[0] == lines[0]
+        assert any(line.startswith("smallest model within one standard error") for line in each)
+        assert "--cv is 'many', but a number" in str(
+            CliRunner().invoke(cli, ["path", str(file), "--cv", "many"]).exception
+        )
         several = self.call("path", file, "--k-max", 3, "--lams", "1,10").stdout
         assert "BIC is smallest at k = 3, lam = 1\n" in several
         assert "held-out" not in several
@@ -226,8 +244,8 @@ class TestCommandLine:
         options = ["--intercept", "--scale", "--must-have", "d", "--weights", tmp_path / "w.txt", "--seed", 3]
         run = self.call("path", tmp_path / "d.npz", "--k-max", 3, "--cv", 4, *options, "--json")
         expected = cross_validate(
-            A, y, random_folds(40, 4, 3), [1, 2, 3], [0.5], intercept=True, scale=True, weights=np.loadtxt(options[5]),
-            must_have=[3],
+            A, y, cv=random_folds(40, 4, 3), ks=[1, 2, 3], lams=[0.5], intercept=True, scale=True,
+            weights=np.loadtxt(options[5]), must_have=[3],
         )  # fmt: skip
         errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]
         np.testing.assert_allclose(errors, expected.mean[0], rtol=1e-12)
@@ -245,7 +263,14 @@ class TestCommandLine:
         given = ["--offset", "o" if as_column else tmp_path / "o.txt", "--intercept"]
         run = self.call("path", tmp_path / "d.npz", "--k-max", 2, "--cv", 4, *given, "--json")
         expected = cross_validate(
-            A, y, random_folds(40, 4), [1, 2], [0.5], loss=loss, intercept=True, offset=np.loadtxt(tmp_path / "o.txt")
+            A,
+            y,
+            cv=random_folds(40, 4),
+            ks=[1, 2],
+            lams=[0.5],
+            loss=loss,
+            intercept=True,
+            offset=np.loadtxt(tmp_path / "o.txt"),
         )
         errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]
         np.testing.assert_allclose(errors, expected.mean[0], rtol=1e-9)

@@ -86,7 +86,7 @@ def run_commands(body: str) -> None:
         assert ended.value.code in (0, 1), line
 
 
-@pytest.mark.filterwarnings("default:in instances/cars.csv")
+@pytest.mark.filterwarnings("default:in instances/cars.csv", "default:in the data, ")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_can_be_followed(page, folder, capsys):
     if "plot_" in (text := (ROOT / page).read_text(encoding="utf-8")):
@@ -138,7 +138,7 @@ def test_every_key_of_the_json_object_is_explained():
     page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
     for problem in (exactsel.Problem(np.eye(3), np.ones(3), 1, lam=1.0), exactsel.ColumnSubsetProblem(np.eye(3), 1)):
         plain = exactsel.solve(problem).as_dict()
-        near = exactsel.near_optimal(problem, 0.1).as_dict()
+        near = exactsel.near_optimal(problem, tau=0.1).as_dict()
         row = exactsel.heuristics.run("greedy-css" if problem.family == "css" else "forward", problem).as_dict()
         for key in {*plain, *near, *row}:
             assert f"`{key}`" in page, key

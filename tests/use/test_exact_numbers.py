@@ -280,7 +280,7 @@ class TestFrames:
     def test_every_library(self, frame):
         with pytest.raises(InputError, match=r"column id .*no double is equal to"):
             load(frame(IDS), k=1)
-        with pytest.raises(InputError, match="--drop id"):
+        with pytest.raises(InputError, match=r"drop=\[.id.\]"):
             Problem(frame(IDS), Y, 1)
         with pytest.warns(UserWarning, match="column id " + SAID):
             load(frame(ROUNDED), k=1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from exactsel import ColumnSubsetProblem, InputError, Problem, UnsupportedError, boxed, solve
+from exactsel import ColumnSubsetProblem, InputError, Problem, UnsupportedError, boxed, solve, solve_path
 from exactsel.solving.stored import as_stored, from_stored
 
 RNG = np.random.default_rng(8)
@@ -44,6 +44,19 @@ def test_classes_and_counts():
     np.testing.assert_allclose(counts.fittedvalues, exposure * np.exp(counts.predict(A)))
     np.testing.assert_allclose(counts.resid, COUNTS - counts.fittedvalues, atol=1e-9)
     assert abs(counts.resid.sum()) < 1e-4
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"standardize": True}, {"positive": True}])
+@pytest.mark.parametrize("loss", ["quadratic", "huber"])
+def test_offsets_are_counted_in(loss, options):
+    offset = RNG.normal(0.0, 3.0, N)
+    asked = {"loss": loss, "lam": 0.1, "delta": 1.0 if loss == "huber" else None, **options}
+    result = solve(A * [1.0, 1e6, 1.0, 1.0], Y + offset, 2, offset=offset, **asked)
+    np.testing.assert_allclose(result.fittedvalues, result.predict(A * [1.0, 1e6, 1.0, 1.0]) + offset, rtol=1e-9)
+    np.testing.assert_allclose(result.resid + result.fittedvalues, Y + offset, rtol=1e-9)
+    path = solve_path(A, Y + offset, 3, offset=offset, **asked)
+    for each in path.results:
+        np.testing.assert_allclose(each.fittedvalues, each.predict(A) + offset, rtol=1e-9)
 
 
 def test_limits_weights_and_prepared_columns():

@@ -71,7 +71,7 @@ def test_decimal_commas(tmp_path):
     file = tmp_path / "rows.csv"
     lines = [";".join(f"{value}".replace(".", ",") for value in row) for row in np.column_stack([A, Y])]
     file.write_text("\n".join([";".join([*NAMES, "y"]), *lines]))
-    with pytest.raises(InputError, match=r"column a holds cells like '[\d,]+', in which .* say which with --decimal"):
+    with pytest.raises(InputError, match=r"column a holds cells like '[\d,]+', in which .* say which with decimal="):
         exactsel.gram(file)
     expect(exactsel.gram(file, decimal=",", intercept=True), weights=None)
 
@@ -248,14 +248,14 @@ def test_a_file_keeps_all(tmp_path):
 def test_what_needs_the_rows_is_refused():
     small = exactsel.gram(A, Y, intercept=True, k=2)
     for options, said in (
-        ({"loss": "huber"}, "say nothing of huber loss"), ({"intercept": True}, "leave --intercept out"),
-        ({"scale": True}, "rescale them before"), ({"weights": np.ones(5)}, "give --weights to exactsel gram"),
+        ({"loss": "huber"}, "say nothing of huber loss"), ({"intercept": True}, "leave fit_intercept=True out"),
+        ({"scale": True}, "rescale them before"), ({"weights": np.ones(5)}, "give sample_weight to exactsel.gram"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             small.problem(**options)
-    with pytest.raises(InputError, match="give --intercept to exactsel gram"):
+    with pytest.raises(InputError, match=r"give fit_intercept=True to exactsel.gram"):
         exactsel.gram(A, Y, k=2, intercept=False).problem(intercept=True)
-    with pytest.raises(InputError, match="give --no-intercept to exactsel gram"):
+    with pytest.raises(InputError, match=r"give fit_intercept=False to exactsel.gram"):
         small.problem(intercept=False)
     with pytest.raises(InputError, match="say nothing of logistic loss"):
         small.problem().replace(loss="logistic", lam=1.0)

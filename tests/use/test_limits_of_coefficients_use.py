@@ -43,7 +43,7 @@ def test_methods_that_know_limits_are_compared_with_certified_gaps():
         assert problem.admits(problem.fit(row.support).coef)
     assert methods["swap"].value <= methods["forward"].value
     with pytest.raises(UnsupportedError, match="'exchange' does not know signs or bounds of coefficients; use forward"):
-        compare(problem, "exchange", **QUIET)
+        compare(problem, methods="exchange", **QUIET)
 
 
 def test_a_method_alone_is_bounded():

@@ -157,10 +157,10 @@ class TestCompare:
 
     def test_a_method_asked_for_must_serve(self, columns):
         with pytest.raises(UnsupportedError):
-            compare(columns, ["poss"])
+            compare(columns, methods=["poss"])
 
     def test_no_method_leaves_the_search(self, problem):
-        comparison = compare(problem, [])
+        comparison = compare(problem, methods=[])
         assert comparison.rows == ()
         assert comparison.result.reached
 
@@ -336,12 +336,12 @@ class TestOddRequests:
             heuristics.run(3, problem)
         with pytest.raises(InputError, match="make the 'omp' object"):
             heuristics.run(heuristics.make("omp"), problem, scaled=True)
-        assert [row.method for row in compare(problem, "omp").rows] == ["omp"]
-        assert compare(problem, "none").rows == ()
+        assert [row.method for row in compare(problem, methods="omp").rows] == ["omp"]
+        assert compare(problem, methods="none").rows == ()
 
     def test_bad_settings_are_refused_before_anything_runs(self, problem):
         with pytest.raises(InputError, match="seed is -4"):
-            compare(problem, ["nobody-asks-me"], seed=-4)
+            compare(problem, methods=["nobody-asks-me"], seed=-4)
 
     def test_the_package_finds_the_module(self):
         import exactsel

@@ -45,7 +45,7 @@ DOORS = {
     "nonnegative": lambda column: tuple(np.flatnonzero(boxed(of_names(**LIMITED), [column]).lower == 0.0)),
     "bounds": lambda column: tuple(np.flatnonzero(boxed(of_names(**LIMITED), bounds=[(column, -1, 1)]).lower == -1.0)),
     "certify": lambda column: certify(of_names(), support=[column]).support,
-    "certify, guessed": lambda column: certify(of_names(), [column]).support,
+    "certify, guessed": lambda column: certify(of_names(), candidate=[column]).support,
 }  # fmt: skip
 
 
@@ -99,8 +99,8 @@ class TestWhatStaysByPosition:
         result = solve(problem)
         assert result.support == (1, 3)
         assert solve(problem, start=result.support).support == (1, 3)
-        assert certify(problem, result).support == (1, 3)
-        assert certify(problem, [False, True, False, True]).support == (1, 3)
+        assert certify(problem, candidate=result).support == (1, 3)
+        assert certify(problem, candidate=[False, True, False, True]).support == (1, 3)
 
     def test_names_that_are_texts_are_no_numbers(self):
         problem = Problem(A, Y, 2, feature_names=["5", "2", "0", "3"], must_have=[2])

@@ -56,7 +56,7 @@ def test_results_say_it():
     assert "no model with at most 2 features has a lower" in str(solve(A, y, 2))
     assert "at most 1 group has" in solve(GroupedProblem(Problem(A, y, 1), {"g": [0, 1]})).claim_text
     assert "no choice of at most 2 columns has" in solve(ColumnSubsetProblem(A, 2)).claim_text
-    wanting = certify(Problem(A, y, 1), [4])
+    wanting = certify(Problem(A, y, 1), candidate=[4])
     assert "Not proven optimal: no model with at most 1 feature has" in str(wanting)
     assert wanting.result.claim_text in str(wanting)
     assert "that meets the demands" in solve(A, y, 2, must_have=[4]).claim_text

@@ -18,9 +18,9 @@ from full_disk import FULL, needs_full, needs_posix
 from exactsel import Problem, certify, files, solve, verify
 from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.files import check_target, own_descriptor, replacing, write_bytes
+from exactsel.observers.log import ProgressLog
 from exactsel.observers.trace import Trace
 from exactsel.proofs.writer import ProofWriter
-from exactsel.report.log import ProgressLog
 
 HOURS = 60.0
 """Seconds after which a reader that hangs ends its test."""

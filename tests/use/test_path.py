@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.errors import InputError
+from exactsel.observers.terminal import fitting, terminal_width
 from exactsel.problem.objective import Objective
 from exactsel.report.path import path_table
-from exactsel.report.terminal import fitting, terminal_width
 from exactsel.studies.criteria import Compared
 
 
@@ -100,9 +100,9 @@ def test_a_replaced_column_subset_problem_keeps_its_matrix():
 
 
 def test_sizes_can_be_chosen(problem):
-    assert [r.problem["k"] for r in solve_path(problem, [4, 2, 2]).results] == [2, 4]
+    assert [r.problem["k"] for r in solve_path(problem, ks=[4, 2, 2]).results] == [2, 4]
     with pytest.raises(InputError, match="no sizes"):
-        solve_path(problem, [])
+        solve_path(problem, ks=[])
 
 
 class TestCommandLine:
@@ -139,7 +139,7 @@ class TestNear:
     """The models close to the best of every size."""
 
     def test_against_every_support(self, problem):
-        path = solve_path(problem, [1, 3, 4], near=0.05)
+        path = solve_path(problem, ks=[1, 3, 4], near=0.05)
         assert path.complete
         for result, near in zip(path.results, path.near, strict=True):
             values = {
@@ -152,22 +152,22 @@ class TestNear:
         plain = json.loads(path.to_json())
         assert plain["near_share"] == 0.05
         assert [len(row["near"]["models"]) for row in plain["results"]] == [len(near.models) for near in path.near]
-        assert "near" not in json.loads(solve_path(problem, [2]).to_json())["results"][0]
+        assert "near" not in json.loads(solve_path(problem, ks=[2]).to_json())["results"][0]
 
     def test_a_list_cut_short_says_so(self, problem):
-        path = solve_path(problem, [2, 3], near=10.0, cap=5)
+        path = solve_path(problem, ks=[2, 3], near=10.0, cap=5)
         assert not path.complete
         assert {near.termination for near in path.near} == {"cap"}
         assert path.reached
 
     def test_no_time_for_a_list(self, problem):
-        path = solve_path(problem, [2], near=0.1, time_limit=0.0)
+        path = solve_path(problem, ks=[2], near=0.1, time_limit=0.0)
         assert not path.complete
         assert path.near[0].in_every is None
 
     @pytest.mark.parametrize("options", [{"near": -0.1}, {"near": np.nan}, {"near": 0.1, "cap": 0}])
     def test_what_is_refused(self, problem, options):
-        with pytest.raises(InputError, match=r"give --(near|cap)"):
+        with pytest.raises(InputError, match=r"correct near|raise cap"):
             solve_path(problem, **options)
 
     def test_the_command(self, problem, tmp_path):
@@ -175,7 +175,7 @@ class TestNear:
         np.savez(file, A=problem.A, y=problem.y, lam=0.1, feature_names=np.array(problem.feature_names))
         run = CliRunner().invoke(cli, ["path", str(file), "--k-max", "3", "--near", "0.05"], standalone_mode=False)
         assert run.return_value == 0
-        expected = solve_path(problem, [1, 2, 3], near=0.05).near
+        expected = solve_path(problem, ks=[1, 2, 3], near=0.05).near
         rows = run.stdout[run.stdout.index("sets  columns") :].splitlines()[1:4]
         assert [row.split()[:2] for row in rows] == [[str(k), str(len(n.models))] for k, n in enumerate(expected, 1)]
         cut = ["path", str(file), "--k-max", "3", "--near", "5", "--cap", "4", "--json"]
@@ -213,7 +213,7 @@ class TestNarrowTerminals:
             assert terminal_width(file) is None
 
     def test_the_progress_table(self, problem, monkeypatch):
-        monkeypatch.setattr("exactsel.report.log.terminal_width", lambda stream: 60)
+        monkeypatch.setattr("exactsel.observers.log.terminal_width", lambda stream: 60)
         stream = io.StringIO()
         solve(problem, callback=ProgressLog(stream))
         lines = stream.getvalue().splitlines()

@@ -163,7 +163,7 @@ class TestDataInsteadOfAProblem:
         ("arguments", "options", "said"),
         [
             ((A,), {"k": 2}, "data were given without a target; call solve.X, y, k=5."),
-            ((A, Y), {}, "k, the largest number of columns in the model, is missing; give k=5 in Python"),
+            ((A, Y), {}, "k, the largest number of columns in the model, is missing; give k=5, say"),
             ((A, Y, 2), {"timelimit": 3}, "'timelimit' is no option of a search; did you mean 'time_limit'; its"),
             ((A, Y, 2), {"lambda_": 3}, "'lambda_' is no option"),
             ((Problem(A, Y, 2),), {"timelimit": 3}, "did you mean 'time_limit'"),
@@ -229,14 +229,14 @@ class TestShown:
         assert repr(fitted).startswith("<Result optimal: upper=")
         assert "Salary: 0.2" in repr(fitted)
         assert "\n" not in repr(fitted)
-        near = exactsel.near_optimal(Problem(A, Y, 2), 0.1)
+        near = exactsel.near_optimal(Problem(A, Y, 2), tau=0.1)
         assert repr(near).startswith("<NearOptimal ")
         assert repr(exactsel.certify(Problem(A, Y, 2), support=[0, 1])).startswith("<Certified ")
 
     def test_paths_as_tables(self):
         path = exactsel.solve_path(Problem(FRAME, Y, 3), ks=[1, 2])
         lines = str(path).splitlines()
-        assert lines[0].split() == ["k", "lam", "objective", "gap", "claim", "columns"]
+        assert lines[0].split() == ["k", "lam", "objective", "gap", "claim", "aic", "bic", "ebic", "columns"]
         assert [line.split()[0] for line in lines[1:]] == ["1", "2"]
         assert repr(path) == "<SolutionPath of 2 problems, all proven>"
         assert solve(ColumnSubsetProblem(A, 1)).upper == pytest.approx(

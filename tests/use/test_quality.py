@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, solve
-from exactsel.report.log import times_text
+from exactsel.observers.log import times_text
 from exactsel.report.run import run_page
 
 RNG = np.random.default_rng(0)

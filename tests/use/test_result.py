@@ -122,7 +122,7 @@ class TestText:
         assert len(repr(result)) < 2000
 
     def test_a_notebook_shows_the_text(self, result, problem):
-        for shown in (result, certify(problem, support=[0]), near_optimal(problem, 0.0)):
+        for shown in (result, certify(problem, support=[0]), near_optimal(problem, tau=0.0)):
             said = []
             shown._repr_pretty_(SimpleNamespace(text=said.append), False)
             assert said == [str(shown)]

@@ -46,18 +46,18 @@ def _scored(y=Y, weights=None):
 DOORS = {
     "Problem": ("y", lambda y=Y, weights=None: Problem(X, y, 1)),
     "prepared": ("y", lambda y=Y, weights=None: Problem.prepared(X, y, 1, weights=weights)),
-    "prepared, weights": ("weights", lambda y=Y, weights=None: Problem.prepared(X, y, 1, weights=weights)),
+    "prepared, weights": ("sample_weight", lambda y=Y, weights=None: Problem.prepared(X, y, 1, weights=weights)),
     "prepared, offset": ("offset", lambda y=Y, weights=None: Problem.prepared(X, y, 1, offset=weights)),
     "solve": ("y", lambda y=Y, weights=None: solve(X, y, 1)),
-    "solve, weights": ("weights", lambda y=Y, weights=None: solve(X, y, 1, weights=weights)),
+    "solve, weights": ("sample_weight", lambda y=Y, weights=None: solve(X, y, 1, weights=weights)),
     "Instance": ("y", lambda y=Y, weights=None: Instance(X, y).problem(k=1)),
     "Instance, weights": ("weights", lambda y=Y, weights=None: Instance(X, y, weights=weights).problem(k=1)),
-    "Instance.problem": ("weights", lambda y=Y, weights=None: Instance(X, y).problem(k=1, weights=weights)),
+    "Instance.problem": ("sample_weight", lambda y=Y, weights=None: Instance(X, y).problem(k=1, weights=weights)),
     "Instance.problem, offset": ("offset", lambda y=Y, weights=None: Instance(X, y).problem(k=1, offset=weights)),
-    "load": ("weights", lambda y=Y, weights=None: load(X, target="u", k=1, weights=weights)),
+    "load": ("sample_weight", lambda y=Y, weights=None: load(X, target="u", k=1, weights=weights)),
     "load, offset": ("offset", lambda y=Y, weights=None: load(X, target="u", k=1, offset=weights)),
     "gram": ("y", lambda y=Y, weights=None: gram(X, y, k=1)),
-    "gram, weights": ("weights", lambda y=Y, weights=None: gram(X, y, weights=weights, k=1)),
+    "gram, weights": ("sample_weight", lambda y=Y, weights=None: gram(X, y, weights=weights, k=1)),
     "gram, blocks": ("y", lambda y=Y, weights=None: gram([(X, y)], k=1)),
     "regressor": ("y", lambda y=Y, weights=None: _estimator("BestSubsetRegressor", k=1).fit(X, y, weights)),
     "regressor, weights": (
@@ -119,7 +119,7 @@ class TestDefaultLabels:
             check_rows(whole[2:6], y=whole["u"][3:7])
 
     def test_without_a_frame_weights_are_compared_with_the_target(self):
-        with pytest.raises(InputError, match=r"same labels as those of y, but.*give weights.loc\[y.index\]"):
+        with pytest.raises(InputError, match=r"same labels as those of y, but.*give sample_weight.loc\[y.index\]"):
             Problem.prepared(X.to_numpy(), Y, 1, weights=shuffled(WEIGHTS))
 
     @pytest.mark.parametrize("labels", [[1, 1, 2], ["a", 1, None], [(1, 2), (3, 4), (5, 6)], [1.5, np.nan, 2.0]])
@@ -137,7 +137,7 @@ class TestDefaultLabels:
 
 
 def test_cross_validation_of_arrays():
-    options = {"folds": [(np.arange(4), np.arange(4, 8))], "ks": [1], "lams": [0.0]}
+    options = {"cv": [(np.arange(4), np.arange(4, 8))], "ks": [1], "lams": [0.0]}
     with pytest.raises(InputError, match="same labels as those of y"):
         cross_validate(X.to_numpy(), Y, weights=shuffled(WEIGHTS), **options)
 

@@ -249,7 +249,9 @@ class TestChoosing:
     def test_among_equals_the_smaller_model(self):
         X, y = data(9)
         X[:, 1:] = X[:, :1]
-        found = cross_validate(X, y, random_folds(len(y), 5), [1, 2, 3], [1.0], loss="quadratic", intercept=True)
+        found = cross_validate(
+            X, y, cv=random_folds(len(y), 5), ks=[1, 2, 3], lams=[1.0], loss="quadratic", intercept=True
+        )
         assert found.errors.shape == (5, 1, 3)
         assert found.best[1] >= 1
 
@@ -260,7 +262,7 @@ class TestChoosing:
         with pytest.raises(InputError, match="12 folds were asked for with 11 rows"):
             random_folds(11, 12)
         with pytest.raises(InputError, match="there are no folds"):
-            cross_validate(np.ones((2, 1)), np.ones(2), [], [1], [1.0])
+            cross_validate(np.ones((2, 1)), np.ones(2), cv=[], ks=[1], lams=[1.0])
 
 
 @pytest.mark.parametrize("model", [HuberBestSubsetRegressor, BestSubsetClassifier, BestSubsetRegressor])
@@ -331,12 +333,12 @@ class TestTotalTimeLimit:
         def slow(problem, ks, lams, **options):
             limits.append(options["time_limit"])
             now[0] += 10.0
-            return path(problem, ks, lams, node_limit=1)
+            return path(problem, ks=ks, lams=lams, node_limit=1)
 
         monkeypatch.setattr(crossval, "solve_path", slow)
         monkeypatch.setattr("exactsel.clock._read", lambda: now[0])
         folds = crossval.random_folds(24, 3, 0)
-        found = crossval.cross_validate(*wide, folds, [1, 2], [1.0, 0.1], total=65.0)
+        found = crossval.cross_validate(*wide, cv=folds, ks=[1, 2], lams=[1.0, 0.1], total=65.0)
         assert limits == [65.0 / 13, 55.0 / 9, 45.0 / 5]
         assert not found.proven
 

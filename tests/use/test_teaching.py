@@ -210,7 +210,9 @@ class TestComparisonPage:
     def test_it_shows_every_method(self, file):
         problem = load(INSTANCES / f"{file}.npz")
         comparison = (
-            compare(problem, "forward,omp,poss", alone=True) if file != "labels" else compare(problem, alone=True)
+            compare(problem, methods="forward,omp,poss", alone=True)
+            if file != "labels"
+            else compare(problem, alone=True)
         )
         page = checked_page(comparison_page(comparison, command="exactsel compare x.npz"))
         for row in comparison.rows:
@@ -221,14 +223,14 @@ class TestComparisonPage:
 
     def test_the_search_alone_gets_no_help(self):
         problem = load(INSTANCES / "three-parts.npz")
-        comparison = compare(problem, "forward", alone=True)
+        comparison = compare(problem, methods="forward", alone=True)
         assert comparison.alone.history.incumbents[0].source == "search"
         assert comparison.alone.upper == pytest.approx(comparison.result.upper)
-        assert compare(problem, "forward").alone is None
+        assert compare(problem, methods="forward").alone is None
 
     def test_without_methods_or_curves(self):
         problem = load(INSTANCES / "twins.npz")
-        shown = checked_page(comparison_page(compare(problem, "none"))).shown
+        shown = checked_page(comparison_page(compare(problem, methods="none"))).shown
         assert "No approximate method was run." in shown
         assert "Progress" not in shown
 

@@ -106,8 +106,8 @@ def test_a_fold_fills_by_the_weights_of_its_rows():
     train, held_out = np.arange(1, N, 2), np.arange(0, N, 2)
     places = [np.flatnonzero(np.isin(order, rows)) for rows in (train, held_out)]
     options = {"ks": [1], "lams": [0.0], "intercept": True, "missing": "median"}
-    one = cross_validate(values, Y, [(train, held_out)], weights=WEIGHTS, **options)
-    other = cross_validate(values[order], Y[order], [tuple(places)], **options)
+    one = cross_validate(values, Y, cv=[(train, held_out)], weights=WEIGHTS, **options)
+    other = cross_validate(values[order], Y[order], cv=[tuple(places)], **options)
     np.testing.assert_allclose(one.errors, other.errors, rtol=1e-9)
 
 

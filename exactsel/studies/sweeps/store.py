@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.files import unwritten
 from exactsel.search.json_shapes import LARGEST, among, entries, maybe, number, read_json, text, truth, whole
 from exactsel.studies.sweeps.jobs import canonical
@@ -159,11 +159,13 @@ def _understood(data: bytes, file: Path) -> tuple[dict[str, dict[str, Any]], int
         return {}, 0, 0
     about = _record(first)
     if about is None or about.get("exactsel") != "sweep":
-        raise InputError(f"{file} is no store of a sweep, or a damaged one; move it away, or give another --out.")
+        raise InputError(
+            f"{file} is no store of a sweep, or a damaged one; move it away, or give another {option('out')}."
+        )
     if about.get("layout") != LAYOUT:
         raise InputError(
             f"{file} is a store of layout {about.get('layout')}, but this version of exactsel writes layout {LAYOUT}; "
-            f"go on with the version that wrote it, or give another --out."
+            f"go on with the version that wrote it, or give another {option('out')}."
         )
     records: dict[str, dict[str, Any]] = {}
     damaged = 0
@@ -201,5 +203,5 @@ def _lock(descriptor: int, file: Path) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         raise InputError(
-            f"another sweep is at work on {file}; wait until it has ended, or give another --out."
+            f"another sweep is at work on {file}; wait until it has ended, or give another {option('out')}."
         ) from None

@@ -115,7 +115,7 @@ def reproducers_in(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.glob("*.json") if file.with_suffix(".npz").exists())
     if not found:
-        raise InputError(f"the folder {path} holds no reproducer; name one that exactsel fuzz --out has written to.")
+        raise InputError(f"the folder {path} holds no reproducer; name one that exactsel fuzz has written to.")
     return found
 
 

@@ -10,19 +10,21 @@ import io
 import math
 import time
 from collections.abc import Mapping
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from exactsel.errors import escaped
+from exactsel.errors import escaped, option
+from exactsel.observers.terminal import fitting, terminal_width
+from exactsel.plain import log10_choices
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
-from exactsel.report.terminal import fitting, terminal_width
 from exactsel.search.events import Counted, Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
 from exactsel.search.tolerance import relative_gap
-from exactsel.solving.result import Result
-from exactsel.studies.facts import log10_supports
+
+if TYPE_CHECKING:
+    from exactsel.solving.result import Result
 
 WIDTHS = {"source": 13, "nodes": 9, "open": 9, "depth": 6, "lower": 14, "upper": 14, "gap": 9, "time": 8}
 LESS_IMPORTANT = ("depth", "open", "nodes", "source")
@@ -53,7 +55,11 @@ class ProgressLog:
         self._null = problem.null_objective
         self._write(f"gap = (upper - lower) / |upper|   {tolerance}")
         if lacks_intercept(problem):
-            self._write("note: y is far from 0 on average, and the model has no intercept; --intercept adds one")
+            self._write(
+                f"note: y is far from 0 on average, and the model has no intercept; {option('fit_intercept', True)} "
+                "adds "
+                f"one"
+            )
 
     def note(self, text: str) -> None:
         """One line of talk."""
@@ -124,6 +130,6 @@ def lacks_intercept(problem: SubsetProblem) -> bool:
 
 def _count(problem: SubsetProblem) -> str:
     """The number of supports of size k, also where no float can hold it."""
-    digits = log10_supports(problem)
+    digits = log10_choices(problem.d, problem.k)
     exact = digits < 300
     return f"{math.comb(problem.d, problem.k):.3g}" if exact else f"{10 ** (digits % 1):.2f}e+{int(digits)}"

@@ -1,0 +1,46 @@
+"""A problem on some of its rows: prepared anew by what these are like, all else the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exactsel.errors import UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.objective import Objective
+from exactsel.problem.preparing import Preparation, checked_weights
+from exactsel.problem.regression import Problem
+from exactsel.types import FloatArray, IntArray
+
+
+def on_rows(problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | None = None) -> Problem | BoxedProblem:
+    """The same question of the rows at these places (m,): loss, lam, k, demands and limits are those of all rows.
+
+    Intercept, scaling and weights are worked in anew. ``A`` (m, columns) stands for the rows' own table where gaps of
+    it are filled in another way.
+
+    Raises
+    ------
+    InputError
+        Where the problem cannot be stated of these rows.
+    UnsupportedError
+        Where the rows have been reduced from others.
+    """
+    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    given, before = free.objective, free.preparation
+    if given.tall is not None:
+        raise UnsupportedError("the rows of this instance have been reduced, so none can be held out; give all rows.")
+    AT = np.ascontiguousarray((free.A[rows] if A is None else A).T)
+    y, loss, lam = np.ascontiguousarray(free.target[rows]), given.loss, given.asked_lam
+    if before is None or not before.asked:
+        objective = Objective.of(AT, y, loss=loss, lam=lam)
+    else:
+        weights = None if before.weights is None else checked_weights(before.weights[rows], rows.size, loss)
+        exposure = None if before.exposure is None else before.exposure[rows]
+        made = Preparation.of(
+            AT.T, y, centre=before.centred, scale=before.scaled, weights=weights, loss=loss.name, exposure=exposure
+        )
+        objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam).prepared(made)
+    stated = Problem.of(objective, free.units, free.k)
+    if isinstance(problem, BoxedProblem):
+        return BoxedProblem(stated, problem.given_lower, problem.given_upper)
+    return stated
