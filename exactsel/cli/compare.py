@@ -23,9 +23,8 @@ from exactsel.cli.talk import say
 
 @click.command("compare", cls=Command)
 @problem_options
-@click.option(
-    "--heuristic", "heuristics", help="Methods to compare, separated by commas; all that serve the problem by default."
-)
+@click.option("--heuristic", "heuristics", help="Methods to compare, separated by commas; six light ones by default.")
+@click.option("--all", "every", is_flag=True, help="Compare all reproducible methods that serve the problem.")
 @setting_options(
     *STEERING,
     "bound",
@@ -45,23 +44,33 @@ from exactsel.cli.talk import say
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
 @click.option("--html", "page_file", type=OutputFile(), help="Also write a self-contained HTML page of the comparison.")
-def command(heuristics: str | None, seeds: int, as_json: bool, page_file: str | None, **arguments: Any) -> int:
+def command(
+    heuristics: str | None, every: bool, seeds: int, as_json: bool, page_file: str | None, **arguments: Any,
+) -> int:  # fmt: skip
     """Run many methods and the exact search on INSTANCE and print them side by side.
 
     Exit code 0 means that the exact search proved its model, 1 that a gap is left; the methods' gaps are certified
     either way.
     """
     from exactsel.cli.output import attempted
+    from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
     from exactsel.report.comparison import comparison_table
-    from exactsel.studies.compare import compare
+    from exactsel.studies.compare import ALL, compare
 
+    if every and heuristics is not None:
+        raise InputError("--all and --heuristic both say which methods to compare; give one of them.")
     check_target(page_file)
     problem = read_problem(arguments)
     options = {name: arguments[name] for name in (*STEERING, "bound")}
     catch_signals()
     comparison = compare(
-        problem, methods=heuristics, seeds=seeds, signals=SIGNALS, alone=page_file is not None, **options
+        problem,
+        methods=ALL if every else heuristics,
+        seeds=seeds,
+        signals=SIGNALS,
+        alone=page_file is not None,
+        **options,
     )
     if page_file is not None:
         from exactsel.report.comparison_page import comparison_page

@@ -36,6 +36,15 @@ NOT_REPRODUCIBLE = ("pposs-async",)
 ON_REQUEST = (*NOT_REPRODUCIBLE, "islands")
 """Methods left out unless asked for, those included that are another one several times over."""
 
+LIGHT = (
+    "forward", "omp", "rfe", "swap", "iht", "lasso",
+    "greedy-css", "iterative-css", "two-stage", "approx-svd", "exchange",
+)  # fmt: skip
+"""Methods that take little of what a search takes: six for a regression, which ``exchange`` is too dear for."""
+
+ALL = "all"
+"""In place of names: every method but those on request."""
+
 INTERRUPTED = "the comparison was interrupted"
 
 
@@ -135,7 +144,8 @@ def compare(
     y, k : array (n,), int, optional
         Of data, which also have ``options``, as for :func:`exactsel.solve`.
     methods : sequence of str or Heuristic, optional
-        Names separated by commas will do. By default every reproducible method that serves the problem.
+        Names separated by commas will do. By default a few light ones that serve the problem; ``all`` stands for every
+        reproducible one.
     seed : int
         Seed of the methods' random choices.
     seeds : int
@@ -172,17 +182,19 @@ def compare(
     settings = Settings(eps, rel_eps, time_limit, threads=every_core(threads), seed=seed, bound=bound)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
-    return _compared(asked, methods, settings, seeds, alone, signals, teller(verbose))
+    wanted = light_methods(asked) if methods is None else default_methods() if methods == [ALL] else methods
+    serve = methods is not None and methods != [ALL]
+    return _compared(asked, wanted, serve, settings, seeds, alone, signals, teller(verbose))
 
 
 def _compared(
-    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int, alone: bool,
-    signals: Sequence[int], tell: Say | None,
+    problem: SubsetProblem, methods: Sequence[str | Heuristic], must_serve: bool, settings: Settings, seeds: int,
+    alone: bool, signals: Sequence[int], tell: Say | None,
 ) -> Comparison:  # fmt: skip
-    """See :func:`compare`."""
+    """See :func:`compare`; a method that ``must_serve`` and cannot is an error."""
     since = None if tell is None else Since(tell)
     with Watch(None, signals) as whole:
-        answers, left_out = _answers(problem, methods, settings, seeds, signals, whole, since)
+        answers, left_out = _answers(problem, methods, must_serve, settings, seeds, signals, whole, since)
         result = _searched(problem, settings, [answer.best.fit for answer in answers], signals)
         if since is not None:
             since(f"exact search: objective {result.upper:.8g}, gap {result.gap:.2e}, {result.claim.value}")
@@ -260,18 +272,18 @@ def _spread_of(row: Row) -> dict[str, Any]:
 
 
 def _answers(
-    problem: SubsetProblem, methods: Sequence[str | Heuristic] | None, settings: Settings, seeds: int,
+    problem: SubsetProblem, methods: Sequence[str | Heuristic], must_serve: bool, settings: Settings, seeds: int,
     signals: Sequence[int], whole: Watch, tell: Say | None = None,
 ) -> tuple[list[_Answer], list[tuple[str, str]]]:  # fmt: skip
     """What each method says; and (method, reason) for those that say nothing."""
     answers: list[_Answer] = []
     left_out: list[tuple[str, str]] = []
-    for method in default_methods() if methods is None else methods:
+    for method in methods:
         try:
             heuristic = make(method)
             runs = _runs(heuristic, problem, settings, seeds, signals, whole)
         except UnsupportedError as error:
-            if methods is not None:
+            if must_serve:
                 raise
             if not isinstance(error, WrongFamilyError):
                 left_out.append((str(method), str(error)))
@@ -313,3 +325,9 @@ def _runs(
 def default_methods() -> list[str]:
     """Every method known by name but those that are left out unless asked for."""
     return [name for name in registry.names("heuristics") if name not in ON_REQUEST]
+
+
+def light_methods(problem: SubsetProblem) -> list[str]:
+    """The methods compared unless others are asked for."""
+    dear = () if problem.family == "css" else ("exchange",)
+    return [name for name in default_methods() if name in LIGHT and name not in dear]
