@@ -73,7 +73,7 @@ def test_no_time_means_no_claim():
 
 @pytest.mark.parametrize("options", [{"tau": -1.0}, {"tau": np.nan}, {"tau": 0.1, "cap": 0}])
 def test_bad_arguments_are_refused(options):
-    with pytest.raises(InputError, match=r"give --(tau|cap)"):
+    with pytest.raises(InputError, match=r"correct tau|raise cap"):
         near_optimal(Problem(np.eye(3), np.ones(3), 1, lam=1.0), **options)
 
 
