@@ -11,7 +11,7 @@ import pytest
 from instances_for_tests import LOSSES, random_case
 from samples import sample
 
-from exactsel import ColumnSubsetProblem, Problem, ProgressLog, certify, near_optimal, solve, solve_path, verify
+from exactsel import ColumnSubsetProblem, Problem, ProgressLog, boxed, certify, near_optimal, solve, solve_path, verify
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.report.comparison import comparison_table
 from exactsel.report.path import path_table
@@ -272,6 +272,16 @@ def test_a_place_that_demands_leave_empty_is_filled(method, demand):
     singles = [problem.fit(s).value for s in ([1], [2], [3], [1, 2], [1, 3]) if problem.units.completed(s, 2) == (*s,)]
     assert found.upper <= singles[0]
     assert found.support
+
+
+def test_places_are_filled_within_signs():
+    rng = np.random.default_rng(32)
+    A = rng.standard_normal((20, 4)) * [1e9, 1.0, 1.0, 1.0]
+    y = A[:, 0] / 1e9 * 5 + A[:, 1] - 0.5 * A[:, 2]
+    problem = boxed(Problem(A, y, 2, lam=1.0, must_not=[0]), "all")
+    found = run("swap", problem)
+    assert 1 in found.support
+    assert problem.admits(found.prepared.coef)
 
 
 def test_what_is_proposed_stays_where_demands_allow_it():
