@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 
 RESOLUTION = 1e-11
 """Times |upper|: differences below this are rounding noise, whatever was asked for ..."""
@@ -90,10 +90,8 @@ class Tolerance:
         for name in ("eps", "rel_eps"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
-                flag = "--" + name.replace("_", "-")
-                raise InputError(
-                    f"{name} is {value}, but a tolerance must be a number that is not negative; set {flag}."
-                )
+                demand = "a tolerance must be a number that is not negative"
+                raise InputError(f"{name} is {value}, but {demand}; set {option(name)}.")
 
     def for_search(self, taken: Callable[[float], float]) -> Tolerance:
         """Less by about what is ``taken`` off, so that what is said of the data as given is within this one."""

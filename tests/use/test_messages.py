@@ -25,6 +25,8 @@ FRAME = pd.DataFrame(A, columns=["a", "b c", "d"]).assign(
     kind=list("uvw") * 4, day=pd.to_datetime(["2020-01-01"] * N), gap=[np.nan, *Y[1:]], y=Y
 )
 FLAG = re.compile(r"--[a-z]")
+BUILT = re.compile(r"--[a-z]|(^|\s)--$")
+"""Also the beginning of an option whose name is put in."""
 
 PROVOKED = {
     "text": (lambda: load(FRAME[["a", "kind", "y"]], k=1), 'one_hot=["kind"]', "--one-hot kind"),
@@ -145,6 +147,8 @@ SOURCES = [
 KEPT = {
     # Problems say it before (exactsel.problem.checks); a change here would have every kernel compiled again.
     "losses/huber.py": 1,
+    "data/cells.py": 1,  # a cell without a value
+    "solving/settings.py": 1,  # what the command line calls a setting
 }
 
 
@@ -168,7 +172,7 @@ def test_no_text_of_the_package_holds_an_option(path):
     found = [
         node.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and FLAG.search(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and BUILT.search(node.value)
         and id(node) not in allowed
     ]  # fmt: skip
     assert len(found) == KEPT.get(path.relative_to(Path(exactsel.__file__).parent).as_posix(), 0), found
