@@ -27,7 +27,7 @@ class GroupedBound(AcceleratedGradientBound):
         curvature = self.known_curvature(problem.inner, options)
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
-                "groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a positive --lam, or "
-                "leave one column of each one-hot block out (--drop COLUMN=VALUE)."
+                "groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a small ridge "
+                "(--lam 1e-6), or leave out what depends on others."
             )
         return PreparedPerspective(self, problem, options, curvature, problem.inner, problem.units.spans)

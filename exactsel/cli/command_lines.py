@@ -21,7 +21,7 @@ PROBLEM = (
     "bounds",
     "target",
     "drop",
-    "one_hot",
+    "factors",
     "missing",
     "decimal",
     "encoding",

@@ -84,10 +84,10 @@ def _reading() -> list[Any]:
         ),
         click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
         click.option(
-            "--one-hot",
+            "--factors",
             multiple=True,
-            metavar="COLUMNS",
-            help="Columns to replace by a group of 0/1 columns, one for each value.",
+            metavar="auto|COLUMNS",
+            help="Columns that become factors, 0/1 columns that count once; auto: all that hold text.",
         ),
         click.option(
             "--missing",
@@ -225,9 +225,11 @@ def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
     says otherwise.
     """
     from exactsel.data import read_data
+    from exactsel.problem.preparing import needs_all_levels
 
-    options = {name: arguments[name] for name in ("target", "drop", "one_hot", "missing", "decimal", "encoding")}
+    options = {name: arguments[name] for name in ("target", "drop", "factors", "missing", "decimal", "encoding")}
     options["weights"] = read_weights(arguments["weights"])
+    options["all_levels"] = arguments["problem"] == "css" or needs_all_levels(arguments["intercept"], arguments["loss"])
     return read_data(arguments["instance"], **options | more)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.data.instance import Instance
-from exactsel.data.tables import Choice, instance_from, with_offset_read
+from exactsel.data.tables import Factors, instance_from, with_offset_read
 from exactsel.errors import InputError
 from exactsel.problem.doubles import to_doubles
 from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame
@@ -20,8 +20,8 @@ TARGET, OFFSET = "(target)", "(offset)"
 
 
 def instance_of_data(
-    data: Any, y: Any, *, one_hot: Sequence[Choice] = (), missing: str | None = None, weights: ArrayLike | None = None,
-    offset: ArrayLike | None = None, feature_names: Sequence[str] | None = None,
+    data: Any, y: Any, *, factors: Factors = (), all_levels: bool = False, missing: str | None = None,
+    weights: ArrayLike | None = None, offset: ArrayLike | None = None, feature_names: Sequence[str] | None = None,
 ) -> tuple[Instance, FloatArray | None]:  # fmt: skip
     """The data with their columns encoded and their gaps filled, and the offset of the rows that are left.
 
@@ -31,7 +31,7 @@ def instance_of_data(
         In an array nan is a missing value.
     y : array (n,)
         The target; rows without it are left out where ``missing`` says anything.
-    one_hot, missing, weights : optional
+    factors, all_levels, missing, weights : optional
         As for :func:`exactsel.data.tables.instance_from`.
     offset : array (n,), optional
     feature_names : sequence of str (d,), optional
@@ -49,8 +49,9 @@ def instance_of_data(
     if offset is not None:
         beside.append(_column(OFFSET, offset, rows))
     instance = instance_from(
-        [*columns, *beside], target=TARGET, one_hot=one_hot, missing=missing, weights=weights, where="the data"
-    )
+        [*columns, *beside], target=TARGET, factors=factors, all_levels=all_levels, missing=missing, weights=weights,
+        where="the data",
+    )  # fmt: skip
     return with_offset_read(instance, None if offset is None else OFFSET)
 
 

@@ -32,14 +32,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import shown
+from exactsel.arguments import entries, shown
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.encoding import AUTO as AUTOMATIC
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
-from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
+from exactsel.data.tables import Choice, Factors, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
 from exactsel.errors import InputError, UnsupportedError, warn_of_data
 from exactsel.files import is_file
@@ -48,7 +49,7 @@ from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
-from exactsel.problem.preparing import AUTO
+from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.targets import better_loss
@@ -60,7 +61,7 @@ FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".s
 def load(
     source: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), k: int | None = None,
     lam: float | None = None, loss: str | Loss | None = None, delta: float | None = None,
-    groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
+    groups: GroupSpec | None = None, factors: Factors = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
     weights: ArrayLike | None = None, intercept: bool | None = None,
@@ -80,8 +81,10 @@ def load(
         0 and 1 as -1 and +1, with a warning.
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
-    one_hot : sequence of str or int
-        Columns to replace by a group of 0/1 columns, one for each value.
+    factors : "auto", or sequence of str or int
+        Columns to replace by 0/1 columns that count once, ``column[level]``, one for each level but the reference, the
+        first one; without an intercept one for each level. Those of two levels are one column. "auto" takes all columns
+        that hold text or that a frame calls categorical.
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     decimal, encoding : str, optional
@@ -107,7 +110,8 @@ def load(
         When the file cannot be read or states no usable problem.
     """
     check_rows(source, weights=weights, offset=offset)
-    chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot}
+    chosen: dict[str, Any] = {"target": target, "drop": drop, "factors": factors}
+    chosen["all_levels"] = needs_all_levels(intercept, loss)
     chosen |= {"missing": missing, "weights": weights}
     written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
@@ -129,7 +133,8 @@ def read_data(
     *,
     target: Choice | None = None,
     drop: Sequence[Choice] = (),
-    one_hot: Sequence[Choice] = (),
+    factors: Factors = (),
+    all_levels: bool = False,
     missing: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -140,9 +145,11 @@ def read_data(
     Parameters
     ----------
     path : path
-    target, drop, one_hot, missing, decimal, encoding, weights
+    target, drop, factors, missing, decimal, encoding, weights
         See :func:`load`; weights take precedence over the file's. Given to a problem later, they come too late for what
         ``missing`` fills in.
+    all_levels : bool
+        Keep the reference level of factors, as for models without an intercept.
 
     Returns
     -------
@@ -163,7 +170,7 @@ def read_data(
     if not isinstance(encoding, str | None):
         raise InputError(f"--encoding is {shown(encoding)}, but a name such as 'cp1252' was expected; give one.")
     if ending == ".npz" and not is_sparse_archive(file):
-        _refuse_encoding(one_hot, missing, file)
+        _refuse_encoding(factors, missing, file)
         own = _weighted(_checked(read_instance(file), file), weights)
         return choose_columns(own, target=target, drop=drop, where=str(file))
     if not is_file(file):
@@ -175,11 +182,12 @@ def read_data(
     with _refusing_damage(file):
         found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
     if isinstance(found, Instance):
-        _refuse_encoding(one_hot, missing, file)
+        _refuse_encoding(factors, missing, file)
         return choose_columns(_weighted(found, weights), target=target, drop=drop, where=str(file))
     return instance_from(
-        found, target=target, drop=drop, one_hot=one_hot, missing=missing, weights=weights, where=str(file)
-    )
+        found, target=target, drop=drop, factors=factors, all_levels=all_levels, missing=missing, weights=weights,
+        where=str(file),
+    )  # fmt: skip
 
 
 def _weighted(instance: Instance, weights: ArrayLike | None) -> Instance:
@@ -202,15 +210,16 @@ def _checked(instance: Instance, file: Path) -> Instance:
     return instance
 
 
-def _refuse_encoding(one_hot: Sequence[Choice], missing: str | None, file: Path) -> None:
+def _refuse_encoding(factors: Factors, missing: str | None, file: Path) -> None:
     if missing is not None:
         raise InputError(
             f"--missing {missing} is for tables with named columns, but {file} holds numbers only; fill gaps before."
         )
-    if one_hot:
+    asked = entries("factors", factors)
+    if asked and asked != [AUTOMATIC]:
         raise InputError(
-            f"--one-hot {one_hot[0]} is for tables with named columns, but {file} holds numbers only; encode the "
-            f"column yourself and name its columns with --groups."
+            f"--factors {asked[0]} is for tables with named columns, but {file} holds numbers only; code the column "
+            f"yourself and name its columns with --groups."
         )
 
 

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown
 from exactsel.data.arrays import read_vector
-from exactsel.data.encoding import encode
+from exactsel.data.encoding import AUTO as AUTOMATIC
+from exactsel.data.encoding import coded, is_categorical
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped
@@ -35,13 +36,17 @@ DEFAULT_TARGET = "y"
 
 Choice = str | int
 
+Factors = str | Sequence[Choice]
+"""Columns that become factors; "auto" for all that hold text or that a frame calls categorical."""
+
 
 def instance_from(
     data: Any,
     *,
     target: Choice | None = None,
     drop: Sequence[Choice] = (),
-    one_hot: Sequence[Choice] = (),
+    factors: Factors = (),
+    all_levels: bool = False,
     missing: str | None = None,
     weights: ArrayLike | None = None,
     where: str = "the data frame",
@@ -54,9 +59,12 @@ def instance_from(
     target : str or int, optional
         The column to predict, by name or number from 0, or its file; a column called ``y`` by default. Two texts become
         -1 and +1, in alphabetical order, with a warning.
-    drop, one_hot : sequence of str or int
-        Columns to leave out, of a block also single ones, ``column=value``; and columns to replace by a block of 0/1
-        columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
+    drop : sequence of str or int
+        Columns to leave out, of a factor also single ones, ``column[level]``, which joins them with the reference.
+    factors : "auto", or sequence of str or int
+        Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`).
+    all_levels : bool
+        Keep the reference level of factors, as for models without an intercept.
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     weights : array (n,), optional
@@ -78,7 +86,7 @@ def instance_from(
     counts = None if weights is None else row_numbers(weights, "the weights", refuse=False)
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
-    encoded, left_out, levels = _chosen(names, one_hot, drop, where)
+    encoded, left_out, levels = _chosen(columns, factors, drop, where)
     place, file = target_place(names, target, where)
     trouble = list[str]()
     if missing is not None:
@@ -88,22 +96,29 @@ def instance_from(
     with _noting(trouble):
         y = read_vector(file) if file is not None else None if place is None else _target_values(columns[place], where)
     left_out |= set() if place is None else {place}
-    kept, labels = encode([(column, j in encoded) for j, column in enumerate(columns) if j not in left_out])
+    held = [(column, j in encoded) for j, column in enumerate(columns) if j not in left_out]
+    kept, labels, uncoded = coded(held, all_levels, where)
+    trouble += uncoded
     with _noting(trouble):
-        matrix = numeric_matrix(_some(kept, where), where)
+        matrix = numeric_matrix(kept if uncoded else _some(kept, where), where)
     if trouble:
         raise InputError(_all_told(trouble, where))
-    named, groups = tuple(column.name for column in kept), labels if encoded else None
+    named, groups = tuple(column.name for column in kept), labels if any(labels) else None
     instance = Instance(matrix, y, feature_names=named, groups=groups, weights=counts, intercept=AUTO)
     return choose_columns(instance, drop=levels, where=where)
 
 
 def _chosen(
-    names: Sequence[str], one_hot: Sequence[Choice], drop: Sequence[Choice], where: str
+    columns: Sequence[Column], factors: Factors, drop: Sequence[Choice], where: str
 ) -> tuple[set[int], set[int], list[Choice]]:
-    """The columns to encode, those to leave out, and what is left out of blocks: COLUMN=VALUE is no column yet."""
-    encoded = {place_of(names, name, where) for name in meant(entries("one_hot", one_hot), names)}
-    blocks = tuple(f"{names[j]}=" for j in encoded)
+    """The factors, the columns to leave out, and what is left out of factors: COLUMN[LEVEL] is no column yet."""
+    names = [column.name for column in columns]
+    asked = entries("factors", factors)
+    if asked == [AUTOMATIC] and AUTOMATIC not in names:
+        encoded = {j for j, column in enumerate(columns) if is_categorical(column)}
+    else:
+        encoded = {place_of(names, name, where) for name in meant(asked, names)}
+    blocks = tuple(f"{names[j]}[" for j in encoded)
     left = meant(entries("drop", drop), names)
     levels: list[Choice] = [
         name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)

@@ -219,6 +219,15 @@ def _by_labels(given: Sequence[Any], d: int) -> dict[str, list[int]]:
     return named
 
 
+def one_by_one(units: Units) -> Units:
+    """The units, where each group is one column as columns chosen one by one, which names of groups still name."""
+    if not isinstance(units, GroupedUnits) or units.d < units.columns:
+        return units
+    return Units(
+        units.columns, units.column_names, units.must_have, units.must_not, units.constraint, other_names=units.names
+    )
+
+
 def matching(entry: int | str, names: Sequence[str] | None, whose: str) -> list[int] | None:
     """The columns that a pattern of names stands for; None where ``entry`` is a column's name or no pattern.
 

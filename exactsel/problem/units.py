@@ -72,6 +72,8 @@ class Units:
     """Units no model may hold, ascending."""
     constraint: Constraint | None = None
     """Which units go together; None where that is free."""
+    other_names: tuple[str, ...] | None = None
+    """Further names of the columns (columns,), as of groups of one column each."""
 
     grouped: ClassVar[bool] = False
     """Whether a unit may have several columns."""
@@ -200,6 +202,9 @@ class Units:
 
     def number(self, entry: int | str, which: str) -> int:
         """The unit somebody means in the argument ``which``."""
+        other = self.other_names or ()
+        if entry in other and entry not in (self.column_names or ()):
+            return other.index(str(entry))
         return column_meant(entry, self.column_names, self.columns, which)
 
     def label(self, unit: int) -> str:

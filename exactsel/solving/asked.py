@@ -9,7 +9,7 @@ from exactsel.data.beside import instance_of_data
 from exactsel.errors import InputError, did_you_mean, warn_of_data
 from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.preparing import AUTO
+from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.targets import better_loss
 from exactsel.solving.settings import settings_of
@@ -19,7 +19,7 @@ class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_TABLES = ("one_hot", "missing")
+OF_TABLES = ("factors", "missing")
 """What is done to columns of data first, see :func:`exactsel.load`."""
 
 OF_COEFFICIENTS = ("nonnegative", "bounds")
@@ -66,7 +66,8 @@ def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Pro
     if not any(chosen.get(name) for name in OF_TABLES):
         plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
         return Problem.prepared(data, y, k, **plain)  # type: ignore[arg-type]
-    how = {name: chosen.pop(name, default) for name, default in (("one_hot", ()), ("missing", None))}
+    how = {name: chosen.pop(name, default) for name, default in (("factors", ()), ("missing", None))}
+    how["all_levels"] = needs_all_levels(chosen["intercept"], chosen.get("loss"))
     beside = {name: chosen.pop(name, None) for name in ("weights", "offset", "feature_names")}
     instance, chosen["offset"] = instance_of_data(data, y, **how, **beside)
     if instance.groups is not None or chosen.get("groups") is not None or chosen.get("per_group") is not None:

@@ -226,7 +226,7 @@ class Door:
     def check_sweep(self) -> None:
         config, entries = self.folder / "sweep.toml", []
         for name, value in self.case.given.items():
-            listed = name in ("drop", "one_hot", "must_have", "must_not")
+            listed = name in ("drop", "factors", "must_have", "must_not")
             entries.append(f"{name} = {json.dumps([value] if listed else value, default=str, ensure_ascii=False)}")
         lines = ["[[sweep]]", f"instances = [{json.dumps(str(self.file))}]", *entries]
         config.write_text("\n".join(lines), encoding="utf-8")
@@ -337,7 +337,7 @@ REFUSED: dict[tuple[str, str], str] = {
 IN_GRAM = ("mean", "median", "mean-indicator", "drop-columns")
 
 REFUSED_CASES: dict[tuple[str, str], str] = {
-    **{(door, name): "groups" for door in ("path cv", "best") for name in ("one-hot", "groups")},
+    **{(door, name): "groups" for door in ("path cv", "best") for name in ("factors", "groups")},
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
     ("certify coef", "css"): "has no coefficients",
