@@ -100,7 +100,7 @@ def factor_columns(column: Column, all_levels: bool = False) -> list[Column]:
 
 def _levels(column: Column, entries: Any) -> list[Any]:
     """The values that occur, in the order the frame gives, or sorted."""
-    found = np.unique(entries).tolist()
+    found: list[Any] = np.unique(entries).tolist()
     if column.levels is None:
         return found
     declared: list[Any] = [str(level) if column.values is None else float(level) for level in column.levels]

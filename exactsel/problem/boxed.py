@@ -271,14 +271,14 @@ def _check_kind(problem: Problem) -> None:
             f"signs and bounds of coefficients go without a ridge with quadratic loss only, but lam = 0 and the loss "
             f"is {problem.loss.name}; give a small ridge (--lam 1e-6)."
         )
-    if not _independent(problem):
+    if not independent(problem):
         raise InputError(
             "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
             "columns are (nearly) dependent, or one is constant; give a small ridge (--lam 1e-6), or leave columns out."
         )
 
 
-def _independent(problem: Problem) -> bool:
+def independent(problem: Problem) -> bool:
     """Whether all columns are independent, so that lam = 0 leaves some curvature; looked at once for all k."""
     key = ("columns are independent",)
     if key not in problem.shared:

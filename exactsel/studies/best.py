@@ -29,9 +29,10 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import refuse_unattained
-from exactsel.studies.best_list import BestList
-from exactsel.studies.best_models import BestModels, SizeReport, claim_over_sizes, first_stop
+from exactsel.studies.best_list import BestList, report_of
+from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
 from exactsel.studies.best_search import AcrossSizes
+from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.listed import CAP, check_cap
 from exactsel.studies.size_criterion import SizeCriterion
 
@@ -50,15 +51,15 @@ def best_model(
 
     Parameters
     ----------
-    problem : Problem or BoxedProblem; or array, sparse matrix or data frame (n, d)
+    problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
         Data come with ``y``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`. The k of a problem
         is not looked at.
     y : array (n,), optional
         Target of the data.
     criterion : str
-        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, or ``custom`` with ``penalty``.
+        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or ``custom`` with ``penalty``.
     k_max : int, optional
-        The largest size; by default all columns, or as many as the criterion has a meaning for.
+        The largest size, with terms of several columns their largest number; by default all columns, or as many as the criterion has a meaning for.
     top : int
         How many models to list; ...
     within : float, optional
@@ -87,13 +88,16 @@ def best_model(
     InputError
         For what cannot be served, and for a model that fits the target exactly where the variance is estimated.
     UnsupportedError
-        For column subset selection, and where columns are chosen in groups.
+        For column subset selection, and for proofs where terms have several columns.
     """
     asked, settings = _asked(problem, y, options)
+    settings |= {"signals": signals, "time_limit": time_limit}
+    if isinstance(asked, Problem) and asked.family == "grouped":
+        measure = SizeCriterion.of(asked, criterion, gamma, penalty)
+        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
-    settings |= {"signals": signals, "time_limit": time_limit}
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     return _searched(across, BestList(across, top, within, cap))
 
@@ -111,6 +115,41 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
         return replace(_best_models(across, listing), time=clock.now() - began)
 
 
+def _over_terms(
+    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: Any, *, k_max: int | None, top: int,
+    within: float | None, cap: int,
+) -> BestModels:  # fmt: skip
+    """The best model over all sets of terms of several columns."""
+    _check(top, within, cap)
+    if proof is not None:
+        raise UnsupportedError(
+            "proofs of the best model over all sizes are about columns chosen one by one, but here terms of several "
+            "columns are chosen; leave proof (--proof) out, or prove one size with solve."
+        )
+    most = problem.d if k_max is None else largest_size(k_max, problem.d)
+    across = AcrossTerms(problem.replace(k=most), measure, options, top, within, cap)
+    with interpreted(is_small(problem)), one_thread(), Watch(None, options["signals"]) as across.watch:
+        across.run()
+        return across.best_models()
+
+
+def largest_size(k_max: Any, most: int) -> int:
+    """The largest size that is asked for, at most as many as there are.
+
+    Raises
+    ------
+    InputError
+        For one that is no whole number, or negative.
+    """
+    try:
+        largest = operator.index(k_max)
+    except TypeError:
+        raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
+    if largest < 0:
+        raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
+    return min(largest, most)
+
+
 def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
     """The sizes to look at, ascending.
 
@@ -125,13 +164,7 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
         criterion.check_size(len(units.must_have))
         largest = free if limit is None else min(free, limit)
     else:
-        try:
-            largest = operator.index(k_max)
-        except TypeError:
-            raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
-        if largest < 0:
-            raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
-        largest = min(largest, free)
+        largest = largest_size(k_max, free)
         criterion.check_size(largest)
     if isinstance(units.constraint, GroupLimits) and (region := units.region(units.d)) is not None:
         largest = min(largest, len(units.constraint.restricted(range(units.d), units.d, region)))
@@ -155,11 +188,6 @@ def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | Box
         warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
         known = hasattr(problem, "units") or y is None
         asked, left = problem_asked(problem, y, None if known else np.shape(problem)[-1], options)
-    if asked.family == "grouped":
-        raise UnsupportedError(
-            "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
-            "with solve_path."
-        )
     if not isinstance(asked, Problem | BoxedProblem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
     return asked, left
@@ -200,32 +228,15 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     if listing.within is None or len(kept) < listing.top:
         kept = ranked[: listing.top]
     about = across.known.about
-    reports = tuple(_report(across, listing, size, asked_list, about) for size in across.sizes)
+    reports = tuple(report_of(across, listing, size, asked_list, about) for size in across.sizes)
     lower = min(best.criterion, *(report.lower for report in reports))
     settled = all(report.settled for report in reports)
     complete = listing.complete if asked_list else settled
     return BestModels(
         tuple(kept), criterion, reports, lower, threshold, complete,
-        claim_over_sizes(best.criterion, lower, settled, criterion, best.objective),
+        claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
         "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
         across.scope or listing.scope,
-    )  # fmt: skip
-
-
-def _report(
-    across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
-) -> SizeReport:
-    place, (_, by) = across.places[size], across.lower_of(size)
-    known = min(
-        ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
-        default=(float("inf"), None),
-    )
-    lower = min(across.criterion_below(size), known[0])
-    source = across.places.get(size if by is None else by)
-    return SizeReport(
-        size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
-        asked_list and size in listing.listed,
-        None if source is None or source.result is None else source.result.proof,
     )  # fmt: skip
 
 

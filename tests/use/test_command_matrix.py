@@ -310,7 +310,7 @@ class Door:
         stated, order = self.stated, sorted(chosen)
         if not stated.groups or stated.per_group is not None:
             return [stated.names[j] for j in order]
-        known = {(0, 1): "g", (2, 3): "h", (2, 3, 4): "kind"}
+        known = {(0, 1): "g", (2, 3): "kind" if "kind[v]" in stated.names else "h"}
         return [known.get(stated.units[u]) or stated.names[stated.units[u][0]] for u in order]
 
     def worse(self) -> frozenset[int]:
@@ -337,7 +337,7 @@ REFUSED: dict[tuple[str, str], str] = {
 IN_GRAM = ("mean", "median", "mean-indicator", "drop-columns")
 
 REFUSED_CASES: dict[tuple[str, str], str] = {
-    **{(door, name): "groups" for door in ("path cv", "best") for name in ("factors", "groups")},
+    **{("path cv", name): "groups" for name in ("factors", "groups")},
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
     ("certify coef", "css"): "has no coefficients",
