@@ -22,6 +22,7 @@ PROBLEM = (
     "target",
     "drop",
     "factors",
+    "formula",
     "missing",
     "decimal",
     "encoding",

@@ -89,6 +89,7 @@ def _reading() -> list[Any]:
             metavar="auto|COLUMNS",
             help="Columns that become factors, 0/1 columns that count once; auto: all that hold text.",
         ),
+        click.option("--formula", help="Target and terms to choose from: 'y ~ (a + b)^2 + C(c)'."),
         click.option(
             "--missing",
             type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
@@ -220,6 +221,9 @@ def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
             say_line(f"Warning: {message}")
 
 
+_READ = ("target", "drop", "factors", "formula", "missing", "decimal", "encoding")
+
+
 def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
     """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them; ``more``
     says otherwise.
@@ -227,9 +231,11 @@ def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
     from exactsel.data import read_data
     from exactsel.problem.preparing import needs_all_levels
 
-    options = {name: arguments[name] for name in ("target", "drop", "factors", "missing", "decimal", "encoding")}
+    options = {name: arguments[name] for name in _READ}
     options["weights"] = read_weights(arguments["weights"])
     options["all_levels"] = arguments["problem"] == "css" or needs_all_levels(arguments["intercept"], arguments["loss"])
+    if arguments["formula"] is not None:
+        options["beside"] = arguments["offset"]
     return read_data(arguments["instance"], **options | more)
 
 

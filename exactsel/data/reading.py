@@ -40,7 +40,7 @@ from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
-from exactsel.data.tables import Choice, Factors, choose_columns, instance_from, with_labels
+from exactsel.data.tables import Choice, Coding, Factors, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
 from exactsel.errors import InputError, UnsupportedError, warn_of_data
 from exactsel.files import is_file
@@ -64,27 +64,23 @@ def load(
     groups: GroupSpec | None = None, factors: Factors = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
-    weights: ArrayLike | None = None, intercept: bool | None = None,
+    weights: ArrayLike | None = None, intercept: bool | None = None, formula: str | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
-    """Read a file, or a data frame, as a problem.
+    """Read a file of one of the :data:`FORMATS`, or a pandas, polars, pyarrow, ... frame, as a problem.
 
     Parameters
     ----------
     source : path or data frame
-        A file of one of the :data:`FORMATS`, or a pandas, polars, pyarrow, ... frame.
     target : str or int, optional
         The column to predict, by name or number from 0, or a file that holds it; a column ``y`` by default.
     drop : sequence of str or int
-        Columns to leave out.
     k, lam, loss, delta : optional
-        Take precedence over the file, see :meth:`exactsel.Instance.problem`. Losses of two classes read a target of
-        0 and 1 as -1 and +1, with a warning.
+        Take precedence over the file, see :meth:`exactsel.Instance.problem`.
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     factors : "auto", or sequence of str or int
-        Columns to replace by 0/1 columns that count once, ``column[level]``, one for each level but the reference, the
-        first one; without an intercept one for each level. Those of two levels are one column. "auto" takes all columns
-        that hold text or that a frame calls categorical.
+        Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`); "auto" for
+        all that hold text or that a frame calls categorical.
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     decimal, encoding : str, optional
@@ -96,13 +92,15 @@ def load(
     offset : array (n,), optional
         A known part of each prediction, see :class:`exactsel.Problem`.
     weights : array (n,), optional
-        Weights of the rows; a mean or median that is filled in counts each row as often as its weight says.
+        Of the rows; means and medians that are filled in depend on them.
     intercept : bool, optional
-        Whether models have an intercept; by default all but those of an instance file that does not say so.
+        Whether models have one; by default all but those of an instance file that does not say so.
+    formula : str, optional
+        The target and the terms to choose from, ``"y ~ (a + b)^2 + C(c)"`` (:mod:`exactsel.data.formula`).
 
     Returns
     -------
-    Problem, or GroupedProblem where there are groups
+    Problem, a GroupedProblem where there are groups
 
     Raises
     ------
@@ -110,17 +108,16 @@ def load(
         When the file cannot be read or states no usable problem.
     """
     check_rows(source, weights=weights, offset=offset)
-    chosen: dict[str, Any] = {"target": target, "drop": drop, "factors": factors}
-    chosen["all_levels"] = needs_all_levels(intercept, loss)
-    chosen |= {"missing": missing, "weights": weights}
-    written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
-    instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
+    coding = Coding(factors, needs_all_levels(intercept, loss), formula)
+    chosen: dict[str, Any] = {"target": target, "drop": drop, "coding": coding, "missing": missing, "weights": weights}
+    chosen |= {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
+    instance = with_labels((instance_from if is_frame(source) else _read)(source, **chosen), loss)
     _warn_of_loss(instance, loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
-    options |= {"hierarchy_kind": hierarchy_kind, "intercept": intercept}
+    options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "intercept": intercept}
     if groups is not None or instance.groups is not None or per_group is not None:
-        return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
-    return instance.problem(hierarchy=hierarchy, **options)
+        return instance.grouped_problem(groups=groups, per_group=per_group, **options)
+    return instance.problem(**options)
 
 
 def _warn_of_loss(instance: Instance, loss: Any) -> None:
@@ -139,17 +136,21 @@ def read_data(
     decimal: str | None = None,
     encoding: str | None = None,
     weights: ArrayLike | None = None,
+    formula: str | None = None,
+    beside: str | None = None,
 ) -> Instance:
     """Read a file of one of the :data:`FORMATS` as an instance.
 
     Parameters
     ----------
     path : path
-    target, drop, factors, missing, decimal, encoding, weights
+    target, drop, factors, missing, decimal, encoding, weights, formula
         See :func:`load`; weights take precedence over the file's. Given to a problem later, they come too late for what
         ``missing`` fills in.
     all_levels : bool
         Keep the reference level of factors, as for models without an intercept.
+    beside : str, optional
+        A column to keep beside those of the formula.
 
     Returns
     -------
@@ -161,6 +162,17 @@ def read_data(
     InputError
         When the file is missing, damaged or of another kind, a library is missing, or a column cannot be used.
     """
+    coding = Coding(factors, all_levels, formula, beside)
+    return _read(
+        path, target=target, drop=drop, coding=coding, missing=missing, decimal=decimal, encoding=encoding,
+        weights=weights,
+    )  # fmt: skip
+
+
+def _read(
+    path: Any, *, target: Choice | None, drop: Sequence[Choice], coding: Coding, missing: str | None,
+    decimal: str | None, encoding: str | None, weights: ArrayLike | None,
+) -> Instance:  # fmt: skip
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{shown(path)} was given, but a file or a data frame was expected; name or give one.")
     file = Path(path)
@@ -170,7 +182,7 @@ def read_data(
     if not isinstance(encoding, str | None):
         raise InputError(f"--encoding is {shown(encoding)}, but a name such as 'cp1252' was expected; give one.")
     if ending == ".npz" and not is_sparse_archive(file):
-        _refuse_encoding(factors, missing, file)
+        _refuse_coding(coding, missing, file)
         own = _weighted(_checked(read_instance(file), file), weights)
         return choose_columns(own, target=target, drop=drop, where=str(file))
     if not is_file(file):
@@ -182,12 +194,11 @@ def read_data(
     with _refusing_damage(file):
         found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
     if isinstance(found, Instance):
-        _refuse_encoding(factors, missing, file)
+        _refuse_coding(coding, missing, file)
         return choose_columns(_weighted(found, weights), target=target, drop=drop, where=str(file))
     return instance_from(
-        found, target=target, drop=drop, factors=factors, all_levels=all_levels, missing=missing, weights=weights,
-        where=str(file),
-    )  # fmt: skip
+        found, target=target, drop=drop, coding=coding, missing=missing, weights=weights, where=str(file)
+    )
 
 
 def _weighted(instance: Instance, weights: ArrayLike | None) -> Instance:
@@ -210,12 +221,17 @@ def _checked(instance: Instance, file: Path) -> Instance:
     return instance
 
 
-def _refuse_encoding(factors: Factors, missing: str | None, file: Path) -> None:
+def _refuse_coding(coding: Coding, missing: str | None, file: Path) -> None:
     if missing is not None:
         raise InputError(
             f"--missing {missing} is for tables with named columns, but {file} holds numbers only; fill gaps before."
         )
-    asked = entries("factors", factors)
+    if coding.formula is not None:
+        raise InputError(
+            f"--formula is for tables with named columns, but {file} holds none; leave it out, or "
+            f"store the table as .csv."
+        )
+    asked = entries("factors", coding.factors)
     if asked and asked != [AUTOMATIC]:
         raise InputError(
             f"--factors {asked[0]} is for tables with named columns, but {file} holds numbers only; code the column "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from exactsel.data.beside import instance_of_data
+from exactsel.data.tables import Coding
 from exactsel.errors import InputError, did_you_mean, warn_of_data
 from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem
@@ -19,7 +20,7 @@ class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_TABLES = ("factors", "missing")
+OF_TABLES = ("factors", "missing", "formula")
 """What is done to columns of data first, see :func:`exactsel.load`."""
 
 OF_COEFFICIENTS = ("nonnegative", "bounds")
@@ -47,16 +48,16 @@ def problem_asked(data: Any, y: Any, k: int | None, options: Mapping[str, Any]) 
         if y is not None or k is not None:
             raise InputError("a problem was given, which has its own y and k; change those with problem.replace(k=5).")
         return data, dict(options)
-    if y is None:
+    if y is None and options.get("formula") is None:
         raise InputError(
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
         )
-    chosen = {"intercept": AUTO} | {name: value for name, value in options.items() if name in OF_PROBLEM}
+    chosen = {name: value for name, value in options.items() if name in OF_PROBLEM}
     left = {name: value for name, value in options.items() if name not in OF_PROBLEM}
     limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
     problem = _problem_of(data, y, k, chosen)
-    if "loss" not in chosen and (hint := better_loss(y)) is not None:
+    if "loss" not in chosen and (hint := better_loss(problem.target if y is None else y)) is not None:
         warn_of_data(hint.arguments())
     return boxed(problem, **limits) if limits else problem, left
 
@@ -65,9 +66,12 @@ def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Pro
     """The problem of data, their columns encoded and filled first where that is asked for."""
     if not any(chosen.get(name) for name in OF_TABLES):
         plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
-        return Problem.prepared(data, y, k, **plain)  # type: ignore[arg-type]
-    how = {name: chosen.pop(name, default) for name, default in (("factors", ()), ("missing", None))}
-    how["all_levels"] = needs_all_levels(chosen["intercept"], chosen.get("loss"))
+        return Problem.prepared(data, y, k, **{"intercept": AUTO, **plain})  # type: ignore[arg-type]
+    all_levels = needs_all_levels(chosen.get("intercept"), chosen.get("loss"))
+    how = {
+        "coding": Coding(chosen.pop("factors", ()), all_levels, chosen.pop("formula", None)),
+        "missing": chosen.pop("missing", None),
+    }
     beside = {name: chosen.pop(name, None) for name in ("weights", "offset", "feature_names")}
     instance, chosen["offset"] = instance_of_data(data, y, **how, **beside)
     if instance.groups is not None or chosen.get("groups") is not None or chosen.get("per_group") is not None:

@@ -36,6 +36,9 @@ from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.listed import CAP, check_cap
 from exactsel.studies.size_criterion import SizeCriterion
 
+MANY = 2**31
+"""More terms than there ever are."""
+
 
 def best_model(
     problem: Problem | BoxedProblem | Any, y: Any = None, *, criterion: str = "bic", k_max: int | None = None,
@@ -52,14 +55,12 @@ def best_model(
     Parameters
     ----------
     problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`. The k of a problem
-        is not looked at.
+        Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is not looked at.
     y : array (n,), optional
-        Target of the data.
     criterion : str
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or ``custom`` with ``penalty``.
     k_max : int, optional
-        The largest size, with terms of several columns their largest number; by default all columns, or as many as the criterion has a meaning for.
+        The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
     top : int
         How many models to list; ...
     within : float, optional
@@ -80,8 +81,7 @@ def best_model(
 
     Returns
     -------
-    BestModels
-        With a lower bound over all sizes that holds however the search ended.
+    BestModels, with a lower bound over all sizes that holds however the search ended
 
     Raises
     ------
@@ -186,8 +186,8 @@ def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | Box
     """The problem, whatever its k, and the options for the search."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
-        known = hasattr(problem, "units") or y is None
-        asked, left = problem_asked(problem, y, None if known else np.shape(problem)[-1], options)
+        known = hasattr(problem, "units") or (y is None and options.get("formula") is None)
+        asked, left = problem_asked(problem, y, None if known else MANY, options)
     if not isinstance(asked, Problem | BoxedProblem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
     return asked, left

@@ -181,8 +181,9 @@ class BestModels(Readable):
             "rows": criterion.likelihood.rows, "parameters_beside_columns": criterion.likelihood.beside_columns,
             "value": shown(self.value), "lower": shown(self.lower),
             "absolute_gap": finite(self.absolute_gap), "k": self.k,
-            "df": self.best.df, "support": list(self.support), "claim": self.claim.value, "termination": self.termination,
-            "scope": self.scope, "complete": self.complete, "threshold": shown(self.threshold),
+            "df": self.best.df, "support": list(self.support),
+            "claim": self.claim.value, "termination": self.termination, "scope": self.scope,
+            "complete": self.complete, "threshold": shown(self.threshold),
             "models": [
                 {
                     "support": list(model.support), "feature_names": names and [names[j] for j in model.support],
@@ -277,8 +278,8 @@ class BestModels(Readable):
         names = self.result.problem["feature_names"]
         for rank, (model, delta, weight) in enumerate(zip(self.models, self.deltas, self.weights, strict=True), 1):
             yield (
-                str(rank), str(model.size), str(model.df), self._shown(model.criterion), f"{delta:.4g}", f"{weight:.3f}",
-                listed(model.support, names),
+                str(rank), str(model.size), str(model.df), self._shown(model.criterion), f"{delta:.4g}",
+                f"{weight:.3f}", listed(model.support, names),
             )  # fmt: skip
 
     def _repr_html_(self) -> str:

@@ -16,6 +16,7 @@ from exactsel.cli.main import cli
 from exactsel.data import instance_from, read_data
 from exactsel.data.encoding import read_groups
 from exactsel.data.instance import Instance, read_instance, write_instance
+from exactsel.data.tables import Coding
 from exactsel.problem.frames import Column
 from exactsel.report.run import run_page
 from exactsel.studies.compare import compare
@@ -277,7 +278,7 @@ def test_categories_become_groups():
         Column("sex", None, kind="text", texts=("f", "m", "f")), Column("rooms", np.array([2.0, 3.5, 2.0])),
         Column("size", np.array([1.0, 2.0, 3.0])), Column("y", np.array([1.0, 2.0, 3.0])),
     ]  # fmt: skip
-    found = instance_from(columns, factors=["sex", "rooms"])
+    found = instance_from(columns, coding=Coding(["sex", "rooms"]))
     assert found.feature_names == ("sex[m]", "rooms[3.5]", "size")
     assert found.groups == ("sex", "rooms", "")
     np.testing.assert_array_equal(found.A[:, 0], [0, 1, 0])
@@ -307,7 +308,7 @@ def test_a_level_left_out_joins_the_reference(table):
 )
 def test_columns_that_are_no_categories(column, match):
     with pytest.raises(InputError, match=match):
-        instance_from([column, Column("y", np.arange(200.0))], factors=["c"])
+        instance_from([column, Column("y", np.arange(200.0))], coding=Coding(["c"]))
 
 
 def test_numbers_have_no_categories(tmp_path):

@@ -18,6 +18,7 @@ CHOICES: dict[str, list[list[str]]] = {
     "target": [["--target", "b"], ["--target", "0"]],
     "drop": [["--drop", "b"]],
     "factors": [["--factors", "cat"]],
+    "formula": [["--formula", "y ~ a*b"]],
     "missing": [["--missing", "median"], ["--missing", "drop-columns"]],
     "decimal": [["--decimal", "."], ["--decimal", ","]],
     "encoding": [["--encoding", "latin-1"]],

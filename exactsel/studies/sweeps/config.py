@@ -189,7 +189,7 @@ def _sources(table: Mapping[str, Any], place: _Place, where: str) -> list[Source
     if "instances" not in table and "generate" not in table:
         raise InputError(f"{where} there is no instance; give instances = ['data/*.npz'], or generate.")
     reading = {name: table[name] for name in READING if name in table}
-    if "factors" in reading and table.get("intercept") is False:
+    if {"factors", "formula"} & {*reading} and table.get("intercept") is False:
         reading["all_levels"] = True
     there = place.base, place.apart
     try:

@@ -155,6 +155,7 @@ GENERATOR: dict[str, Key] = {
 
 READING: dict[str, Key] = {
     "target": Key(_column, "a column, by name or number, or a file"), "drop": _COLUMNS, "factors": _COLUMNS,
+    "formula": Key(_text, "a text such as 'y ~ a + b'"),
     "missing": Key(_one_of(tuple(WAYS)), f"one of {', '.join(WAYS)}"),
     "decimal": Key(_one_of((",", ".")), "',' or '.'"), "encoding": Key(_text, "the name of an encoding"),
 }  # fmt: skip
