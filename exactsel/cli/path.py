@@ -128,8 +128,6 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
 
     if problem.family == "css":
         raise InputError("column subset selection has no target to predict; leave --cv out.")
-    if problem.family == "grouped":
-        raise InputError("--cv chooses columns one by one and knows no groups; leave --cv or --groups out.")
     limits = box_options(problem)
     problem = problem.unlimited if limits else problem
     if problem.objective.tall is not None:
@@ -145,6 +143,8 @@ def _folds_of(problem: Any, folds: int, arguments: dict[str, Any]) -> dict[str, 
     splits = random_folds(len(data["y"]), folds, arguments["seed"])
     demands = {"must_have": problem.must_have, "must_not": problem.must_not, **hierarchy_options(problem.units)}
     demands |= limit_options(problem.units) | limits
+    if problem.units.grouped:
+        demands["groups"] = [f"g{unit}" for unit in problem.units.unit_of.tolist()]
     return {**data, "folds": splits, "loss": problem.loss, **demands}
 
 

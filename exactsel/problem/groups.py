@@ -219,6 +219,13 @@ def _by_labels(given: Sequence[Any], d: int) -> dict[str, list[int]]:
     return named
 
 
+def labels_of(groups: GroupSpec, columns: int, names: Sequence[str] | None = None) -> list[str | None]:
+    """The label of the group of each column, None for a column on its own."""
+    named = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups).named  # type: ignore[attr-defined]
+    label_of = {j: name for name, members in named.items() for j in members}
+    return [label_of.get(j) for j in range(columns)]
+
+
 def one_by_one(units: Units) -> Units:
     """The units, where each group is one column as columns chosen one by one, which names of groups still name."""
     if not isinstance(units, GroupedUnits) or units.d < units.columns:

@@ -24,6 +24,7 @@ from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
 from exactsel.problem.boxed import ALL
+from exactsel.problem.groups import GroupedUnits, labels_of
 from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
@@ -57,6 +58,7 @@ class ChoosingBase(BestSubsetBase):
     _: KW_ONLY
     cv: Any = 5
     verbose: int = 0
+    groups: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
     positive: bool = False
@@ -110,11 +112,14 @@ class ChoosingBase(BestSubsetBase):
         says = any(whole_numbers("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose))
         if total is not None:
             del options["time_limit"]
-        units = under_hierarchy(Units.of(X.shape[1], self._names, (), ()), self.hierarchy, self.hierarchy_kind)
+        columns = Units.of(X.shape[1], self._names, (), ())
+        units = columns if self.groups is None else GroupedUnits.of_columns(columns, self.groups)
+        units = under_hierarchy(units, self.hierarchy, self.hierarchy_kind)
+        groups = None if self.groups is None else labels_of(self.groups, X.shape[1], self._names)
         found = cross_validate(
             X, y, folds, ks, lams, loss=self.loss, delta=self._delta(y, weights),
             scale=switch("standardize", self.standardize), intercept=self._intercept(), weights=weights,
-            total=total,
+            total=total, groups=groups,
             nonnegative=ALL if switch("positive", self.positive) else (),
             progress=partial(_say, len(folds)) if says else None, **hierarchy_options(units), **options,
         )  # fmt: skip
@@ -167,7 +172,7 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
     verbose : int
         1 prints a line for each fold.
-    delta, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, positive, solver_options
+    delta, fit_intercept, standardize, rel_eps, groups, hierarchy, hierarchy_kind, positive, solver_options
         See :class:`exactsel.sklearn.BestSubsetRegressor`.
 
     Notes
@@ -187,7 +192,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
     ----------
     loss : str
         ``"logistic"`` or ``"squared_hinge"``.
-    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, hierarchy,
+    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, groups, hierarchy,
     hierarchy_kind, positive, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 

@@ -17,7 +17,7 @@ from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.problem.boxed import boxed
 from exactsel.problem.checks import default_delta, make_loss
-from exactsel.problem.groups import GroupSpec
+from exactsel.problem.groups import GroupSpec, labels_of
 from exactsel.problem.labels import labels_for
 from exactsel.problem.offsets import checked_offset
 from exactsel.problem.preparing import AUTO, checked_weights
@@ -111,15 +111,31 @@ class _Data(NamedTuple):
             delta = default_delta(explained, counted)
         return cls(A, target, make_loss(loss, delta, explained), counted, known, missing)
 
-    def problem(self, rows: IntArray, k: int, **options: Any) -> Problem:
-        """The problem on these rows."""
+    def problem(self, rows: IntArray, k: int, kept: IntArray, **options: Any) -> Problem:
+        """The problem on these rows, of the columns ``kept``."""
         beside: dict[str, Any] = {
             name: None if values is None else values[rows]
             for name, values in (("weights", self.weights), ("offset", self.offset))
         }
-        return Problem.prepared(self._filled(rows, rows), self.y[rows], k, loss=self.loss, **beside, **options)
+        return Problem.prepared(self._filled(rows, rows)[:, kept], self.y[rows], k, loss=self.loss, **beside, **options)
 
-    def held_out_losses(self, path: SolutionPath, train: IntArray, held_out: IntArray) -> list[float]:
+    def columns_of(self, train: IntArray, labels: Sequence[Any] | None) -> IntArray:
+        """The columns that matter: where there are terms of several columns, without levels no training row has.
+
+        Rows with such a level are predicted as the reference.
+        """
+        every = np.arange(self.A.shape[1])
+        if labels is None:
+            return every
+        rows = self._filled(train, train)
+        counted = rows if self.weights is None else rows[self.weights[train] > 0]
+        varies = np.ptp(counted, axis=0) > 0
+        alive = {label for label, moves in zip(labels, varies, strict=True) if moves and label is not None}
+        return every[[bool(moves) or label not in alive for label, moves in zip(labels, varies, strict=True)]]
+
+    def held_out_losses(
+        self, path: SolutionPath, train: IntArray, held_out: IntArray, kept: IntArray
+    ) -> list[float]:  # fmt: skip
         """The mean loss of each model of the path over rows that were held out."""
         if path.interrupted:
             raise KeyboardInterrupt
@@ -128,7 +144,9 @@ class _Data(NamedTuple):
             raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
         rows, beside = self._filled(held_out, train), 0.0 if self.offset is None else self.offset[held_out]
         models = [result.model for result in path.results if result.model is not None]
-        return [_mean_loss(self.loss, model.predict(rows) + beside, self.y[held_out], counts) for model in models]
+        return [
+            _mean_loss(self.loss, model.predict(rows[:, kept]) + beside, self.y[held_out], counts) for model in models
+        ]
 
     def _filled(self, rows: IntArray, known: IntArray) -> FloatArray:
         """These rows of A with what stands for their gaps by the rows ``known``."""
@@ -173,22 +191,30 @@ def cross_validate(
         As for :func:`exactsel.solve`; limits hold for each problem.
     """
     check_rows(A, y=y, weights=weights, offset=offset)
-    given = (must_have, must_not, hierarchy, hierarchy_kind, groups, per_group)
+    labels = None if groups is None else labels_of(groups, A.shape[1])
+    given = (must_have, must_not, hierarchy, hierarchy_kind, labels, per_group)
     demands: dict[str, Any] = dict(zip(_DEMANDS, given, strict=True))
     data = _Data.of(A, y, loss, delta, weights, offset, missing)
-    sizes, ridges = tuple(sorted({min(k, A.shape[1]) for k in ks})), tuple(sorted({*lams}, reverse=True))
+    terms = labels if labels is not None and per_group is None else None
+    most = A.shape[1] if terms is None else len({*terms} - {None}) + list(terms).count(None)
+    sizes, ridges = tuple(sorted({min(k, most) for k in ks})), tuple(sorted({*lams}, reverse=True))
     errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
     with Workers(executor, workers, scheduler).engaged() as hired:
         for train, held_out in parts:
+            kept = data.columns_of(train, terms)
+            if terms is not None:
+                demands["groups"] = [terms[j] for j in kept.tolist()]
             with _told_of_fold(len(errors) + 1):
-                problem = data.problem(train, sizes[-1], lam=ridges[0], intercept=intercept, scale=scale, **demands)
+                problem = data.problem(
+                    train, sizes[-1], kept, lam=ridges[0], intercept=intercept, scale=scale, **demands
+                )
             chosen = boxed(problem, nonnegative, bounds) if len(nonnegative) or len(bounds) else problem
             left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
             path = solve_path(
                 chosen, sizes, ridges, executor=hired, **options | _share(total, clock.now() - began, left)
             )
             stopped.update(result.termination for result in path.results if not result.reached)
-            errors.append(np.reshape(data.held_out_losses(path, train, held_out), (len(ridges), len(sizes))))
+            errors.append(np.reshape(data.held_out_losses(path, train, held_out, kept), (len(ridges), len(sizes))))
             if progress is not None:
                 progress(len(errors), path, clock.now() - began)
     if not parts:

@@ -337,7 +337,6 @@ REFUSED: dict[tuple[str, str], str] = {
 IN_GRAM = ("mean", "median", "mean-indicator", "drop-columns")
 
 REFUSED_CASES: dict[tuple[str, str], str] = {
-    **{("path cv", name): "groups" for name in ("factors", "groups")},
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
     ("certify coef", "css"): "has no coefficients",
