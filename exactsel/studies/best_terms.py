@@ -166,8 +166,9 @@ class AcrossTerms:
         """An objective that no model of a part is below; -inf where its columns could fit every row."""
         if self.is_over() or not (most + 1 < columns.n or columns.lam > 0.0):
             return -math.inf
-        options = {name: value for name, value in self.options.items() if name not in ("eps", "rel_eps")}
-        result = solve(columns.replace(k=most), heuristics=(), **options, time_limit=self.time_left)
+        # One region, whose fit is the best model.
+        options = {**self.options, "heuristics": (), "time_limit": self.time_left}
+        result = solve(columns.replace(k=most), **options)
         self.scope = self.scope or result.scope
         return result.lower
 
@@ -243,11 +244,15 @@ class AcrossTerms:
         if not sizes:
             return
         measure = replace(self.criterion, beyond=beyond)
-        across = AcrossSizes(columns, measure, sizes, {**self.options, "time_limit": self.time_left})
+        # Good models are looked for in the first part, and serve all others.
+        look = self.asked_list or not self.reports
+        options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
+        across = AcrossSizes(columns, measure, sizes, options)
         across.known.elsewhere, across.watch = tuple(sorted(map(self.value, self.models))), self.watch
         listing = BestList(across, self.top, self.within, self.cap)
         across.begin()
-        listing.look()
+        if look:
+            listing.look()
         across.run()
         if self.asked_list:
             listing.run()
