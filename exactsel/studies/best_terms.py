@@ -14,13 +14,14 @@ All parts share the threshold: the best criterion known, or as far above as mode
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
 from exactsel import clock
-from exactsel.errors import InputError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.model import Model, PreparedModel
@@ -71,6 +72,8 @@ class AcrossTerms:
     cap: int
     models: dict[Terms, float] = field(default_factory=dict)
     """The objective of every model that was met, by its terms."""
+    values: list[float] = field(default_factory=list)
+    """Their criteria, ascending."""
     reports: dict[int, list[SizeReport]] = field(default_factory=dict)
     """What each part says of models of so many columns."""
     lowers: list[tuple[int, float]] = field(default_factory=list)
@@ -116,7 +119,7 @@ class AcrossTerms:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are looked for."""
-        values = sorted(map(self.value, self.models))
+        values = self.values
         if not self.asked_list:
             return values[0] if values else math.inf
         nth = values[self.top - 1] if len(values) >= self.top else math.inf
@@ -128,6 +131,7 @@ class AcrossTerms:
 
     def run(self) -> None:
         """Search all parts, or as many as there is time for."""
+        self._note(tuple(self.units.completed(self.units.must_have, self.problem.k) or ()))
         order = self._by_weight()
         open_parts: list[Part] = []
         self._open(open_parts, (), ())
@@ -206,9 +210,8 @@ class AcrossTerms:
 
     def _by_weight(self) -> list[int]:
         """The wide terms, those first without which the fit on all others is worst; a first good model, too."""
-        units, free = self.units, [g for g in range(self.units.d) if g not in self.units.must_not]
+        free = [g for g in range(self.units.d) if g not in self.units.must_not]
         if len(self.units.columns_of(free)) + 1 >= self.problem.n and self.problem.lam == 0.0:
-            self._note(tuple(sorted(units.completed(units.must_have, self.problem.k) or ())))
             return self.wide
         without = {g: self.problem.fit([f for f in free if f != g]).value for g in self.wide if g in free}
         self._backward(tuple(free))
@@ -230,7 +233,12 @@ class AcrossTerms:
             return
         value = self.statement.upper(self.problem.fit(terms)) if objective is None else objective
         self.criterion.check_fit(value, terms, self.problem.null_objective)
-        self.models[terms] = min(value, self.models.get(terms, math.inf))
+        if terms in self.models:
+            if value >= self.models[terms]:
+                return
+            self.values.remove(self.value(terms))
+        self.models[terms] = value
+        insort(self.values, self.value(terms))
 
     def _search(self, part: Part) -> None:
         """Search a part in which all that is left to choose are columns."""
@@ -248,7 +256,9 @@ class AcrossTerms:
         look = self.asked_list or not self.reports
         options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
         across = AcrossSizes(columns, measure, sizes, options)
-        across.known.elsewhere, across.watch = tuple(sorted(map(self.value, self.models))), self.watch
+        across.known.elsewhere, across.watch = tuple(self.values), self.watch
+        if part.lower > -math.inf and not self.scope:
+            across.floors = dict.fromkeys(sizes, part.lower)
         listing = BestList(across, self.top, self.within, self.cap)
         across.begin()
         if look:
@@ -259,9 +269,9 @@ class AcrossTerms:
         across.known.firm(1, to_the_end=True)
         if self.within is not None:
             across.known.firm(self.top, below=listing.threshold)
-        self._take(across, listing, beyond)
+        self._take(across, listing, part, beyond)
 
-    def _take(self, across: AcrossSizes, listing: BestList, beyond: int) -> None:
+    def _take(self, across: AcrossSizes, listing: BestList, part: Part, beyond: int) -> None:
         """Keep what was learned of a part."""
         about = across.known.about
         for support, objective in across.known.models.items():
@@ -270,8 +280,12 @@ class AcrossTerms:
         for size in across.sizes:
             report = report_of(across, listing, size, self.asked_list, about)
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
-            self.reports.setdefault(size, []).append(replace(report, support=terms, closed_by=None))
-            self.lowers.append((size - beyond, across.lower_of(size)[0]))
+            # Where columns depend on each other, or time was short, the fit on all columns may say more.
+            lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
+            told = replace(report, support=terms, closed_by=None, lower=lower)
+            told = replace(told, settled=told.settled or across.settles(size, part.lower))
+            self.reports.setdefault(size, []).append(told)
+            self.lowers.append((size - beyond, max(part.lower, across.lower_of(size)[0])))
         self.terminations += across.terminations
         if across.is_over():
             self.terminations.append(across.at_last)
@@ -335,11 +349,24 @@ class AcrossTerms:
             clock.now() - self.began,
         )  # fmt: skip
 
+    def _alone(self, terms: Terms) -> Problem:
+        """The problem of the one model on the columns of some terms."""
+        columns = tuple(self.units.columns_of(terms).tolist())
+        made = Units(self.units.columns, self.units.column_names, columns)
+        return Problem.of(self.problem.objective, made, max(len(columns), 1))
+
     def _result(self, best: RankedModel) -> Result:
         """The best model as a search for its number of terms gives it, with the bounds that are known."""
         problem = self.problem.replace(k=len(best.support))
         options = {**self.options, "node_limit": 0, "heuristics": ()}
-        made = solve(problem, start=best.support or None, **options)
+        try:
+            made = solve(problem, start=best.support or None, **options)
+        except UnsupportedError:  # without a ridge groups of columns that depend on each other are not searched
+            alone = self._alone(best.support)
+            made = replace(
+                solve(alone, start=alone.must_have or None, **options), problem=problem.describe(), lower=-math.inf,
+                _kept=None,
+            )  # fmt: skip
         if made.support != best.support:
             fit = problem.fit(best.support)
             model = Model.of(problem, fit.coef)

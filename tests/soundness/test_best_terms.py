@@ -112,6 +112,45 @@ def test_hundreds_of_problems_against_every_set_of_terms():
     campaign(range(25, 500))
 
 
+def half_rss(A, y, columns):
+    M = np.column_stack([np.ones(len(y)), A[:, columns]])
+    return 0.5 * float(np.sum((y - M @ np.linalg.lstsq(M, y, rcond=None)[0]) ** 2))
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_without_a_ridge_columns_may_depend_on_each_other(n):
+    """More columns than rows, and one column the sum of two others."""
+    rng = np.random.default_rng(n)
+    A = rng.normal(size=(n, 14 if n == 12 else 6))
+    A[:, 5] = A[:, 4] + A[:, 0]
+    y = A[:, 0] + rng.normal(size=n)
+    groups = [j // 2 for j in range(A.shape[1])]
+    values = []
+    for k in range(4):
+        for terms in combinations(range(max(groups) + 1), k):
+            columns = [j for j, g in enumerate(groups) if g in terms]
+            value = half_rss(A, y, columns)
+            values.append(n * (np.log(4 * np.pi * value / n) + 1) + (len(columns) + 2) * np.log(n))
+    found = best_model(A, y, groups=groups, k_max=3, **LEFT_ALONE)
+    assert found.value == pytest.approx(min(values), abs=1e-6)
+    assert found.lower <= min(values) + 1e-9
+    assert found.reached
+    assert found.complete
+
+
+def test_what_is_said_after_no_time_holds():
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(90, 24))
+    y = A[:, 0] + rng.normal(size=90)
+    for limit in (0.0, 0.2):
+        found = best_model(A, y, groups=[j // 2 for j in range(24)], time_limit=limit, heuristics=(), signals=())
+        assert found.lower <= found.value
+        assert found.reached or found.termination == "time_limit"
+    whole = best_model(A, y, groups=[j // 2 for j in range(24)], signals=())
+    assert whole.lower >= found.lower - 1e-6
+    assert whole.value <= found.value + 1e-9
+
+
 def test_least_squares_criteria_of_columns():
     for seed in (0, 21, 42):
         problem = random_terms(seed, "quadratic", 0.0)
