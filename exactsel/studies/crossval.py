@@ -195,15 +195,13 @@ def cross_validate(
     given = (must_have, must_not, hierarchy, hierarchy_kind, labels, per_group)
     demands: dict[str, Any] = dict(zip(_DEMANDS, given, strict=True))
     data = _Data.of(A, y, loss, delta, weights, offset, missing)
-    terms = labels if labels is not None and per_group is None else None
-    most = A.shape[1] if terms is None else len({*terms} - {None}) + list(terms).count(None)
+    terms, most = (None, A.shape[1]) if labels is None or per_group is not None else (labels, _how_many(labels))
     sizes, ridges = tuple(sorted({min(k, most) for k in ks})), tuple(sorted({*lams}, reverse=True))
     errors, stopped, began, parts = list[FloatArray](), set[Termination](), clock.now(), list(folds)
     with Workers(executor, workers, scheduler).engaged() as hired:
         for train, held_out in parts:
             kept = data.columns_of(train, terms)
-            if terms is not None:
-                demands["groups"] = [terms[j] for j in kept.tolist()]
+            demands["groups"] = labels if terms is None else [terms[j] for j in kept.tolist()]
             with _told_of_fold(len(errors) + 1):
                 problem = data.problem(
                     train, sizes[-1], kept, lam=ridges[0], intercept=intercept, scale=scale, **demands
@@ -220,6 +218,11 @@ def cross_validate(
     if not parts:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))
+
+
+def _how_many(labels: Sequence[str | None]) -> int:
+    """How many terms columns of these labels make."""
+    return len({*labels} - {None}) + list(labels).count(None)
 
 
 @contextmanager
