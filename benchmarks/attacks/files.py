@@ -61,7 +61,7 @@ def command_of(kind: str, file: Path, fine: Path, rng: np.random.Generator) -> l
     elif kind == "npz":
         options = [[], [], ["--drop", "0"], ["--target", "1"], ["--target", "x1"]][int(rng.integers(5))]
     elif kind.startswith(("csv", "tsv", "parquet", "feather")):
-        options = [["--drop", "cat"], ["--one-hot", "cat"], []][int(rng.integers(3))]
+        options = [["--drop", "cat"], ["--factors", "cat"], []][int(rng.integers(3))]
     chance = rng.random()
     if chance < 0.1:
         extra = [["--intercept", "--scale"], ["--groups", "g=0,1"], ["--must-have", "0"]][int(rng.integers(3))]

@@ -34,7 +34,7 @@ COMMANDS = {
         "mpg",
         "--drop",
         "name,model year",
-        "--one-hot",
+        "--factors",
         "origin",
         "--missing",
         "mean",

@@ -29,7 +29,7 @@ class GroupedBound(AcceleratedGradientBound):
         curvature = self.known_curvature(problem.inner, options)
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
-                f"groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a positive "
-                f"{option('lam')}, or leave one column of each one-hot block out ({option('drop', 'COLUMN=VALUE')})."
+                "groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a small ridge "
+                f"({option('lam', 1e-6)}), or leave out what depends on others."
             )
         return PreparedPerspective(self, problem, options, curvature, problem.inner, problem.units.spans)

@@ -36,7 +36,7 @@ from exactsel.cli.talk import say
 @click.option("--k-max", type=int, help="The largest size; all columns by default, whatever k the instance names.")
 @click.option(
     "--criterion",
-    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "custom"]),
+    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "cp", "adjr2", "custom"]),
     default="bic",
     show_default=True,
     help="What a model is judged by; custom with --penalty.",

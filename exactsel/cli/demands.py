@@ -33,14 +33,10 @@ def groups_in(text: str | None, instance: Instance) -> Any:
 
 def labels_of_groups(text: str, instance: Instance) -> tuple[str, ...]:
     """The label of the group of each column, as an instance holds it; empty for a column on its own."""
-    from exactsel.problem.groups import GroupedUnits
-    from exactsel.problem.units import Units
+    from exactsel.problem.groups import labels_of
 
-    d = instance.A.shape[1]
-    made = GroupedUnits.of_columns(Units.of(d, instance.feature_names, (), ()), groups_in(text, instance))
-    assert isinstance(made, GroupedUnits)
-    label_of = {j: name for name, columns in made.named.items() for j in columns}
-    return tuple(label_of.get(j, "") for j in range(d))
+    labels = labels_of(groups_in(text, instance), instance.A.shape[1], instance.feature_names)
+    return tuple(label or "" for label in labels)
 
 
 def hierarchy_in(text: str | None, instance: Instance) -> dict[str, Any]:

@@ -84,11 +84,12 @@ def _reading() -> list[Any]:
         ),
         click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
         click.option(
-            "--one-hot",
+            "--factors",
             multiple=True,
-            metavar="COLUMNS",
-            help="Columns to replace by a group of 0/1 columns, one for each value.",
+            metavar="auto|COLUMNS",
+            help="Columns that become factors, 0/1 columns that count once; auto: all that hold text.",
         ),
+        click.option("--formula", help="Target and terms to choose from: 'y ~ (a + b)^2 + C(c)'."),
         click.option(
             "--missing",
             type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
@@ -220,14 +221,21 @@ def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
             say_line(f"Warning: {message}")
 
 
+_READ = ("target", "drop", "factors", "formula", "missing", "decimal", "encoding")
+
+
 def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
     """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them; ``more``
     says otherwise.
     """
     from exactsel.data import read_data
+    from exactsel.problem.preparing import needs_all_levels
 
-    options = {name: arguments[name] for name in ("target", "drop", "one_hot", "missing", "decimal", "encoding")}
+    options = {name: arguments[name] for name in _READ}
     options["weights"] = read_weights(arguments["weights"])
+    options["all_levels"] = arguments["problem"] == "css" or needs_all_levels(arguments["intercept"], arguments["loss"])
+    if arguments["formula"] is not None:
+        options["beside"] = arguments["offset"]
     return read_data(arguments["instance"], **options | more)
 
 

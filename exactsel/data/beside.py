@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.data.instance import Instance
-from exactsel.data.tables import Choice, instance_from, with_offset_read
+from exactsel.data.tables import Choice, Coding, instance_from, with_offset_read
 from exactsel.errors import InputError
 from exactsel.problem.doubles import to_doubles
 from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame
@@ -20,7 +21,7 @@ TARGET, OFFSET = "(target)", "(offset)"
 
 
 def instance_of_data(
-    data: Any, y: Any, *, one_hot: Sequence[Choice] = (), missing: str | None = None, drop: Sequence[Choice] = (),
+    data: Any, y: Any, *, coding: Coding, missing: str | None = None, drop: Sequence[Choice] = (),
     sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> tuple[Instance, FloatArray | None]:  # fmt: skip
@@ -30,9 +31,9 @@ def instance_of_data(
     ----------
     data : data frame, array or sparse matrix (n, d)
         In an array nan is a missing value.
-    y : array (n,)
-        The target; rows without it are left out where ``missing`` says anything.
-    one_hot, missing, drop, sample_weight : optional
+    y : array (n,), optional
+        The target; rows without it are left out where ``missing`` says anything. None where a formula names it.
+    coding, missing, drop, sample_weight : optional
         As for :func:`exactsel.data.tables.instance_from`.
     offset : array (n,), optional
     feature_names : sequence of str (d,), optional
@@ -46,12 +47,13 @@ def instance_of_data(
     check_rows(data, y=y, sample_weight=sample_weight, offset=offset)
     columns = _columns(data, feature_names)
     rows = _rows(data)
-    beside = [_column(TARGET, y, rows)]
+    beside = [] if y is None else [_column(TARGET, y, rows)]
     if offset is not None:
         beside.append(_column(OFFSET, offset, rows))
     instance = instance_from(
-        [*columns, *beside], target=TARGET, drop=drop, one_hot=one_hot, missing=missing, sample_weight=sample_weight,
-        where="the data",
+        [*columns, *beside], target=None if y is None else TARGET, drop=drop, missing=missing,
+        sample_weight=sample_weight, where="the data",
+        coding=coding if offset is None else replace(coding, beside=OFFSET),
     )  # fmt: skip
     return with_offset_read(instance, None if offset is None else OFFSET)
 

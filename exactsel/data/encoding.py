@@ -1,4 +1,4 @@
-"""Groups of columns as people write them down, and categories turned into groups of 0/1 columns."""
+"""Factors coded as 0/1 columns, and groups of columns as people write them down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.arrays import read_text
-from exactsel.errors import InputError, option
+from exactsel.errors import InputError, option, warn_of_data
 from exactsel.problem.checks import column_number
 from exactsel.problem.frames import MOST_LEVELS, Column
 from exactsel.problem.groups import matching
@@ -19,30 +19,69 @@ from exactsel.problem.groups import matching
 HOW = "write NAME=COLUMN,COLUMN;NAME=PATTERN* or name a .json or .csv file"
 
 
-def encode(columns: Sequence[tuple[Column, bool]]) -> tuple[list[Column], tuple[str, ...]]:
-    """The columns with those marked replaced by blocks of 0/1 columns, and for each the name of its group, or empty."""
+AUTO = "auto"
+"""Factors: all columns of texts, and those a frame calls categorical."""
+
+
+def is_categorical(column: Column) -> bool:
+    """Whether a column is a factor by itself: it holds text, or its frame calls it categorical."""
+    return column.kind == "text" or column.levels is not None
+
+
+def coded(
+    columns: Sequence[tuple[Column, bool]], all_levels: bool, where: str
+) -> tuple[list[Column], tuple[str, ...], list[str]]:
+    """The columns, factors among them coded; for each the name of its factor, or empty; and what cannot be coded.
+
+    Columns that cannot be coded are left out, and a sentence says of each why.
+    """
     kept: list[Column] = []
     labels: list[str] = []
-    for column, wanted in columns:
-        block = one_hot_block(column) if wanted else [column]
+    trouble: list[str] = []
+    for column, is_factor in columns:
+        try:
+            block = factor_columns(column, all_levels) if is_factor else [column]
+        except InputError as error:
+            trouble.append(f"in {where}, {error}")
+            continue
+        if not block:
+            warn_of_data(f"in {where}, column {column.name} has one value and is left out.")
         kept += block
-        labels += [column.name if wanted else ""] * len(block)
-    return kept, tuple(labels)
+        labels += [column.name if is_factor else ""] * len(block)
+    return kept, tuple(labels), trouble
 
 
-def one_hot_block(column: Column) -> list[Column]:
-    """One 0/1 column for each value of a column, called ``name=value``, values in order; no value is left out.
+def factor_columns(column: Column, all_levels: bool = False) -> list[Column]:
+    """The 0/1 columns of a factor in treatment coding, called ``name[level]``: one for each level but the first.
+
+    Parameters
+    ----------
+    column : Column
+    all_levels : bool
+        Keep the first level, the reference, too, as models without an intercept need it. A factor of two levels is one
+        column all the same.
+
+    Returns
+    -------
+    list of Column
+        Levels in the order the frame gives them, or else sorted; those that do not occur are left out. Empty for a
+        column of one value.
 
     Raises
     ------
     InputError
         For dates, missing values, and more than :data:`MOST_LEVELS` values.
     """
-    if column.missing or column.kind == "dates":
-        held = f"{column.missing} missing values" if column.missing else "dates"
-        raise InputError(f"column {column.name} holds {held} and cannot be encoded; fill them in, or leave it out.")
+    if column.missing:
+        raise InputError(
+            f"column {column.name} holds {column.missing} missing values and cannot be a factor; make them a level "
+            f"with {option('missing', 'mean')}, or remove those rows with {option('missing', 'drop-rows')}."
+        )
     if column.values is None and column.kind != "text":
-        raise InputError(f"column {column.name} holds {column.kind} and cannot be encoded; leave it out.")
+        raise InputError(
+            f"column {column.name} holds {column.kind} and cannot be a factor; leave it out "
+            f"({option('drop', [column.name])})."
+        )
     if column.rounding is not None:
         raise InputError(
             f"column {column.name} holds numbers that no double is equal to, such as {column.rounding.example}, and "
@@ -50,14 +89,25 @@ def one_hot_block(column: Column) -> list[Column]:
         )
     # As objects, for an array of texts takes for each as much as for the longest, and drops NULs at their ends.
     entries: Any = np.array(column.texts, dtype=object) if column.values is None else column.values
-    levels = np.unique(entries).tolist()
+    levels = _levels(column, entries)
     if len(levels) > MOST_LEVELS:
         raise InputError(
-            f"column {column.name} has {len(levels)} different values, but {option('one_hot')} is for categories of "
-            "at most "
-            f"{MOST_LEVELS}; merge values, or leave the column out."
+            f"column {column.name} has {len(levels)} different values, but a factor has at most {MOST_LEVELS}; merge "
+            f"values, or leave it out ({option('drop', [column.name])})."
         )
-    return [Column(f"{column.name}={_text(level)}", (entries == level).astype(np.float64)) for level in levels]
+    kept = levels if all_levels and len(levels) > 2 else levels[1:]
+    return [Column(f"{column.name}[{_text(level)}]", (entries == level).astype(np.float64)) for level in kept]
+
+
+def _levels(column: Column, entries: Any) -> list[Any]:
+    """The values that occur, in the order the frame gives, or sorted."""
+    found: list[Any] = np.unique(entries).tolist()
+    if column.levels is None:
+        return found
+    declared: list[Any] = [str(level) if column.values is None else float(level) for level in column.levels]
+    occurring = set(found)
+    ordered = [level for level in declared if level in occurring]
+    return ordered + [level for level in found if level not in {*ordered}]
 
 
 def _text(level: str | float) -> str:

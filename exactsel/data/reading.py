@@ -32,14 +32,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import shown, with_aliases
+from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.encoding import AUTO as AUTOMATIC
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
-from exactsel.data.tables import Choice, choose_columns, instance_from, with_labels
+from exactsel.data.tables import Choice, Coding, Factors, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
 from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
 from exactsel.files import is_file
@@ -48,7 +49,7 @@ from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
-from exactsel.problem.preparing import AUTO
+from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.targets import better_loss
@@ -61,27 +62,26 @@ FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".s
 def load(
     source: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), k: int | None = None,
     lam: float | None = None, loss: str | Loss | None = None, delta: float | None = None,
-    groups: GroupSpec | None = None, one_hot: Sequence[Choice] = (), missing: str | None = None,
+    groups: GroupSpec | None = None, factors: Factors = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, fit_intercept: bool | None = None,
+    sample_weight: ArrayLike | None = None, fit_intercept: bool | None = None, formula: str | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
-    """Read a file, or a data frame, as a problem.
+    """Read a file of one of the :data:`FORMATS`, or a pandas, polars, pyarrow, ... frame, as a problem.
 
     Parameters
     ----------
     source : path or data frame
-        A file of one of the :data:`FORMATS`, or a pandas, polars, pyarrow, ... frame.
     target : str or int, optional
         The column to predict, by name or number from 0, or a file that holds it; a column ``y`` by default.
     drop : sequence of str or int
-        Columns to leave out.
     k, lam, loss, delta : optional
         Take precedence over the file, see :meth:`exactsel.Instance.problem`. 0 and 1 are labels -1 and +1.
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
-    one_hot : sequence of str or int
-        Columns to replace by a group of 0/1 columns, one for each value.
+    factors : "auto", or sequence of str or int
+        Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`); "auto" for
+        all that hold text or that a frame calls categorical.
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     decimal, encoding : str, optional
@@ -97,10 +97,12 @@ def load(
     fit_intercept : bool, optional
         Whether models have an intercept; by default all but those of an instance file that does not say so.
         ``weights`` and ``intercept`` are other words for these two.
+    formula : str, optional
+        The target and the terms to choose from, ``"y ~ (a + b)^2 + C(c)"`` (:mod:`exactsel.data.formula`).
 
     Returns
     -------
-    Problem, or GroupedProblem where there are groups
+    Problem, a GroupedProblem where there are groups
 
     Raises
     ------
@@ -108,16 +110,17 @@ def load(
         When the file cannot be read or states no usable problem.
     """
     check_rows(source, sample_weight=sample_weight, offset=offset)
-    chosen: dict[str, Any] = {"target": target, "drop": drop, "one_hot": one_hot}
+    coding = Coding(factors, needs_all_levels(fit_intercept, loss), formula)
+    chosen: dict[str, Any] = {"target": target, "drop": drop, "coding": coding}
     chosen |= {"missing": missing, "sample_weight": sample_weight}
-    written: dict[str, Any] = {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
-    instance = with_labels((instance_from if is_frame(source) else read_data)(source, **chosen, **written), loss)
+    chosen |= {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
+    instance = with_labels((instance_from if is_frame(source) else _read)(source, **chosen), loss)
     _warn_of_loss(instance, loss)
     options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
-    options |= {"hierarchy_kind": hierarchy_kind, "fit_intercept": fit_intercept}
+    options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "fit_intercept": fit_intercept}
     if groups is not None or instance.groups is not None or per_group is not None:
-        return instance.grouped_problem(groups=groups, per_group=per_group, hierarchy=hierarchy, **options)
-    return instance.problem(hierarchy=hierarchy, **options)
+        return instance.grouped_problem(groups=groups, per_group=per_group, **options)
+    return instance.problem(**options)
 
 
 def _warn_of_loss(instance: Instance, loss: Any) -> None:
@@ -131,20 +134,27 @@ def read_data(
     *,
     target: Choice | None = None,
     drop: Sequence[Choice] = (),
-    one_hot: Sequence[Choice] = (),
+    factors: Factors = (),
+    all_levels: bool = False,
     missing: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
     sample_weight: ArrayLike | None = None,
+    formula: str | None = None,
+    beside: str | None = None,
 ) -> Instance:
     """Read a file of one of the :data:`FORMATS` as an instance.
 
     Parameters
     ----------
     path : path
-    target, drop, one_hot, missing, decimal, encoding, sample_weight
+    target, drop, factors, missing, decimal, encoding, sample_weight, formula
         See :func:`load`; weights take precedence over the file's. Given to a problem later, they come too late for what
         ``missing`` fills in.
+    all_levels : bool
+        Keep the reference level of factors, as for models without an intercept.
+    beside : str, optional
+        A column to keep beside those of the formula.
 
     Returns
     -------
@@ -156,6 +166,17 @@ def read_data(
     InputError
         When the file is missing, damaged or of another kind, a library is missing, or a column cannot be used.
     """
+    coding = Coding(factors, all_levels, formula, beside)
+    return _read(
+        path, target=target, drop=drop, coding=coding, missing=missing, decimal=decimal, encoding=encoding,
+        sample_weight=sample_weight,
+    )  # fmt: skip
+
+
+def _read(
+    path: Any, *, target: Choice | None, drop: Sequence[Choice], coding: Coding, missing: str | None,
+    decimal: str | None, encoding: str | None, sample_weight: ArrayLike | None,
+) -> Instance:  # fmt: skip
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{shown(path)} was given, but a file or a data frame was expected; name or give one.")
     file = Path(path)
@@ -167,7 +188,7 @@ def read_data(
             f"{option('encoding')} is {shown(encoding)}, but a name such as 'cp1252' was expected; give one."
         )
     if ending == ".npz" and not is_sparse_archive(file):
-        _refuse_encoding(one_hot, missing, file)
+        _refuse_coding(coding, missing, file)
         own = _weighted(_checked(read_instance(file), file), sample_weight)
         return choose_columns(own, target=target, drop=drop, where=str(file))
     if not is_file(file):
@@ -179,10 +200,10 @@ def read_data(
     with _refusing_damage(file):
         found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
     if isinstance(found, Instance):
-        _refuse_encoding(one_hot, missing, file)
+        _refuse_coding(coding, missing, file)
         return choose_columns(_weighted(found, sample_weight), target=target, drop=drop, where=str(file))
     more: dict[str, Any] = {"missing": missing, "sample_weight": sample_weight}
-    return instance_from(found, target=target, drop=drop, one_hot=one_hot, where=str(file), **more)
+    return instance_from(found, target=target, drop=drop, coding=coding, where=str(file), **more)
 
 
 def _weighted(instance: Instance, weights: ArrayLike | None) -> Instance:
@@ -205,16 +226,21 @@ def _checked(instance: Instance, file: Path) -> Instance:
     return instance
 
 
-def _refuse_encoding(one_hot: Sequence[Choice], missing: str | None, file: Path) -> None:
+def _refuse_coding(coding: Coding, missing: str | None, file: Path) -> None:
     if missing is not None:
         raise InputError(
             f"{option('missing', missing)} is for tables with named columns, but {file} holds numbers only; fill gaps "
             f"before."
         )
-    if one_hot:
+    if coding.formula is not None:
         raise InputError(
-            f"{option('one_hot', one_hot[0])} is for tables with named columns, but {file} holds numbers only; encode "
-            "the "
+            f"{option('formula')} is for tables with named columns, but {file} holds none; leave it out, or "
+            f"store the table as .csv."
+        )
+    asked = entries("factors", coding.factors)
+    if asked and asked != [AUTOMATIC]:
+        raise InputError(
+            f"{option('factors', asked[0])} is for tables with named columns, but {file} holds numbers only; code the "
             f"column yourself and name its columns with {option('groups')}."
         )
 

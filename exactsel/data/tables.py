@@ -6,16 +6,18 @@ import csv
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import read_vector
-from exactsel.data.encoding import encode
+from exactsel.data.encoding import AUTO as AUTOMATIC
+from exactsel.data.encoding import coded, is_categorical
+from exactsel.data.formula import Formula
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped, option
@@ -35,6 +37,23 @@ DEFAULT_TARGET = "y"
 
 Choice = str | int
 
+Factors = str | Sequence[Choice]
+"""Columns that become factors; "auto" for all that hold text or that a frame calls categorical."""
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the columns of a table become the columns of a model."""
+
+    factors: Factors = ()
+    """Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`)."""
+    all_levels: bool = False
+    """Whether factors keep their reference level, and a formula has no intercept: models have none."""
+    formula: str | None = None
+    """The terms of the model, and its target (:mod:`exactsel.data.formula`)."""
+    beside: str | None = None
+    """A column that stays beside those of the formula."""
+
 
 @with_aliases
 def instance_from(
@@ -42,12 +61,12 @@ def instance_from(
     *,
     target: Choice | None = None,
     drop: Sequence[Choice] = (),
-    one_hot: Sequence[Choice] = (),
+    coding: Coding = Coding(),
     missing: str | None = None,
     sample_weight: ArrayLike | None = None,
     where: str = "the data frame",
 ) -> Instance:
-    """An instance from a data frame, or from a list of :class:`exactsel.problem.frames.Column`.
+    """An instance, with an intercept, from a data frame or a list of :class:`exactsel.problem.frames.Column`.
 
     Parameters
     ----------
@@ -55,20 +74,19 @@ def instance_from(
     target : str or int, optional
         The column to predict, by name or number from 0, or its file; a column called ``y`` by default. Two texts become
         -1 and +1, in alphabetical order, with a warning.
-    drop, one_hot : sequence of str or int
-        Columns to leave out, of a block also single ones, ``column=value``; and columns to replace by a block of 0/1
-        columns, one for each value (:func:`exactsel.data.encoding.one_hot_block`).
+    drop : sequence of str or int
+        Columns to leave out, of a factor also single ones, ``column[level]``, which joins them with the reference.
+    coding : Coding
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     sample_weight : array (n,), optional
         Weights of the rows, which means and medians that are filled in depend on.
     where : str
-        What messages call the data.
 
     Returns
     -------
     Instance
-        Without a target where none is named and no column is called ``y``; with an intercept.
+        Without a target where none is named and no column is called ``y``.
 
     Raises
     ------
@@ -79,8 +97,11 @@ def instance_from(
     counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
     columns = frame_columns(data) if is_frame(data) else list(data)
     names = [column.name for column in columns]
-    encoded, left_out, levels = _chosen(names, one_hot, drop, where)
+    encoded, left_out, levels = _chosen(columns, coding.factors, drop, where)
+    formula, target = _formula_in(coding, names, target, left_out, where)
     place, file = target_place(names, target, where)
+    if formula is not None:
+        left_out |= {j for j, name in enumerate(names) if name not in (*formula.columns, coding.beside) and j != place}
     trouble = list[str]()
     if missing is not None:
         columns, rows, more = without_gaps(columns, place, left_out, missing, where, counts)
@@ -88,23 +109,85 @@ def instance_from(
         left_out |= more
     with _noting(trouble):
         y = read_vector(file) if file is not None else None if place is None else _target_values(columns[place], where)
-    left_out |= set() if place is None else {place}
-    kept, labels = encode([(column, j in encoded) for j, column in enumerate(columns) if j not in left_out])
+    held = [(column, j in encoded) for j, column in enumerate(columns) if j not in left_out and j != place]
+    kept = _coded(held, coding, formula, trouble, where)
     with _noting(trouble):
-        matrix = numeric_matrix(_some(kept, where), where)
+        matrix = numeric_matrix(kept.columns if trouble else _some(kept.columns, where), where)
     if trouble:
         raise InputError(_all_told(trouble, where))
-    named, groups = tuple(column.name for column in kept), labels if encoded else None
-    instance = Instance(matrix, y, feature_names=named, groups=groups, weights=counts, intercept=AUTO)
+    instance = Instance(matrix, y, weights=counts, **kept.described(formula is None or formula.intercept))
     return choose_columns(instance, drop=levels, where=where)
 
 
+class _Coded(NamedTuple):
+    """The columns of a model."""
+
+    columns: Sequence[Column]
+    terms: tuple[str, ...]
+    """The name of the term of each, empty for a column on its own."""
+    heredity: tuple[str, ...] = ()
+    """Lines that say which terms others need."""
+
+    def described(self, intercept: bool) -> dict[str, Any]:
+        """What an instance says of its columns."""
+        return {
+            "feature_names": tuple(column.name for column in self.columns),
+            "groups": self.terms if any(self.terms) else None, "hierarchy": self.heredity or None,
+            "intercept": AUTO if intercept else False,
+        }  # fmt: skip
+
+
+def _formula_in(
+    coding: Coding, names: Sequence[str], target: Choice | None, left_out: set[int], where: str
+) -> tuple[Formula | None, Choice | None]:
+    """The formula, and the target that it or the caller names."""
+    if coding.formula is None:
+        return None, target
+    place, file = target_place(names, target, where)
+    known = [name for j, name in enumerate(names) if j not in left_out and name != coding.beside]
+    formula = Formula.of(coding.formula, known, None if place is None else names[place], coding.all_levels)
+    if formula.target is None:
+        return formula, target
+    if target is not None and (file is not None or place is None or names[place] != formula.target):
+        raise InputError(
+            f"the formula predicts {formula.target}, but the target is given, too; begin the formula with ~, or leave "
+            f"{option('target')} out."
+        )
+    return formula, formula.target
+
+
+def _coded(
+    held: Sequence[tuple[Column, bool]], coding: Coding, formula: Formula | None, trouble: list[str], where: str
+) -> _Coded:
+    """The columns as factors or a formula have them."""
+    if formula is None:
+        columns, terms, uncoded = coded(held, coding.all_levels, where)
+        trouble += uncoded
+        return _Coded(columns, terms)
+    apart = [column for column, _ in held if column.name == coding.beside and column.name not in formula.columns]
+    taken = [
+        replace(column, levels=()) if wanted and column.levels is None else column
+        for column, wanted in held if column not in apart
+    ]  # fmt: skip
+    with _noting(trouble):
+        numeric_matrix([column for column in taken if not is_categorical(column) or column.missing], where)
+    if trouble:
+        return _Coded([], ())
+    made, labels, heredity = formula.coded(taken)
+    return _Coded([*made, *apart], (*labels, *("" for _ in apart)), heredity)
+
+
 def _chosen(
-    names: Sequence[str], one_hot: Sequence[Choice], drop: Sequence[Choice], where: str
+    columns: Sequence[Column], factors: Factors, drop: Sequence[Choice], where: str
 ) -> tuple[set[int], set[int], list[Choice]]:
-    """The columns to encode, those to leave out, and what is left out of blocks: COLUMN=VALUE is no column yet."""
-    encoded = {place_of(names, name, where) for name in meant(entries("one_hot", one_hot), names)}
-    blocks = tuple(f"{names[j]}=" for j in encoded)
+    """The factors, the columns to leave out, and what is left out of factors: COLUMN[LEVEL] is no column yet."""
+    names = [column.name for column in columns]
+    asked = entries("factors", factors)
+    if asked == [AUTOMATIC] and AUTOMATIC not in names:
+        encoded = {j for j, column in enumerate(columns) if is_categorical(column)}
+    else:
+        encoded = {place_of(names, name, where) for name in meant(asked, names)}
+    blocks = tuple(f"{names[j]}[" for j in encoded)
     left = meant(entries("drop", drop), names)
     levels: list[Choice] = [
         name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)

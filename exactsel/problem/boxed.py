@@ -269,7 +269,7 @@ def _check_kind(problem: Problem) -> None:
         )
     if problem.objective.lam > 0:  # a small one stands for none where that has been proven to do
         return
-    if not _independent(problem):
+    if not independent(problem):
         raise InputError(
             "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
             f"columns are (nearly) dependent, or one is constant; give a small ridge ({option('lam', 1e-6)}), or "
@@ -278,7 +278,7 @@ def _check_kind(problem: Problem) -> None:
         )
 
 
-def _independent(problem: Problem) -> bool:
+def independent(problem: Problem) -> bool:
     """Whether all columns are independent, so that lam = 0 leaves some curvature; looked at once for all k."""
     key = ("columns are independent",)
     if key not in problem.shared:

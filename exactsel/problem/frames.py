@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +44,8 @@ class Column:
     """(n,) where a text column has no entry, if some are missing."""
     rounding: Rounding | None = None
     """What its numbers lose as doubles."""
+    levels: tuple[Any, ...] | None = None
+    """The values a categorical column of a frame may have, in their order; None for any other column."""
 
 
 def is_frame(value: Any) -> bool:
@@ -114,6 +116,16 @@ def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> 
 
 
 def _column(nw: Any, name: str, series: Any) -> Column:
+    if series.dtype not in (nw.Categorical, nw.Enum):
+        return _of_values(nw, name, series)
+    declared = getattr(series.dtype, "categories", None)
+    if declared is None:  # of pandas also where they have no order; polars keeps none
+        declared = getattr(getattr(series.to_native(), "dtype", None), "categories", ())
+    levels = tuple(declared) if isinstance(declared, Iterable) else ()
+    return replace(_of_values(nw, name, series), levels=levels)
+
+
+def _of_values(nw: Any, name: str, series: Any) -> Column:
     missing, dtype = int(series.null_count()), series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
         values = _doubles(nw, series)
@@ -173,8 +185,8 @@ def _texts(columns: Sequence[Column]) -> Iterator[str]:
     if few:
         shown = [f"{column.name} ({_examples(column.texts)})" for column in few]
         yield (
-            f"{_listed(shown, 'holds', 'hold')} text; encode it as a group of 0/1 columns, one for each "
-            f"value, with {_option(few, 'one_hot')}, or leave it out with {_option(few)}."
+            f"{_listed(shown, 'holds', 'hold')} text; make it a factor, which k counts once, with "
+            f"{option('factors', 'auto')}, or leave it out with {_option(few)}."
         )
     many = [column for column in text if column not in few]
     if many:

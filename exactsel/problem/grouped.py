@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exactsel.kernels.grouped import Groups
-from exactsel.problem.groups import GroupedFit, GroupedUnits, GroupSpec
+from exactsel.problem.groups import GroupedFit, GroupedUnits, GroupSpec, one_by_one
 from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
@@ -22,6 +22,8 @@ __all__ = ["GroupSpec", "GroupedFit", "GroupedProblem"]
 
 class GroupedProblem(Problem):
     """Best-subset selection where groups of columns count once.
+
+    Where each group is one column the problem is that of choosing columns one by one.
 
     Groups are numbered from 0 in the order of their first columns. Wherever people name what is chosen (must_have, a
     support to certify), numbers count groups, and a name may be that of a group or of one of its columns.
@@ -56,7 +58,7 @@ class GroupedProblem(Problem):
         hierarchy_kind: str = "strong",
     ) -> None:
         units = GroupedUnits.of_columns(problem.units, groups, must_have, must_not)
-        units = under_hierarchy(units, hierarchy, hierarchy_kind)
+        units = one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))
         self._settle(problem.objective, units, units.limited(problem.k))
 
     @property

@@ -6,7 +6,7 @@ Groups are numbered from 0 in the order of their first columns; a column that no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, ClassVar
@@ -103,6 +103,13 @@ class GroupedUnits(Units):
         """The groups in the form kernels take."""
         first = np.concatenate([[0], np.cumsum([len(members) for members in self.groups])]).astype(np.int64)
         return Groups(np.array([j for members in self.groups for j in members], dtype=np.int64), first)
+
+    def keeping(self, columns: IntArray) -> Units:
+        """The same groups, in the same order, of these columns alone (ascending); each must keep one."""
+        place = {int(j): at for at, j in enumerate(columns)}
+        names = None if self.column_names is None else tuple(self.column_names[j] for j in columns)
+        named = {name: tuple(place[j] for j in held if j in place) for name, held in self.named.items()}
+        return replace(self, columns=columns.size, column_names=names, named=named)
 
     def limited(self, k: int) -> int:
         """k, at most the number of groups; a warning says so."""
@@ -217,6 +224,22 @@ def _by_labels(given: Sequence[Any], d: int) -> dict[str, list[int]]:
         if label is not None:
             named.setdefault(str(label), []).append(j)
     return named
+
+
+def labels_of(groups: GroupSpec, columns: int, names: Sequence[str] | None = None) -> list[str | None]:
+    """The label of the group of each column, None for a column on its own."""
+    named = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups).named  # type: ignore[attr-defined]
+    label_of = {j: name for name, members in named.items() for j in members}
+    return [label_of.get(j) for j in range(columns)]
+
+
+def one_by_one(units: Units) -> Units:
+    """The units, where each group is one column as columns chosen one by one, which names of groups still name."""
+    if not isinstance(units, GroupedUnits) or units.d < units.columns:
+        return units
+    return Units(
+        units.columns, units.column_names, units.must_have, units.must_not, units.constraint, other_names=units.names
+    )
 
 
 def matching(entry: int | str, names: Sequence[str] | None, whose: str) -> list[int] | None:

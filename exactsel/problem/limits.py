@@ -17,7 +17,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.groups import GroupedUnits, GroupSpec
+from exactsel.problem.groups import GroupedUnits, GroupSpec, one_by_one
 from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
@@ -161,4 +161,4 @@ def units_of(
         units = Units.of(columns, names, must_have, must_not)
     else:
         units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
-    return under_hierarchy(units, hierarchy, hierarchy_kind)
+    return one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))

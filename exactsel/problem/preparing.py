@@ -146,6 +146,12 @@ def can_have_intercept(loss: str | Loss) -> bool:
     return kind is Quadratic or can_be_adjusted(kind)
 
 
+def needs_all_levels(intercept: bool | str | None, loss: str | Loss | None) -> bool:
+    """Whether factors keep their reference level: where models have no intercept, for which it would stand."""
+    wanted = AUTO if intercept is None else intercept
+    return not wanted or (isinstance(wanted, str) and not can_have_intercept("quadratic" if loss is None else loss))
+
+
 def _called(loss: str | Loss) -> str:
     return loss if isinstance(loss, str) else loss.name
 

@@ -12,11 +12,13 @@ from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
 
-def on_rows(problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | None = None) -> Problem | BoxedProblem:
+def on_rows(
+    problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | None = None, kept: IntArray | None = None
+) -> Problem | BoxedProblem:
     """The same question of the rows at these places (m,): loss, lam, k, demands and limits are those of all rows.
 
     Intercept, scaling and weights are worked in anew. ``A`` (m, columns) stands for the rows' own table where gaps of
-    it are filled in another way.
+    it are filled in another way. Of terms of several columns only those ``kept`` are taken.
 
     Raises
     ------
@@ -29,7 +31,9 @@ def on_rows(problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | Non
     given, before = free.objective, free.preparation
     if given.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced, so none can be held out; give all rows.")
-    AT = np.ascontiguousarray((free.A[rows] if A is None else A).T)
+    units, AT = free.units, np.ascontiguousarray((free.A[rows] if A is None else A).T)
+    if kept is not None and kept.size < len(AT):
+        units, AT = units.keeping(kept), np.ascontiguousarray(AT[kept])
     y, loss, lam = np.ascontiguousarray(free.target[rows]), given.loss, given.asked_lam
     if before is None or not before.asked:
         objective = Objective.of(AT, y, loss=loss, lam=lam)
@@ -40,7 +44,7 @@ def on_rows(problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | Non
             AT.T, y, centre=before.centred, scale=before.scaled, weights=weights, loss=loss.name, exposure=exposure
         )
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam).prepared(made)
-    stated = Problem.of(objective, free.units, free.k)
+    stated = Problem.of(objective, units, free.k)
     if isinstance(problem, BoxedProblem):
         return BoxedProblem(stated, problem.given_lower, problem.given_upper)
     return stated

@@ -72,6 +72,8 @@ class Units:
     """Units no model may hold, ascending."""
     constraint: Constraint | None = None
     """Which units go together; None where that is free."""
+    other_names: tuple[str, ...] | None = None
+    """Further names of the columns (columns,), as of groups of one column each."""
 
     grouped: ClassVar[bool] = False
     """Whether a unit may have several columns."""
@@ -160,6 +162,10 @@ class Units:
         region[unit] = OUT
         return self.constraint.completed(support, k, region) is not None
 
+    def keeping(self, columns: IntArray) -> Units:
+        """The same groups of these columns alone; columns on their own are all kept."""
+        raise NotImplementedError
+
     def limited(self, k: int) -> int:
         """k, which is at most the number of columns, or the number of units where that is less."""
         return k
@@ -200,6 +206,9 @@ class Units:
 
     def number(self, entry: int | str, which: str) -> int:
         """The unit somebody means in the argument ``which``."""
+        other = self.other_names or ()
+        if entry in other and entry not in (self.column_names or ()):
+            return other.index(str(entry))
         return column_meant(entry, self.column_names, self.columns, which)
 
     def label(self, unit: int) -> str:

@@ -8,7 +8,7 @@ from exactsel.observers.terminal import fitting
 from exactsel.problem.model import label, listed
 from exactsel.studies.best_models import FAR, NEAR, BestModels
 
-MODELS = {"rank": 4, "k": 4, "criterion": 16, "delta": 9, "weight": 7}
+MODELS = {"rank": 4, "k": 4, "df": 4, "criterion": 16, "delta": 9, "weight": 7}
 SIZES = {"k": 4, "criterion": 16, "lower": 16, "settled": 8, "nodes": 9}
 LESS_IMPORTANT = ("nodes", "settled", "lower", "weight")
 MOST_COLUMNS = 30
@@ -27,30 +27,31 @@ def best_table(best: BestModels, width: int | None = None) -> str:
 
 
 def _models(best: BestModels, width: int | None) -> str:
-    kept = fitting(MODELS, LESS_IMPORTANT, width and width - 16)
+    widths = {name: size for name, size in MODELS.items() if best.has_terms or name != "df"}
+    kept = fitting(widths, LESS_IMPORTANT, width and width - 16)
     titles = {"criterion": best.criterion.title}
     lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in kept) + "  columns"]
-    for rank, k, value, delta, weight, columns in best.rows():
-        entries = {"rank": rank, "k": k, "criterion": value, "delta": delta, "weight": weight}
+    for rank, k, df, value, delta, weight, columns in best.rows():
+        entries = {"rank": rank, "k": k, "df": df, "criterion": value, "delta": delta, "weight": weight}
         lines.append(" ".join(f"{entries[name]:>{MODELS[name]}}" for name in kept) + f"  {columns}")
     return "\n".join(lines)
 
 
 def _sizes(best: BestModels, width: int | None) -> str:
-    names = best.result.problem["feature_names"]
+    names, shown = best.result.problem["feature_names"], best.criterion.shown
     kept = fitting(SIZES, LESS_IMPORTANT, width and width - 16)
-    titles = {"criterion": best.criterion.title}
+    titles = {"criterion": best.criterion.title} | ({"k": "df"} if best.has_terms else {})
     lines = [" ".join(f"{titles.get(name, name):>{SIZES[name]}}" for name in kept) + "  best known of this size"]
     for size in best.sizes:
         entries = {
-            "k": str(size.size), "criterion": _number(size.criterion), "lower": _number(size.lower),
+            "k": str(size.size), "criterion": _number(shown(size.criterion)), "lower": _number(shown(size.lower)),
             "settled": "yes" if size.settled else "no", "nodes": str(size.nodes),
         }  # fmt: skip
         columns = "not looked for" if size.support is None else listed(size.support, names)
         lines.append(" ".join(f"{entries[name]:>{SIZES[name]}}" for name in kept) + f"  {columns}")
     lines += [
         "",
-        f"lower: no model of this size has a smaller {best.criterion.title}; each size is searched as far as it",
+        f"lower: no model of this size has a better {best.criterion.title}; each size is searched as far as it",
     ]
     lines.append("takes to see that it does not win")
     return "\n".join(lines)

@@ -32,7 +32,7 @@ def result_table(result: Result) -> str:
     if not result.problem.get("groups"):
         return model_table(result)
     names, groups = result.problem["feature_names"], result.problem["groups"]
-    lines = [f"{'group':>6}  columns"]
+    lines = [f"{'group':>6}  df  columns"]
     for g in result.support:
-        lines.append(f"{g:>6}  {names[g]}: {', '.join(map(str, groups[g]))}")
+        lines.append(f"{g:>6} {len(groups[g]):>3}  {names[g]}: {', '.join(map(str, groups[g]))}")
     return "\n".join([*lines, "", model_table(result)])

@@ -219,7 +219,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         if self.criterion is None:
             return solve(problem, **options)
         self.best_models_ = best_model(problem, criterion=self.criterion, k_max=problem.k, **options)
-        self.k_, self.criterion_ = self.best_models_.k, self.best_models_.value
+        self.k_ = self.best_models_.k
+        self.criterion_ = self.best_models_.criterion.shown(self.best_models_.value)
         return self.best_models_.result
 
     def _constrained(self, problem: Problem) -> Problem:

@@ -22,6 +22,7 @@ from exactsel import clock
 from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
 from exactsel.errors import InputError, warn
 from exactsel.losses.base import CLASSES
+from exactsel.problem.groups import GroupedUnits, labels_of
 from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
@@ -55,6 +56,7 @@ class ChoosingBase(BestSubsetBase):
     _: KW_ONLY
     cv: Any = 5
     verbose: int = 0
+    groups: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
     positive: bool = False
@@ -108,11 +110,14 @@ class ChoosingBase(BestSubsetBase):
         says = any(whole_numbers("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose))
         if total is not None:
             del options["time_limit"]
-        units = under_hierarchy(Units.of(X.shape[1], self._names, (), ()), self.hierarchy, self.hierarchy_kind)
+        columns = Units.of(X.shape[1], self._names, (), ())
+        units = columns if self.groups is None else GroupedUnits.of_columns(columns, self.groups)
+        units = under_hierarchy(units, self.hierarchy, self.hierarchy_kind)
+        groups = None if self.groups is None else labels_of(self.groups, X.shape[1], self._names)
         found = cross_validate(
             X, y, cv=folds, ks=ks, lams=lams, loss=self.loss, delta=self._delta(y, weights),
             standardize=switch("standardize", self.standardize), fit_intercept=self._intercept(),
-            sample_weight=weights, total=total, positive=switch("positive", self.positive),
+            sample_weight=weights, total=total, positive=switch("positive", self.positive), groups=groups,
             progress=partial(_say, len(folds)) if says else None, **hierarchy_options(units), **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best
@@ -164,7 +169,7 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
     verbose : int
         1 prints a line for each fold.
-    delta, fit_intercept, standardize, rel_eps, hierarchy, hierarchy_kind, positive, solver_options
+    delta, fit_intercept, standardize, rel_eps, groups, hierarchy, hierarchy_kind, positive, solver_options
         See :class:`exactsel.sklearn.BestSubsetRegressor`.
 
     Notes
@@ -184,7 +189,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
     ----------
     loss : str
         ``"logistic"`` or ``"squared_hinge"``.
-    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, hierarchy,
+    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, groups, hierarchy,
     hierarchy_kind, positive, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 

@@ -56,9 +56,9 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
     positive : bool
         Coefficients must not be negative; the intercept may be. With ``lam`` > 0, and without groups and hierarchy.
     criterion : str, optional
-        ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"`` or ``"hqic"``: the best model of any size up to k by it, which is
-        proven over these sizes, too (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and ``criterion_`` then say
-        more.
+        ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"hqic"``, ``"cp"`` or ``"adjr2"``: the best model of any size
+        up to k by it, proven over these sizes, too (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and
+        ``criterion_`` then say more.
     solver_options : dict, optional
         Further options of :func:`exactsel.solve`.
 

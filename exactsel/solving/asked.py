@@ -13,10 +13,11 @@ from exactsel.arguments import by_name, every_core
 from exactsel.data.beside import instance_of_data
 from exactsel.data.instance import Instance
 from exactsel.data.missing import KEPT
+from exactsel.data.tables import Coding
 from exactsel.errors import DataWarning, InputError, did_you_mean, warn_of_data
-from exactsel.problem.boxed import boxed
+from exactsel.problem.boxed import BoxedProblem, boxed
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.preparing import AUTO
+from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.targets import better_loss
 from exactsel.solving.settings import settings_of
@@ -27,7 +28,7 @@ class UnknownOptionError(InputError, TypeError):
     """A keyword nothing is called by."""
 
 
-OF_TABLES = ("one_hot", "missing", "drop")
+OF_TABLES = ("factors", "missing", "formula", "drop")
 """What is done to columns of data first, see :func:`exactsel.load`."""
 
 OF_COEFFICIENTS = ("positive", "bounds")
@@ -86,7 +87,7 @@ def problem_asked(
         if y is not None or k is not None:
             raise InputError("a problem was given, which has its own y and k; change those with problem.replace(k=5).")
         return data, left
-    if y is None:
+    if y is None and named.get("formula") is None:
         raise InputError(
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
@@ -95,8 +96,8 @@ def problem_asked(
         if k is None and at_most is not None:
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=DataWarning)
             k = at_most
-        problem = _problem_of(data, y, k, {"fit_intercept": AUTO} | chosen)
-    if "loss" not in chosen and (hint := better_loss(y)) is not None:
+        problem = _problem_of(data, y, k, chosen)
+    if "loss" not in chosen and (hint := better_loss(_target_of(problem) if y is None else y)) is not None:
         warn_of_data(hint.advice)
     return problem, left
 
@@ -133,11 +134,16 @@ def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Sub
 def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Problem:
     if not any(_is_asked(chosen.get(name)) for name in OF_TABLES):
         plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
-        return Problem.prepared(data, y, k, **plain)
+        return Problem.prepared(data, y, k, **{"fit_intercept": AUTO, **plain})
     instance, chosen = _instance_of(data, y, chosen)
     if instance.groups is not None or chosen.get("groups") is not None or chosen.get("per_group") is not None:
         return instance.grouped_problem(k=k, **chosen)
     return instance.problem(k=k, **{name: value for name, value in chosen.items() if name not in OF_GROUPS})
+
+
+def _target_of(problem: SubsetProblem) -> FloatArray:
+    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    return made.target  # type: ignore[no-any-return]
 
 
 def _is_asked(value: Any) -> bool:
@@ -147,7 +153,9 @@ def _is_asked(value: Any) -> bool:
 def _instance_of(data: Any, y: Any, chosen: dict[str, Any]) -> tuple[Instance, dict[str, Any]]:
     """The data as an instance, and what is left to say of its problem."""
     left = dict(chosen)
-    how = {name: left.pop(name, default) for name, default in (("one_hot", ()), ("missing", None), ("drop", ()))}
+    all_levels = needs_all_levels(left.get("fit_intercept"), left.get("loss"))
+    coding = Coding(left.pop("factors", ()), all_levels, left.pop("formula", None))
+    how = {"coding": coding, "missing": left.pop("missing", None), "drop": left.pop("drop", ())}
     beside = {name: left.pop(name, None) for name in ("sample_weight", "offset", "feature_names")}
     instance, left["offset"] = instance_of_data(data, y, **how, **beside)
     return instance, left

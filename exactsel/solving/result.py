@@ -305,13 +305,14 @@ class Result(FittedModel, Summarised, Readable, Gap):
         demands = demands_text(self.problem)
         zeros = ", ".join(str(j) for j in self.problem.get("must_have", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
+        free = f"   {len(self.columns)} degrees of freedom" if self.problem.get("groups") else ""
         lines = [
             f"claim        {self.claim_text}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
             f"upper        {self.upper:.12g}   (found by: {self.source})",
             f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
             f"gap          {self.gap:.3g}   (relative to |upper|)   absolute {self.absolute_gap:.3g}",
-            f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}",
+            f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}{free}",
             *([f"advice       {self.advice}"] if self.advice else []),
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
         ]

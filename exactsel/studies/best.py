@@ -29,11 +29,15 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import refuse_unattained
-from exactsel.studies.best_list import BestList
-from exactsel.studies.best_models import BestModels, SizeReport, claim_over_sizes, first_stop
+from exactsel.studies.best_list import BestList, report_of
+from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
 from exactsel.studies.best_search import AcrossSizes
+from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.listed import CAP, check_cap
 from exactsel.studies.size_criterion import SizeCriterion
+
+MANY = 2**31
+"""More terms than there ever are."""
 
 
 def best_model(
@@ -50,15 +54,13 @@ def best_model(
 
     Parameters
     ----------
-    problem : Problem or BoxedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y``, and the ``options`` take those of :meth:`exactsel.Problem.prepared`. The k of a problem
-        is not looked at.
+    problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
+        Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is not looked at.
     y : array (n,), optional
-        Target of the data.
     criterion : str
-        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, or ``custom`` with ``penalty``.
+        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or ``custom`` with ``penalty``.
     k_max : int, optional
-        The largest size; by default all columns, or as many as the criterion has a meaning for.
+        The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
     top, within : int, float, optional
         List so many models, or all whose criterion is at most this above the best, the longer list of the two.
     gamma : float
@@ -77,21 +79,23 @@ def best_model(
 
     Returns
     -------
-    BestModels
-        With a lower bound over all sizes that holds however the search ended.
+    BestModels, with a lower bound over all sizes that holds however the search ended
 
     Raises
     ------
     InputError
         For what cannot be served, and for a model that fits the target exactly where the variance is estimated.
     UnsupportedError
-        For column subset selection, and where columns are chosen in groups.
+        For column subset selection, and for proofs where terms have several columns.
     """
     asked, settings = _asked(problem, y, options)
+    settings |= {"signals": signals, "time_limit": time_limit}
+    if isinstance(asked, Problem) and asked.family == "grouped":
+        measure = SizeCriterion.of(asked, criterion, gamma, penalty)
+        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
-    settings |= {"signals": signals, "time_limit": time_limit}
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
     return _searched(across, BestList(across, top, within, cap))
@@ -134,6 +138,41 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
         return replace(_best_models(across, listing), time=clock.now() - began)
 
 
+def _over_terms(
+    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: Any, *, k_max: int | None, top: int,
+    within: float | None, cap: int,
+) -> BestModels:  # fmt: skip
+    """The best model over all sets of terms of several columns."""
+    _check(top, within, cap)
+    if proof is not None:
+        raise UnsupportedError(
+            "proofs of the best model over all sizes are about columns chosen one by one, but here terms of several "
+            f"columns are chosen; leave {option('proof')} out, or prove one size with solve."
+        )
+    most = problem.d if k_max is None else largest_size(k_max, problem.d)
+    across = AcrossTerms(problem.replace(k=most), measure, options, top, within, cap)
+    with interpreted(is_small(problem)), one_thread(), Watch(None, options["signals"]) as across.watch:
+        across.run()
+        return across.best_models()
+
+
+def largest_size(k_max: Any, most: int) -> int:
+    """The largest size that is asked for, at most as many as there are.
+
+    Raises
+    ------
+    InputError
+        For one that is no whole number, or negative.
+    """
+    try:
+        largest = operator.index(k_max)
+    except TypeError:
+        raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
+    if largest < 0:
+        raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
+    return min(largest, most)
+
+
 def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
     """The sizes to look at, ascending.
 
@@ -148,13 +187,7 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
         criterion.check_size(len(units.must_have))
         largest = free if limit is None else min(free, limit)
     else:
-        try:
-            largest = operator.index(k_max)
-        except TypeError:
-            raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
-        if largest < 0:
-            raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
-        largest = min(largest, free)
+        largest = largest_size(k_max, free)
         criterion.check_size(largest)
     if isinstance(units.constraint, GroupLimits) and (region := units.region(units.d)) is not None:
         largest = min(largest, len(units.constraint.restricted(range(units.d), units.d, region)))
@@ -175,11 +208,6 @@ def _unlimited(problem: Problem | BoxedProblem) -> Problem:
 def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | BoxedProblem, dict[str, Any]]:
     """The problem, whatever its k, and the options for the search."""
     asked, left = problem_asked(problem, y, None, options, at_most=EVERY_COLUMN)
-    if asked.family == "grouped":
-        raise UnsupportedError(
-            "a criterion prices columns, but here they are chosen in groups; leave the groups out, or compare sizes "
-            "with solve_path."
-        )
     if not isinstance(asked, Problem | BoxedProblem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
     return asked, left
@@ -222,32 +250,15 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     if listing.within is None or len(kept) < listing.top:
         kept = ranked[: listing.top]
     about = across.known.about
-    reports = tuple(_report(across, listing, size, asked_list, about) for size in across.sizes)
+    reports = tuple(report_of(across, listing, size, asked_list, about) for size in across.sizes)
     lower = min(best.criterion, *(report.lower for report in reports))
     settled = all(report.settled for report in reports)
     complete = listing.complete if asked_list else settled
     return BestModels(
         tuple(kept), criterion, reports, lower, threshold, complete,
-        claim_over_sizes(best.criterion, lower, settled, criterion, best.objective),
+        claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
         "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
         across.scope or listing.scope,
-    )  # fmt: skip
-
-
-def _report(
-    across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
-) -> SizeReport:
-    place, (_, by) = across.places[size], across.lower_of(size)
-    known = min(
-        ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
-        default=(float("inf"), None),
-    )
-    lower = min(across.criterion_below(size), known[0])
-    source = across.places.get(size if by is None else by)
-    return SizeReport(
-        size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
-        asked_list and size in listing.listed,
-        None if source is None or source.result is None else source.result.proof,
     )  # fmt: skip
 
 

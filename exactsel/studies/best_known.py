@@ -40,6 +40,8 @@ class KnownModels:
     """What others come to in the numbers that are searched, about; said of the data as given once it matters."""
     fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
     """Best models on sets of columns, where somebody asked."""
+    elsewhere: tuple[float, ...] = ()
+    """Criteria of models that are known beside these, ascending."""
 
     @cached_property
     def statement(self) -> Statement:
@@ -49,7 +51,7 @@ class KnownModels:
     @property
     def best(self) -> float:
         """The smallest criterion of a model met."""
-        return min((self.value(s) for s in self.models), default=math.inf)
+        return min([self.value(s) for s in self.models] + [*self.elsewhere[:1]], default=math.inf)
 
     def value(self, support: tuple[int, ...]) -> float:
         """The criterion of a model met."""
@@ -61,7 +63,7 @@ class KnownModels:
         for support, objective in self.models.items():
             if len(support) in self.sizes:
                 deviance = likelihood.deviance(objective)
-                models.append(RankedModel(support, self.value(support), deviance, objective))
+                models.append(RankedModel(support, self.value(support), deviance, objective, len(support)))
         return sorted(models, key=lambda model: (model.criterion, model.size, model.support))
 
     def note(self, support: Iterable[int], objective: float) -> None:
@@ -125,7 +127,7 @@ class KnownModels:
 
     def nth_best(self, count: int) -> float:
         """The criterion of the n-th best model met; inf where there are fewer."""
-        values = sorted(self.value(support) for support in self.models)
+        values = sorted([*self.elsewhere, *(self.value(support) for support in self.models)])
         return values[count - 1] if len(values) >= count else math.inf
 
     @property

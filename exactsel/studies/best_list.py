@@ -19,6 +19,7 @@ from typing import Any
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_at_once import AtOnce
+from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import Partition, searching
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
@@ -214,3 +215,21 @@ class BestList:
 def settings_among(options: dict[str, Any]) -> dict[str, Any]:
     """Those of the options that are settings."""
     return {name: value for name, value in options.items() if name in settings_of()}
+
+
+def report_of(
+    across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
+) -> SizeReport:
+    """What is known of one size."""
+    place, (_, by) = across.places[size], across.lower_of(size)
+    known = min(
+        ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
+        default=(float("inf"), None),
+    )
+    lower = min(across.criterion_below(size), known[0])
+    source = across.places.get(size if by is None else by)
+    return SizeReport(
+        size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
+        asked_list and size in listing.listed,
+        None if source is None or source.result is None else source.result.proof,
+    )  # fmt: skip

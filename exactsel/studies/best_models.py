@@ -31,10 +31,12 @@ class RankedModel:
     """-2 log-likelihood (:mod:`exactsel.solving.likelihood`)."""
     objective: float
     """No smaller than that of the best model on these columns."""
+    df: int
+    """Degrees of freedom that were chosen: the columns of its terms, without the intercept."""
 
     @property
     def size(self) -> int:
-        """How many columns."""
+        """How many columns, or terms where these have several columns."""
         return len(self.support)
 
 
@@ -43,6 +45,7 @@ class SizeReport:
     """What is known of the models of one size."""
 
     size: int
+    """How many columns, also where terms are chosen."""
     criterion: float
     """That of the best known of this size, to the rounding of a fit; inf where none was looked for."""
     lower: float
@@ -168,26 +171,30 @@ class BestModels(Readable):
         """Plain data: the JSON object of the command line."""
         names = self.result.problem["feature_names"]
         criterion = self.criterion
+
+        def shown(value: float) -> float | None:
+            return finite(criterion.shown(value))
+
         return {
             "criterion": criterion.name, "gamma": criterion.gamma if criterion.name == "ebic" else None,
             "penalty": criterion.price if isinstance(criterion.price, float | int) else None,
             "rows": criterion.likelihood.rows, "parameters_beside_columns": criterion.likelihood.beside_columns,
-            "value": finite(self.value), "lower": finite(self.lower), 
+            "value": shown(self.value), "lower": shown(self.lower),
             "absolute_gap": finite(self.absolute_gap), "k": self.k,
-            "support": list(self.support), "claim": self.claim.value, "claim_text": self.claim_text,
-            "termination": self.termination,
-            "scope": self.scope, "complete": self.complete, "threshold": finite(self.threshold),
+            "df": self.best.df, "support": list(self.support), "claim": self.claim.value,
+            "claim_text": self.claim_text, "termination": self.termination, "scope": self.scope,
+            "complete": self.complete, "threshold": shown(self.threshold),
             "models": [
                 {
                     "support": list(model.support), "feature_names": names and [names[j] for j in model.support],
-                    "criterion": finite(model.criterion), "delta": finite(delta), "weight": weight,
+                    "df": model.df, "criterion": shown(model.criterion), "delta": finite(delta), "weight": weight,
                     "deviance": finite(model.deviance), "objective": finite(model.objective),
                 }
                 for model, delta, weight in zip(self.models, self.deltas, self.weights, strict=True)
             ],
             "sizes": [
                 {
-                    "k": size.size, "criterion": finite(size.criterion), "lower": finite(size.lower),
+                    "k": size.size, "criterion": shown(size.criterion), "lower": shown(size.lower),
                     "support": None if size.support is None else list(size.support), "nodes": size.nodes,
                     "closed_by": size.closed_by, "settled": size.settled, "listed": size.listed, "proof": size.proof,
                 }
@@ -211,9 +218,9 @@ class BestModels(Readable):
     def __str__(self) -> str:
         names, title = self.result.problem["feature_names"], self.criterion.title
         lines = [
-            f"best model   {title} {self.value:.10g} with {self.k} columns: {listed(self.support, names)}",
+            f"best model   {title} {self._shown(self.value)} with {self._how_large}: {listed(self.support, names)}",
             f"claim        {self.claim_text}",
-            f"lower        {self.lower:.10g}   absolute gap {self.absolute_gap:.3g}, over all sizes from "
+            f"{self._side:<12} {self._shown(self.lower)}   absolute gap {self.absolute_gap:.3g}, over all sizes from "
             f"{self.sizes[0].size} to {self.sizes[-1].size}",
         ]
         demands = demands_text(self.result.problem)
@@ -224,21 +231,50 @@ class BestModels(Readable):
             lines.append(f"list         {self.listing}")
         return "\n".join(lines)
 
+    def _shown(self, value: float) -> str:
+        return f"{self.criterion.shown(value):.10g}"
+
+    @property
+    def _side(self) -> str:
+        return "upper" if self.criterion.name == "adjr2" else "lower"
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether terms of several columns are chosen."""
+        return bool(self.result.problem["groups"])
+
+    @property
+    def _how_large(self) -> str:
+        if not self.has_terms:
+            return f"{self.k} columns"
+        return f"{self.k} terms ({self.best.df} degrees of freedom)"
+
     @property
     def claim_text(self) -> str:
         """What is proven, in one sentence."""
         title, first, last = self.criterion.title, self.sizes[0].size, self.sizes[-1].size
+        beyond, better = self._words
         only = f" among {self.scope}" if self.scope else ""
         allowed = " that meets the demands" if restricted(self.result.problem) else ""
-        models = f"no model with {first} to {last} features{allowed}"
+        models = f"no model with {first} to {last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."
         if self.claim is Claim.OPTIMAL:
-            return f"Optimal{only}: {models} has a lower {title} (relative tolerance 1e-9 of the objective)."
+            return f"Optimal{only}: {models} has a {better} {title} (relative tolerance 1e-9 of the objective)."
         if self.claim is Claim.WITHIN_EPS:
-            least = f"{_article(title)} {title} lower by more than {self.absolute_gap:.3g}"
+            least = f"{_article(title)} {title} {better} by more than {self.absolute_gap:.3g}"
             return f"Optimal within the tolerance{only}: {models} has {least}."
-        return f"Not proven optimal{only}: {models} has {_article(title)} {title} below {self.lower:.10g}."
+        return f"Not proven optimal{only}: {models} has {_article(title)} {title} {beyond} {self._shown(self.lower)}."
+
+    @property
+    def _noun(self) -> str:
+        """What sizes count."""
+        return "degrees of freedom" if self.result.problem["problem"] == "grouped" else "features"
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        """Which way is better."""
+        return ("above", "higher") if self.criterion.name == "adjr2" else ("below", "lower")
 
     @property
     def listing(self) -> str:
@@ -246,19 +282,20 @@ class BestModels(Readable):
         title = self.criterion.title
         if not self.complete:
             return f"INCOMPLETE ({self.termination}): {len(self.models)} models found so far"
-        return f"{len(self.models)} models; no other has {_article(title)} {title} below {self.threshold:.10g}"
+        beyond = f"{self._words[0]} {self._shown(self.threshold)}"
+        return f"{len(self.models)} models; no other has {_article(title)} {title} {beyond}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The models as texts: rank, columns, criterion, delta, weight, names."""
+        """The models as texts: rank, size, degrees of freedom, criterion, delta, weight, names."""
         names = self.result.problem["feature_names"]
         for rank, (model, delta, weight) in enumerate(zip(self.models, self.deltas, self.weights, strict=True), 1):
             yield (
-                str(rank), str(model.size), f"{model.criterion:.10g}", f"{delta:.4g}", f"{weight:.3f}",
-                listed(model.support, names),
+                str(rank), str(model.size), str(model.df), self._shown(model.criterion), f"{delta:.4g}",
+                f"{weight:.3f}", listed(model.support, names),
             )  # fmt: skip
 
     def _repr_html_(self) -> str:
-        head = ("", "k", self.criterion.title, "delta", "weight", "columns")
+        head = ("", "k", "df", self.criterion.title, "delta", "weight", "columns")
         said = html_line(self.claim_text, strong=True, aside=not self.reached)
         many = len(self.models) > 1 or not self.complete
         listing = html_line(f"{self.listing}.", aside=not self.complete) if many else ""
@@ -269,12 +306,15 @@ def _article(word: str) -> str:
     return "an" if word[0] in "AEHaeh" else "a"
 
 
-def claim_over_sizes(value: float, lower: float, settled: bool, criterion: SizeCriterion, objective: float) -> Claim:
+def claim_over_sizes(
+    value: float, lower: float, settled: bool, criterion: SizeCriterion, objective: float, size: int
+) -> Claim:  # fmt: skip
     """The strongest claim that bounds over all sizes support; anything unusual supports none."""
     gap = value - lower
     if not (math.isfinite(value) and math.isfinite(lower) and gap >= 0):
         return Claim.HEURISTIC_ONLY
-    if gap <= criterion.resolution(objective, OPTIMAL_SHARE) + 1e-12 * (abs(value) + criterion.likelihood.rows):
+    rounding = 1e-12 * (abs(value) + criterion.likelihood.rows)
+    if gap <= criterion.resolution(objective, OPTIMAL_SHARE, size) + rounding:
         return Claim.OPTIMAL
     return Claim.WITHIN_EPS if settled else Claim.BOUNDED
 

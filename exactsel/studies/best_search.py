@@ -248,10 +248,14 @@ class AcrossSizes:
 
     def settled(self, size: int) -> bool:
         """Whether no model of this size is better than the best known, to the tolerance asked for."""
-        if self.lower_of(size)[0] >= self.criterion.level(self.known.best, size):
+        return self.settles(size, self.lower_of(size)[0])
+
+    def settles(self, size: int, lower: float) -> bool:
+        """Whether a lower bound of the objectives of a size says so."""
+        if lower >= self.criterion.level(self.known.best, size):
             return True
         upper = self.upper_of(size)
-        if not (upper < math.inf and upper - self.lower_of(size)[0] <= self._finest(upper)):
+        if not (upper < math.inf and upper - lower <= self._finest(upper)):
             return False
         return self.criterion.level(self.known.best, size) <= (1.0 + UNATTAINED) * upper
 

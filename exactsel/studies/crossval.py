@@ -122,11 +122,29 @@ class _Data(NamedTuple):
         """The problem without limits of coefficients, which do not change what a model costs."""
         return self.problem.unlimited if isinstance(self.problem, BoxedProblem) else self.problem
 
-    def fold(self, rows: IntArray) -> Problem | BoxedProblem:
-        """The problem on these rows."""
-        return on_rows(self.problem, rows, self._filled(rows, rows))
+    def fold(self, rows: IntArray, kept: IntArray) -> Problem | BoxedProblem:
+        """The problem on these rows, of the columns ``kept``."""
+        return on_rows(self.problem, rows, self._filled(rows, rows), kept)
 
-    def held_out_losses(self, path: SolutionPath, train: IntArray, held_out: IntArray) -> list[float]:
+    def columns_of(self, train: IntArray) -> IntArray:
+        """The columns that matter: where there are terms of several columns, without levels no training row has.
+
+        Rows with such a level are predicted as the reference.
+        """
+        units, made = self.free.units, self.free.preparation
+        every = np.arange(units.columns)
+        if not units.grouped:
+            return every
+        rows = self._filled(train, train)
+        counted = rows if made is None or made.weights is None else rows[made.weights[train] > 0]
+        varies = np.ptp(counted, axis=0) > 0
+        alive = np.bincount(units.unit_of, varies, units.d) > 0
+        kept: IntArray = every[varies | ~alive[units.unit_of]]
+        return kept
+
+    def held_out_losses(
+        self, path: SolutionPath, train: IntArray, held_out: IntArray, kept: IntArray
+    ) -> list[float]:  # fmt: skip
         """The mean loss of each model of the path over rows that were held out."""
         if path.interrupted:
             raise KeyboardInterrupt
@@ -139,7 +157,7 @@ class _Data(NamedTuple):
             y, beside = y * made.exposure[held_out], np.log(made.exposure[held_out])
         rows = self._filled(held_out, train)
         models = [result.model for result in path.results if result.model is not None]
-        return [_mean_loss(self.free.loss, model.predict(rows) + beside, y, counts) for model in models]
+        return [_mean_loss(self.free.loss, model.predict(rows[:, kept]) + beside, y, counts) for model in models]
 
     def _filled(self, rows: IntArray, known: IntArray) -> FloatArray:
         """These rows of the table with what stands for their gaps by the rows ``known``."""
@@ -277,12 +295,13 @@ def _validated(
     began = clock.now()
     for train, held_out in parts:
         with _told_of_fold(len(errors) + 1):
-            fold = data.fold(train)
+            kept = data.columns_of(train)
+            fold = data.fold(train, kept)
         left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
         limits = _share(shares.total, clock.now() - began, left)
         path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
         stopped.update(result.termination for result in path.results if not result.reached)
-        errors.append(np.reshape(data.held_out_losses(path, train, held_out), (len(ridges), len(sizes))))
+        errors.append(np.reshape(data.held_out_losses(path, train, held_out, kept), (len(ridges), len(sizes))))
         if shares.progress is not None:
             shares.progress(len(errors), path, clock.now() - began)
     return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))

@@ -8,7 +8,12 @@ where that is estimated), N rows, s columns in the model and d to choose from:
     bic    -2 log L + p log N                               Schwarz 1978
     ebic   bic + 2 gamma log C(d, s)                        Chen and Chen 2008
     hqic   -2 log L + 2p log log N                          Hannan and Quinn 1979
+    cp     RSS/sigma^2 - N + 2q                             Mallows 1973
+    adjr2  1 - (RSS/(N - q))/(TSS/(N - 1))                  Theil 1961; TSS/N and the sum of y^2 without an intercept
     custom -2 log L + price * p, or + a function of s
+
+q is p without the variance, and sigma^2 is RSS/(N - q) of the model of all columns. The last but one is the larger the
+better; here its negative stands. With terms of several columns s and d count terms in ebic.
 
 Smaller is better. Of two models of one size the one with the smaller objective is better by each of them: so the best
 model by a criterion is the best model of its size, and a bound on the objective is a bound on the criterion.
@@ -22,16 +27,58 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.arguments import shown
-from exactsel.errors import InputError, did_you_mean, option
+from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
+from exactsel.problem.boxed import independent
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
 
-NAMES = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
-"""The criteria, all of them better when smaller."""
+OF_LEAST_SQUARES = ("cp", "adjr2")
+"""Criteria of the residual sum of squares itself."""
 
-TITLES = {"aic": "AIC", "aicc": "AICc", "bic": "BIC", "ebic": "EBIC", "hqic": "HQIC", "custom": "criterion"}
+NAMES = ("aic", "aicc", "bic", "ebic", "hqic", *OF_LEAST_SQUARES, "custom")
+"""The criteria, all of them better when smaller; of adjusted R² that is its negative."""
+
+TITLES = {
+    "aic": "AIC", "aicc": "AICc", "bic": "BIC", "ebic": "EBIC", "hqic": "HQIC", "cp": "Cp", "adjr2": "adjusted R²",
+    "custom": "criterion",
+}  # fmt: skip
 
 Penalty = float | Callable[[int], float]
 """The price of a parameter, or what is added for a number of columns."""
+
+
+def unit_of(problem: Any, name: str) -> float:
+    """What the residual sum of squares is measured in: its own mean in the model of all columns, or in that of none.
+
+    Raises
+    ------
+    InputError
+        With a ridge, and for Cp where the model of all columns leaves no row over or its columns depend on each other.
+    UnsupportedError
+        For any loss but the quadratic one.
+    """
+    title, objective = TITLES[name], problem.objective
+    if not problem.is_quadratic:
+        raise UnsupportedError(f"{title} is of least squares, but the loss is {problem.loss.name}; take aic or bic.")
+    if objective.asked_lam > 0.0:
+        raise InputError(
+            f"{title} is of least squares, but lam is {objective.asked_lam:g}; give {option('lam', 0)}, or take bic."
+        )
+    likelihood = Likelihood.of(problem)
+    columns, fixed = problem.units.columns, int(likelihood.intercept)
+    if name == "adjr2":
+        left = likelihood.rows - fixed
+        rss = 2.0 * float(problem.fit(()).value)
+    else:
+        left = likelihood.rows - fixed - columns
+        if not (left > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem)):
+            raise InputError(
+                f"Cp takes the variance from the model of all columns, but {columns} columns of {likelihood.rows:g} "
+                f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or leave columns out."
+            )
+        rss = 2.0 * float(problem.inner.fit(range(columns)).value)
+    if not (left > 0.0 and rss > EXACT_FIT * 2.0 * problem.null_objective):
+        raise InputError(f"{title} has no meaning where no residual is left; take {option('criterion', 'bic')}.")
+    return rss / left
 
 
 @dataclass(frozen=True)
@@ -41,11 +88,15 @@ class SizeCriterion:
     name: str
     likelihood: Likelihood
     columns: int
-    """d."""
+    """d, or the number of terms."""
     gamma: float = 1.0
     """Of EBIC: 0 is BIC."""
     price: Penalty | None = None
     """Of a custom criterion."""
+    unit: float = 1.0
+    """Of Cp the variance of the errors in the model of all columns; of adjusted R² that of the target."""
+    beyond: int = 0
+    """Columns beyond one for each term, of terms that every model compared here has."""
 
     @classmethod
     def of(cls, problem: Any, name: str, gamma: float = 1.0, price: Penalty | None = None) -> SizeCriterion:
@@ -72,7 +123,8 @@ class SizeCriterion:
             raise InputError(f"gamma is {gamma}, but it must be a number that is not negative; 1 is usual.")
         if price is not None and not callable(price) and not (math.isfinite(price) and price >= 0):
             raise InputError(f"the penalty is {price}, but a price must be a number that is not negative.")
-        made = cls(name, Likelihood.of(problem), problem.units.columns, gamma, price)
+        unit = unit_of(problem, name) if name in OF_LEAST_SQUARES else 1.0
+        made = cls(name, Likelihood.of(problem), problem.units.d, gamma, price, unit)
         if name == "hqic" and made.likelihood.rows < 3:
             raise InputError(
                 f"log log N needs 3 rows, but there are {made.likelihood.rows:g}; choose another criterion."
@@ -91,6 +143,8 @@ class SizeCriterion:
     def penalty(self, size: int) -> float:
         """What is added to -2 log L for so many columns; inf where the criterion is not defined for them."""
         p, rows = self.parameters(size), self.likelihood.rows
+        if self.name in OF_LEAST_SQUARES:
+            return 2.0 * (p - 1) - rows if self.name == "cp" else 0.0
         if self.name == "custom":
             return self._own_price(size, p)
         if self.name == "hqic":
@@ -99,8 +153,11 @@ class SizeCriterion:
             return 2.0 * p + (2.0 * p * (p + 1) / (rows - p - 1) if rows - p - 1 > 0 else math.inf)
         if self.name == "aic":
             return 2.0 * p
-        sets = math.lgamma(self.columns + 1) - math.lgamma(size + 1) - math.lgamma(self.columns - size + 1)
-        return p * math.log(rows) + (2.0 * self.gamma * sets if self.name == "ebic" else 0.0)
+        if self.name == "bic" or self.gamma == 0.0:
+            return p * math.log(rows)
+        terms = size - self.beyond
+        sets = math.lgamma(self.columns + 1) - math.lgamma(terms + 1) - math.lgamma(self.columns - terms + 1)
+        return p * math.log(rows) + 2.0 * self.gamma * sets
 
     def _own_price(self, size: int, p: int) -> float:
         assert self.price is not None
@@ -113,10 +170,15 @@ class SizeCriterion:
 
     def value(self, objective: float, size: int) -> float:
         """The criterion of a model with this objective on so many columns."""
+        if self.name in OF_LEAST_SQUARES:
+            return 2.0 * objective / self._divisor(size) + self._constant(size)
         return self.likelihood.deviance(objective) + self.penalty(size)
 
     def below(self, objective: float, size: int) -> float:
         """The criterion, rounding taken off: no model with this objective or a larger one has a smaller one."""
+        if self.name in OF_LEAST_SQUARES:
+            value = self.value(objective, size)
+            return value - ROUNDING * (abs(value) + 2.0 * abs(self._constant(size))) if value > -math.inf else value
         deviance, penalty = self.likelihood.deviance(objective), self.penalty(size)
         if not (math.isfinite(deviance) and math.isfinite(penalty)):
             return deviance + penalty if deviance > -math.inf else -math.inf
@@ -126,6 +188,10 @@ class SizeCriterion:
         """The objective at which so many columns come to a criterion of ``value``, rounded up: every model of this size
         with a larger objective has a larger criterion.
         """
+        if self.name in OF_LEAST_SQUARES:
+            constant = self._constant(size)
+            room = ROUNDING * (abs(value) + 2.0 * abs(constant))
+            return math.inf if value == math.inf else 0.5 * self._divisor(size) * (value - constant + room)
         penalty = self.penalty(size)
         if not math.isfinite(penalty):
             return -math.inf
@@ -133,8 +199,21 @@ class SizeCriterion:
             return math.inf
         return self.likelihood.objective(value - penalty + ROUNDING * (abs(value) + abs(penalty)))
 
-    def resolution(self, objective: float, share: float) -> float:
-        """What a change of an objective by this share of it is in the criterion."""
+    def _divisor(self, size: int) -> float:
+        """What the residual sum of squares of so many columns is divided by, of Cp and adjusted R²."""
+        return self.unit if self.name == "cp" else self.unit * (self.likelihood.rows - self.parameters(size) + 1.0)
+
+    def _constant(self, size: int) -> float:
+        return self.penalty(size) if self.name == "cp" else -1.0
+
+    def shown(self, value: float) -> float:
+        """A value of the criterion as people know it: adjusted R² is the larger the better."""
+        return -value if self.name == "adjr2" else value
+
+    def resolution(self, objective: float, share: float, size: int) -> float:
+        """What a change of the objective of a model on so many columns by this share of it is in the criterion."""
+        if self.name in OF_LEAST_SQUARES:
+            return 2.0 * share * abs(objective) / self._divisor(size)
         if self.likelihood.gaussian:
             return self.likelihood.rows * math.log1p(share)
         return 2.0 * share * abs(objective)

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from instances_for_tests import random_case
-from scipy.integrate import quad
+from likelihoods_by_hand import deviance
 
 from exactsel import ColumnSubsetProblem, Problem, best_model, verify
 from exactsel.errors import InputError, UnsupportedError
@@ -36,20 +36,6 @@ def awkward(seed, loss, lam, n=14, d=5, **demands):
         y[:2] = (-1.0, 1.0)
     options = {"delta": 1.3} if loss == "huber" else {}
     return Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(seed % 2), **options, **demands)
-
-
-def deviance(problem, objective):
-    """-2 log L by the definition, row by row of the density's logarithm."""
-    n = problem.n
-    if problem.loss.name == "quadratic":
-        variance = 2.0 * objective / n
-        return n * math.log(2.0 * math.pi * variance) + 2.0 * objective / variance
-    if problem.loss.name == "logistic":
-        return 2.0 * objective
-    delta = problem.loss_parameters["delta"]
-    middle = quad(lambda r: math.exp(-0.5 * r**2), -delta, delta, epsabs=1e-14)[0]
-    tail = quad(lambda r: math.exp(-delta * r + 0.5 * delta**2), delta, math.inf, epsabs=1e-14)[0]
-    return 2.0 * objective + 2.0 * n * math.log(middle + 2.0 * tail)
 
 
 def criterion(name, problem, objective, size):
@@ -273,8 +259,6 @@ def test_what_cannot_be_served_is_refused_in_one_sentence():
     assert "columns 1 fits the target exactly" in refused(exact)
     with pytest.raises(UnsupportedError):
         best_model(ColumnSubsetProblem(problem.A, 2))
-    with pytest.raises(UnsupportedError):
-        best_model(Problem(problem.A, problem.y, 2, groups={"a": [0, 1]}))
 
 
 def test_what_is_proven_over_sizes_is_said_of_the_result_under_a_constraint(monkeypatch):

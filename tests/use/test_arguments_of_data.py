@@ -29,8 +29,8 @@ def test_signs_and_bounds():
 
 
 def test_categories_become_groups():
-    result = solve(FRAME, Y, 2, one_hot=["kind"], lam=0.1)
-    table = load(FRAME.assign(y=Y), one_hot=["kind"], k=2, lam=0.1)
+    result = solve(FRAME, Y, 2, factors="auto")
+    table = load(FRAME.assign(y=Y), factors=["kind"], k=2)
     assert result.upper == solve(table).upper
     assert result.feature_names == solve(table).feature_names
 
@@ -64,7 +64,7 @@ def test_rows_without_a_target_are_left_out():
 def test_two_classes_of_texts():
     words = np.where(Y.median() < Y, "yes", "no")
     with pytest.warns(UserWarning, match="'no' is read as -1 and 'yes' as \\+1"):
-        result = solve(FRAME, words, 1, one_hot=["kind"], loss="logistic", lam=0.5)
+        result = solve(FRAME, words, 1, factors=["kind"], loss="logistic", lam=0.5)
     assert result.reached
 
 
@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="must be one of drop-rows"):
         solve(GAPS, Y, 2, missing="somehow")
     with pytest.raises(InputError, match="has no column called 'sort'"):
-        solve(FRAME, Y, 2, one_hot=["sort"])
+        solve(FRAME, Y, 2, factors=["sort"])
     with pytest.raises(InputError, match=r"\(target\) has the shape \(39,\), but 40 numbers were expected"):
         solve(GAPS.to_numpy(), Y.to_numpy()[1:], 2, missing="mean")
     with pytest.raises(InputError, match="'nonnegative' is part of a problem"):

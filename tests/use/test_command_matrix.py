@@ -227,7 +227,7 @@ class Door:
     def check_sweep(self) -> None:
         config, entries = self.folder / "sweep.toml", []
         for name, value in self.case.given.items():
-            listed = name in ("drop", "one_hot", "must_have", "must_not")
+            listed = name in ("drop", "factors", "must_have", "must_not")
             entries.append(f"{name} = {json.dumps([value] if listed else value, default=str, ensure_ascii=False)}")
         lines = ["[[sweep]]", f"instances = [{json.dumps(str(self.file))}]", *entries]
         config.write_text("\n".join(lines), encoding="utf-8")
@@ -311,7 +311,7 @@ class Door:
         stated, order = self.stated, sorted(chosen)
         if not stated.groups or stated.per_group is not None:
             return [stated.names[j] for j in order]
-        known = {(0, 1): "g", (2, 3): "h", (2, 3, 4): "kind"}
+        known = {(0, 1): "g", (2, 3): "kind" if "kind[v]" in stated.names else "h"}
         return [known.get(stated.units[u]) or stated.names[stated.units[u][0]] for u in order]
 
     def worse(self) -> frozenset[int]:
@@ -338,7 +338,6 @@ REFUSED: dict[tuple[str, str], str] = {
 IN_GRAM = ("mean", "median", "mean-indicator", "drop-columns")
 
 REFUSED_CASES: dict[tuple[str, str], str] = {
-    **{(door, name): "groups" for door in ("path cv", "best") for name in ("one-hot", "groups")},
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
     ("certify coef", "css"): "has no coefficients",

@@ -85,7 +85,7 @@ def test_columns_are_encoded_and_filled(verb):
     frame.loc[3, "a"] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        asked = {"one_hot": ["kind"], "missing": "drop-rows", "lam": 0.1, "drop": ["e"]}
+        asked = {"factors": ["kind"], "missing": "drop-rows", "lam": 0.1, "drop": ["e"]}
         if verb is VERBS["best_model"]:
             asked |= {"per_group": 1}  # a criterion prices columns
         table = load(frame.assign(y=Y), k=K, **asked)

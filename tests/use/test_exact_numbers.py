@@ -247,7 +247,7 @@ class TestFiles:
 
     def test_categories_that_would_become_equal(self, write):
         with pytest.raises(InputError, match="values could become equal"):
-            load(write(".csv", IDS)[0], one_hot=["id"], k=1)
+            load(write(".csv", IDS)[0], factors=["id"], k=1)
 
     def test_gaps_do_not_hide_it(self, tmp_path):
         (tmp_path / "t.csv").write_text("id,y\n" + "".join(f"{n},{v}\n" for n, v in zip(IDS, V, strict=True)) + ",3\n")

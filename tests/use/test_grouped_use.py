@@ -16,6 +16,7 @@ from exactsel.cli.main import cli
 from exactsel.data import instance_from, read_data
 from exactsel.data.encoding import read_groups
 from exactsel.data.instance import Instance, read_instance, write_instance
+from exactsel.data.tables import Coding
 from exactsel.problem.frames import Column
 from exactsel.report.run import run_page
 from exactsel.studies.compare import compare
@@ -279,45 +280,43 @@ def test_categories_become_groups():
         Column("sex", None, kind="text", texts=("f", "m", "f")), Column("rooms", np.array([2.0, 3.5, 2.0])),
         Column("size", np.array([1.0, 2.0, 3.0])), Column("y", np.array([1.0, 2.0, 3.0])),
     ]  # fmt: skip
-    found = instance_from(columns, one_hot=["sex", "rooms"])
-    assert found.feature_names == ("sex=f", "sex=m", "rooms=2", "rooms=3.5", "size")
-    assert found.groups == ("sex", "sex", "rooms", "rooms", "")
-    np.testing.assert_array_equal(found.A[:, 0], [1, 0, 1])
-    np.testing.assert_array_equal(found.A[:, 3], [0, 1, 0])
+    found = instance_from(columns, coding=Coding(["sex", "rooms"]))
+    assert found.feature_names == ("sex[m]", "rooms[3.5]", "size")
+    assert found.groups == ("sex", "rooms", "")
+    np.testing.assert_array_equal(found.A[:, 0], [0, 1, 0])
+    np.testing.assert_array_equal(found.A[:, 1], [0, 1, 0])
 
 
-def test_without_a_ridge_one_value_of_each_block_is_left_out(table):
-    about = [table, "--one-hot", "region,smoker", "-k", "2", "--lam", "0", "--intercept", "--quiet", "--json"]
-    with pytest.raises(
-        UnsupportedError, match=r"or leave one column of each one-hot block out \(--drop COLUMN=VALUE\)"
-    ):
-        run("solve", *about)
-    told = json.loads(run("solve", *about, "--drop", "region=e,smoker=no").stdout)
+def test_a_level_left_out_joins_the_reference(table):
+    about = [table, "--factors", "region,smoker", "-k", "2", "--quiet", "--json"]
+    told = json.loads(run("solve", *about).stdout)
     assert told["feature_names"] == ["region", "age"]
     assert told["groups"] == [[0, 1], [2], [3]]
-    other = json.loads(run("solve", *about, "--drop", "region=s,smoker=yes").stdout)
-    assert other["upper"] == pytest.approx(told["upper"], rel=1e-9)
-    with pytest.raises(InputError, match="no column called 'region=x'"):
-        run("solve", *about, "--drop", "region=x")
+    joined = json.loads(run("solve", *about, "--drop", "region[n]").stdout)
+    assert joined["groups"] is None
+    assert joined["feature_names"] == ["region[s]", "age"]
+    assert joined["upper"] > told["upper"]
+    with pytest.raises(InputError, match=r"no column called 'region\[x\]'"):
+        run("solve", *about, "--drop", "region[x]")
 
 
 @pytest.mark.parametrize(
     ("column", "match"),
     [
         (Column("c", None, kind="text", missing=2, texts=("f",)), "column c holds 2 missing values and cannot be"),
-        (Column("c", None, kind="dates"), "column c holds dates and cannot be encoded"),
-        (Column("c", np.arange(200.0)), "column c has 200 different values, but one_hot is for categories of at"),
+        (Column("c", None, kind="dates"), "column c holds dates and cannot be a factor"),
+        (Column("c", np.arange(200.0)), "column c has 200 different values, but a factor has at most 100"),
     ],
 )
 def test_columns_that_are_no_categories(column, match):
     with pytest.raises(InputError, match=match):
-        instance_from([column, Column("y", np.arange(200.0))], one_hot=["c"])
+        instance_from([column, Column("y", np.arange(200.0))], coding=Coding(["c"]))
 
 
 def test_numbers_have_no_categories(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(3))
-    with pytest.raises(InputError, match=r"one_hot=.0. is for tables with named columns"):
-        read_data(tmp_path / "a.npy", one_hot=["0"])
+    with pytest.raises(InputError, match=r"factors=.0. is for tables with named columns"):
+        read_data(tmp_path / "a.npy", factors=["0"])
 
 
 @pytest.fixture
@@ -340,24 +339,25 @@ def run(*arguments):
 
 def test_commands_take_groups(table, tmp_path):
     proof, page = tmp_path / "run.exsel", tmp_path / "run.html"
-    about = [table, "--one-hot", "region,smoker", "-k", "2", "--lam", "0.1", "--intercept"]
+    about = [table, "--factors", "region,smoker", "-k", "2", "--lam", "0.1", "--intercept"]
     solved = run("solve", *about, "--quiet", "--proof", proof, "--report", page)
     assert solved.return_value == 0
-    assert "region: 0, 1, 2" in solved.stdout
-    assert "region=s" in solved.stdout
+    assert "region: 0, 1" in solved.stdout
+    assert "region[s]" in solved.stdout
+    assert "     0   2  region: 0, 1" in solved.stdout
     assert "intercept" in solved.stdout
     assert "2 of 3 groups" in page.read_text()
     assert run("verify", proof, *about).return_value == 0
-    assert run("verify", proof, *about, "--groups", "x=region=e,region=n").return_value == 3
+    assert run("verify", proof, *about, "--groups", "x=region[n],smoker[yes]").return_value == 3
     told = json.loads(run("solve", *about, "--quiet", "--json").stdout)
     assert told["feature_names"] == ["region", "age"]
-    assert [row["column"] for row in told["model"]] == [0, 1, 2, 5]
+    assert [row["column"] for row in told["model"]] == [0, 1, 3]
     assert json.loads(run("certify", *about, "--quiet", "--json", "--support", "region,age").stdout)["gap"] < 1e-5
     assert "sets of 2 groups" in run("near", *about, "--tau", "1").stdout
     assert "region" in run("compare", *about, "--heuristic", "forward,swap").stdout
     assert run("path", *about, "--k-max", "2").return_value == 0
     facts = json.loads(run("info", *about, "--json").stdout)
-    assert (facts["groups"], facts["largest_group"], facts["supports"]) == (3, 3, 3)
+    assert (facts["groups"], facts["largest_group"], facts["supports"]) == (3, 2, 3)
     assert run("tree", *about).return_value == 0
     assert run("play", *about, "--html", tmp_path / "play.html").return_value == 0
     told = json.loads(run("path", *about, "--cv", "3", "--json").stdout)
@@ -369,13 +369,13 @@ def test_commands_take_groups(table, tmp_path):
 def test_the_other_checkers_command(table, tmp_path):
     """An instance file keeps the groups, so both checkers' commands know them."""
     instance, proof = tmp_path / "t.npz", tmp_path / "t.exsel"
-    run("convert", table, instance, "--one-hot", "region,smoker", "-k", "1", "--lam", "0.5")
+    run("convert", table, instance, "--factors", "region,smoker", "-k", "1", "--lam", "0.5")
     assert run("solve", instance, "--quiet", "--proof", proof).return_value == 0
     assert check_by_fractions([str(proof), str(instance)]) == 0
     from exactsel_certificates.__main__ import main as check_by_command
 
     assert check_by_command([str(proof), str(instance)]) == 0
-    assert check_by_command([str(proof), str(instance), "--groups", "0,1,2;3,4"]) == 0
+    assert check_by_command([str(proof), str(instance), "--groups", "0,1"]) == 0
     assert check_by_command([str(proof), str(instance), "--groups", "0,1,2"]) == 3
     assert check_by_command([str(proof), str(instance), "--groups", "99"]) == 2
 

@@ -271,7 +271,7 @@ class TestFrames:
             r"column list \(entries of type list<.*neither numbers nor text",
             drop=["text", "cat", "when"],
         )
-        refused(tmp_path / name, "holds entries of type list.* cannot be encoded", one_hot=["list"])
+        refused(tmp_path / name, "holds entries of type list.* cannot be a factor", factors=["list"])
 
     @pytest.mark.parametrize("name", ["d.parquet", "d.feather"])
     def test_what_polars_writes(self, tmp_path, name):
@@ -348,7 +348,7 @@ class TestEscaping:
         path.write_text(f'"{name}",b,y\nu,1,2\nv,2,3\nu,4,1\n', encoding="utf-8")
         path_of_groups = tmp_path / "g.json"
         path_of_groups.write_text(json.dumps({name: ["b"]}))
-        for options in ([], ["--drop", name], ["--target", name], ["--target", name + "?"], ["--one-hot", name, "-k",
+        for options in ([], ["--drop", name], ["--target", name], ["--target", name + "?"], ["--factors", name, "-k",
                 "1"],
                         ["--drop", name, "-k", "1", "--lam", "1", "--groups", str(path_of_groups)],
                         ["--drop", name, "-k", "1", "--lam", "1", "--loss", name],

@@ -29,7 +29,7 @@ BUILT = re.compile(r"--[a-z]|(^|\s)--$")
 """Also the beginning of an option whose name is put in."""
 
 PROVOKED = {
-    "text": (lambda: load(FRAME[["a", "kind", "y"]], k=1), 'one_hot=["kind"]', "--one-hot kind"),
+    "text": (lambda: load(FRAME[["a", "kind", "y"]], k=1), 'factors="auto"', "--factors auto"),
     "a name with a blank": (lambda: load(FRAME[["b c", "y"]].assign(**{"b c": "u"}), k=1), 'drop=["b c"]', "'b c'"),
     "dates": (lambda: load(FRAME[["a", "day", "y"]], k=1), 'drop=["day"]', "--drop day"),
     "gaps": (lambda: load(FRAME[["a", "gap", "y"]], k=1), 'missing="mean"', "--missing mean"),

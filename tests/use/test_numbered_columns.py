@@ -76,7 +76,7 @@ class TestDoors:
 class TestTables:
     FRAME = FRAME.assign(y=Y)
 
-    @pytest.mark.parametrize("option", ["drop", "one_hot"])
+    @pytest.mark.parametrize("option", ["drop", "factors"])
     def test_columns_to_leave_out(self, option):
         with pytest.raises(InputError, match="columns are called by numbers here"):
             load(self.FRAME, k=1, **{option: [2]})

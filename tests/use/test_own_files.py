@@ -87,7 +87,7 @@ READ = {
     "gaps and an indicator": (lines("size,1,#N/A,3,4,2"), "--missing mean-indicator", "filled in (by the mean"),
     "gaps and columns dropped": (lines("size,1,-,3,4,2"), "--missing drop-columns", "left out, as values are missing"),
     "a category with gaps": (
-        lines("city,Rome,Oslo,,Oslo"), "--missing median --one-hot city --lam 0.1", "or as 'missing')",
+        lines("city,Rome,Oslo,,Oslo"), "--missing median --factors city", "or as 'missing')",
     ),
     "a name with a comma": (lines("_,7,2,3,9").replace("_", '"size, m2"', 1), '--drop "\\"size, m2\\""', ""),
 }  # fmt: skip
@@ -99,7 +99,7 @@ ANSWERED = {
         "may be a decimal one or group thousands", "--decimal .",
     ),
     "a category": (
-        lines("city,Rome,Oslo,Lima"), "city ('Rome', 'Oslo', …) holds text; encode it", "--one-hot city --lam 0.1",
+        lines("city,Rome,Oslo,Lima"), "city ('Rome', 'Oslo', …) holds text; make it a factor", "--factors auto",
     ),
     "per cent and fractions": (
         lines("rate,12%,0.12,3%"), "rate ('12%', '0.12') holds numbers in different units", "--drop rate",
@@ -117,8 +117,8 @@ ANSWERED = {
     "infinite": (lines("size,1,inf,3"), "column size holds infinite values", "--drop size"),
     "another case": (PLAIN.replace("pay", "Pay"), "no column called 'pay'; did you mean 'Pay'", "--target Pay"),
     "all at once": (
-        lines("city,Rome,Oslo,Lima", "size,1,NA,3", "sold,2024-01-02,2023-02-03"),
-        "encode it as a group", "--one-hot city --drop sold --missing median --lam 0.1",
+        lines("city,Rome,Oslo,Lima", "size,1,NA,3,4,2", "sold,2024-01-02,2023-02-03"),
+        "make it a factor", "--factors auto --drop sold --missing median",
     ),
     "a target with gaps": (re.sub(r"(?s),[^,]*\n$", ",\n", PLAIN), "target pay has 1 missing", "--missing drop-rows"),
     "nonsense bytes": (lines("city,a\x81,b").encode("latin-1"), "not UTF-8 text", "--encoding latin-1 --drop city"),
@@ -173,7 +173,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path, capsys):
     text = lines("city,Rome,Oslo,Lima", "size,1,NA,3", "sold,2024-01-02,2023-02-03", "far,inf,2")
     file = as_file(tmp_path, "all", re.sub(r"(?s),[^,]*\n$", ",\n", text))
     _, _, err = solved(file, "", capsys)
-    for said in ("target pay has 1 missing", "--one-hot city", "sold holds dates", "size (8 missing)", "far holds inf"):
+    for said in ("target pay has 1 missing", "--factors auto", "sold holds dates", "size (8 missing)", "far holds inf"):
         assert said in err
 
 
@@ -182,7 +182,7 @@ def test_an_id_is_no_category(tmp_path, capsys):
     text = "\n".join(["who," + rows[0], *(f"p{i}-{j},{row}" for j in range(5) for i, row in enumerate(rows[1:]))])
     _, _, err = solved(as_file(tmp_path, "id", text), "", capsys)
     assert "who (120, 'p0-0', 'p1-0', …) holds text of too many values for a category; leave it out: --drop who" in err
-    assert "--one-hot" not in err
+    assert "--factors" not in err
 
 
 class TestNumbers:
@@ -299,14 +299,15 @@ class TestGaps:
         file = as_file(tmp_path, "gaps", self.FRAME_TEXT)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            read = read_data(file, missing=way, one_hot=["b"])
+            read = read_data(file, missing=way, factors=["b"])
         assert read.A.shape[0] == len(read.y) == rows
         np.testing.assert_array_equal(read.A[:, read.feature_names.index("a")], column)
         assert any("rows are left out" in str(each.message) for each in caught)
         if way == "mean-indicator":
             np.testing.assert_array_equal(read.A[:, read.feature_names.index("a missing")], [0, 1, 0, 0])
         if rows == 4:
-            np.testing.assert_array_equal(read.A[:, read.feature_names.index("b=missing")], [0, 0, 1, 0])
+            columns = [read.A[:, read.feature_names.index(name)] for name in ("b[u]", "b[v]")]
+            np.testing.assert_array_equal(columns, [[1, 0, 0, 1], [0, 1, 0, 0]])  # the reference is "missing"
 
     def test_frames_and_files_are_the_same(self, tmp_path):
         frames = [pytest.importorskip(name) for name in ("pandas", "polars")]
@@ -314,10 +315,10 @@ class TestGaps:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for way in ("drop-rows", "mean-indicator", "median"):
-                expected = read_data(file, missing=way, one_hot=["b"])
+                expected = read_data(file, missing=way, factors=["b"])
                 for library in frames:
                     frame = library.read_csv(file)
-                    problem = exactsel.load(frame, missing=way, one_hot=["b"], k=1)
+                    problem = exactsel.load(frame, missing=way, factors=["b"], k=1)
                     np.testing.assert_array_equal(problem.A, expected.A)
 
     @pytest.mark.filterwarnings("ignore:in the data, missing values are filled in")

@@ -17,7 +17,8 @@ LABELS = np.where(A[:, 0] + RNG.standard_normal(14) > 0, 1.0, -1.0)
 CHOICES: dict[str, list[list[str]]] = {
     "target": [["--target", "b"], ["--target", "0"]],
     "drop": [["--drop", "b"]],
-    "one_hot": [["--one-hot", "cat"]],
+    "factors": [["--factors", "cat"]],
+    "formula": [["--formula", "y ~ a*b"]],
     "missing": [["--missing", "median"], ["--missing", "drop-columns"]],
     "decimal": [["--decimal", "."], ["--decimal", ","]],
     "encoding": [["--encoding", "latin-1"]],

@@ -136,8 +136,8 @@ class TestRowsThatAreLeftOut:
 def test_a_category_lacks_values_only_where_rows_count(tmp_path):
     (tmp_path / "t.csv").write_text("c,y\nu,1\n,2\nv,3\nu,4\n")
     with pytest.warns(UserWarning, match="or as 'missing'"):
-        found = read_data(tmp_path / "t.csv", missing="mean", one_hot=["c"], weights=[1, 2, 1, 1])
-    assert found.feature_names == ("c=missing", "c=u", "c=v")
+        found = read_data(tmp_path / "t.csv", missing="mean", factors=["c"], weights=[1, 2, 1, 1])
+    assert found.feature_names == ("c[u]", "c[v]")
 
 
 def test_convert_stores_the_weights_of_the_rows_it_keeps(tmp_path, run):

@@ -189,6 +189,8 @@ def _sources(table: Mapping[str, Any], place: _Place, where: str) -> list[Source
     if "instances" not in table and "generate" not in table:
         raise InputError(f"{where} there is no instance; give instances = ['data/*.npz'], or generate.")
     reading = {name: table[name] for name in READING if name in table}
+    if {"factors", "formula"} & {*reading} and table.get("intercept") is False:
+        reading["all_levels"] = True
     there = place.base, place.apart
     try:
         names = dict.fromkeys(name for asked in table.get("instances", []) for name in files_named(asked, *there))

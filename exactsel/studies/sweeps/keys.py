@@ -154,7 +154,8 @@ GENERATOR: dict[str, Key] = {
 """Of an instance that is generated."""
 
 READING: dict[str, Key] = {
-    "target": Key(_column, "a column, by name or number, or a file"), "drop": _COLUMNS, "one_hot": _COLUMNS,
+    "target": Key(_column, "a column, by name or number, or a file"), "drop": _COLUMNS, "factors": _COLUMNS,
+    "formula": Key(_text, "a text such as 'y ~ a + b'"),
     "missing": Key(_one_of(tuple(WAYS)), f"one of {', '.join(WAYS)}"),
     "decimal": Key(_one_of((",", ".")), "',' or '.'"), "encoding": Key(_text, "the name of an encoding"),
 }  # fmt: skip

@@ -1,0 +1,380 @@
+"""The best model over all sizes where terms have several columns: their price is a number of columns.
+
+A criterion prices a model by its columns, and models of equally many terms may have more or fewer. So what is divided
+first is which of the wide terms, those of several columns, are in. Where that is settled, columns are left to be chosen
+one by one, sizes count columns, and the search is that of :mod:`exactsel.studies.best_search`:
+
+    part   <- some wide terms in, some out, others open
+    bound  <- the criterion of the fit on all columns that are not out, priced as the fewest columns of the part
+    a part that cannot reach the threshold is closed; one with a term open is divided; all others are searched
+
+All parts share the threshold: the best criterion known, or as far above as models are listed.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from typing import Any
+
+from exactsel import clock
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.kernels.node import IN, OUT
+from exactsel.problem.hierarchy import Hierarchy
+from exactsel.problem.model import Model, PreparedModel
+from exactsel.problem.regression import Problem
+from exactsel.problem.units import Units
+from exactsel.proofs.statement import statement_of
+from exactsel.search.watch import Watch
+from exactsel.solving.entry import solve
+from exactsel.solving.outcome import Termination
+from exactsel.solving.quality import quality_of
+from exactsel.solving.result import Result
+from exactsel.studies.best_list import BestList, report_of
+from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes, first_stop
+from exactsel.studies.best_search import AcrossSizes, meets
+from exactsel.studies.size_criterion import SizeCriterion
+
+Terms = tuple[int, ...]
+
+
+@dataclass(order=True)
+class Part:
+    """The models that have some of the wide terms and lack others."""
+
+    bound: float
+    """No model of it has a smaller criterion."""
+    number: int
+    inside: Terms = field(compare=False)
+    outside: Terms = field(compare=False)
+    lower: float = field(compare=False, default=-math.inf)
+    """No model of it has a smaller objective."""
+    sizes: range = field(compare=False, default=range(0))
+    """How many columns its models may have."""
+    terms: int = field(compare=False, default=0)
+    """How many terms they have at least."""
+
+
+@dataclass
+class AcrossTerms:
+    """The search over all sets of terms."""
+
+    problem: Problem
+    """Its k is the largest number of terms."""
+    criterion: SizeCriterion
+    options: dict[str, Any]
+    """As for :class:`exactsel.studies.best_search.AcrossSizes`."""
+    top: int
+    within: float | None
+    cap: int
+    models: dict[Terms, float] = field(default_factory=dict)
+    """The objective of every model that was met, by its terms."""
+    values: list[float] = field(default_factory=list)
+    """Their criteria, ascending."""
+    reports: dict[int, list[SizeReport]] = field(default_factory=dict)
+    """What each part says of models of so many columns."""
+    lowers: list[tuple[int, float]] = field(default_factory=list)
+    """For each part a number of terms, and an objective that no model of it with as many or more is below."""
+    terminations: list[str] = field(default_factory=list)
+    scope: str = ""
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        self.began, self.time_limit = clock.now(), self.options.pop("time_limit", None)
+        self.units = self.problem.units
+        self.wide = [g for g, columns in enumerate(self.units.groups) if len(columns) > 1]
+        self.statement = statement_of(self.problem)
+        self.watch: Watch | None = None
+        self.parts = 0
+
+    @property
+    def asked_list(self) -> bool:
+        """Whether more than the best model is asked for."""
+        return self.top > 1 or self.within is not None
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds of the time limit; None where there is none."""
+        return None if self.time_limit is None else max(0.0, self.time_limit - (clock.now() - self.began))
+
+    def is_over(self) -> bool:
+        """Whether there is no time left, or somebody has said so."""
+        stopped = self.watch is not None and self.watch.stopped
+        return stopped or self.time_left == 0.0 or Termination.INTERRUPTED.value in self.terminations
+
+    def value(self, terms: Terms) -> float:
+        """The criterion of a model that was met."""
+        return self._measure(terms).value(self.models[terms], self.df(terms))
+
+    def df(self, terms: Terms) -> int:
+        """The columns of some terms."""
+        return sum(len(self.units.groups[g]) for g in terms)
+
+    def _measure(self, terms: Terms) -> SizeCriterion:
+        return replace(self.criterion, beyond=sum(len(self.units.groups[g]) - 1 for g in terms))
+
+    @property
+    def threshold(self) -> float:
+        """The criterion up to which models are looked for."""
+        values = self.values
+        if not self.asked_list:
+            return values[0] if values else math.inf
+        nth = values[self.top - 1] if len(values) >= self.top else math.inf
+        if self.within is None:
+            return nth
+        return max(nth if self.top > 1 else -math.inf, (values[0] if values else math.inf) + self.within)
+
+    # --- the parts ---
+
+    def run(self) -> None:
+        """Search all parts, or as many as there is time for."""
+        self._note(tuple(self.units.completed(self.units.must_have, self.problem.k) or ()))
+        order = self._by_weight()
+        open_parts: list[Part] = []
+        self._open(open_parts, (), ())
+        while open_parts:
+            part = heappop(open_parts)
+            if self._closed(part) or self.is_over():
+                self._tell_of(part)
+                continue
+            undecided = [g for g in order if g not in part.inside and g not in part.outside]
+            if undecided:
+                self._open(open_parts, (*part.inside, undecided[0]), part.outside, part)
+                self._open(open_parts, part.inside, (*part.outside, undecided[0]), part)
+            else:
+                self._search(part)
+
+    def _open(self, parts: list[Part], inside: Terms, outside: Terms, above: Part | None = None) -> None:
+        """Add a part that holds a model at all, with its bound."""
+        columns = self.columns_problem(inside, outside)
+        if columns is None:
+            return
+        region = columns.root_state
+        fewest, most = int((region == IN).sum()), int((region != OUT).sum())
+        terms = len(self.units.units_of([j for j in range(columns.d) if region[j] == IN]))
+        limit = self.criterion.largest_size()
+        sizes = range(fewest, (most if limit is None else min(most, limit)) + 1)
+        if terms > self.problem.k or not sizes:
+            return
+        lower = -math.inf if above is None else above.lower
+        if above is None or inside == above.inside:
+            lower = max(lower, self._fit_on_all(columns, most))
+        self.parts += 1
+        bound = min(self._below(lower, size) for size in sizes)
+        heappush(parts, Part(bound, self.parts, inside, outside, lower, sizes, terms))
+
+    def _fit_on_all(self, columns: Problem, most: int) -> float:
+        """An objective that no model of a part is below; -inf where its columns could fit every row."""
+        if self.is_over() or not (most + 1 < columns.n or columns.lam > 0.0):
+            return -math.inf
+        # One region, whose fit is the best model.
+        options = {**self.options, "heuristics": (), "time_limit": self.time_left}
+        result = solve(columns.replace(k=most), **options)
+        self.scope = self.scope or result.scope
+        return result.lower
+
+    def _below(self, lower: float, size: int) -> float:
+        """The criterion that no model of so many columns, however many terms, is below."""
+        return replace(self.criterion, gamma=0.0).below(lower, size)
+
+    def _closed(self, part: Part) -> bool:
+        threshold = self.threshold
+        measure = replace(self.criterion, gamma=0.0)
+        levels = (measure.level(threshold, size) for size in part.sizes)
+        return all(part.lower > level or (part.lower == level and not self.asked_list) for level in levels)
+
+    def columns_problem(self, inside: Terms, outside: Terms) -> Problem | None:
+        """The problem of choosing columns one by one beside the wide terms ``inside``, without those ``outside``."""
+        units = self.units
+        made = Units(
+            units.columns, units.column_names,
+            tuple(units.columns_of({*units.must_have, *inside}).tolist()),
+            tuple(units.columns_of({*units.must_not, *outside}).tolist()),
+            self._hierarchy_of_columns(),
+        )  # fmt: skip
+        most = units.columns - len(made.must_not)
+        if {*made.must_have} & {*made.must_not} or made.region(most) is None:
+            return None
+        return Problem.of(self.problem.objective, made, most)
+
+    def _hierarchy_of_columns(self) -> Hierarchy | None:
+        """The same hierarchy: a wide term is in with all its columns or with none."""
+        own, units = self.units.constraint, self.units
+        if not isinstance(own, Hierarchy):
+            return None
+        above = [tuple(units.columns_of(own.parents[g]).tolist()) for g in range(units.d)]
+        return Hierarchy(tuple(above[g] for g in units.unit_of.tolist()), own.kind)
+
+    def _by_weight(self) -> list[int]:
+        """The wide terms, those first without which the fit on all others is worst; a first good model, too."""
+        free = [g for g in range(self.units.d) if g not in self.units.must_not]
+        if len(self.units.columns_of(free)) + 1 >= self.problem.n and self.problem.lam == 0.0:
+            return self.wide
+        without = {g: self.problem.fit([f for f in free if f != g]).value for g in self.wide if g in free}
+        self._backward(tuple(free))
+        return sorted(self.wide, key=lambda g: -without.get(g, math.inf))
+
+    def _backward(self, terms: Terms) -> None:
+        """Meet the models on the way down from all terms, the one without which the criterion is smallest first."""
+        while not self.is_over():
+            if len(terms) <= self.problem.k and meets(self.units, terms):
+                self._note(terms)
+            fewer = [tuple(f for f in terms if f != g) for g in terms if g not in self.units.must_have]
+            if not fewer:
+                return
+            terms = min(fewer, key=lambda s: self._measure(s).value(self.problem.fit(s).value, self.df(s)))
+
+    def _note(self, terms: Terms, objective: float | None = None) -> None:
+        limit = self.criterion.largest_size()
+        if limit is not None and self.df(terms) > limit:
+            return
+        value = self.statement.upper(self.problem.fit(terms)) if objective is None else objective
+        self.criterion.check_fit(value, terms, self.problem.null_objective)
+        if terms in self.models:
+            if value >= self.models[terms]:
+                return
+            self.values.remove(self.value(terms))
+        self.models[terms] = value
+        insort(self.values, self.value(terms))
+
+    def _search(self, part: Part) -> None:
+        """Search a part in which all that is left to choose are columns."""
+        columns = self.columns_problem(part.inside, part.outside)
+        assert columns is not None
+        beyond = self.df(part.inside) - len(part.inside)
+        sizes = [
+            size for size in part.sizes
+            if size - beyond <= self.problem.k and columns.units.completed((), size) is not None
+        ]  # fmt: skip
+        if not sizes:
+            return
+        measure = replace(self.criterion, beyond=beyond)
+        # Good models are looked for in the first part, and serve all others.
+        look = self.asked_list or not self.reports
+        options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
+        across = AcrossSizes(columns, measure, sizes, options)
+        across.known.elsewhere, across.watch = tuple(self.values), self.watch
+        if part.lower > -math.inf and not self.scope:
+            across.floors = dict.fromkeys(sizes, part.lower)
+        listing = BestList(across, self.top, self.within, self.cap)
+        across.begin()
+        if look:
+            listing.look()
+        across.run()
+        if self.asked_list:
+            listing.run()
+        across.known.firm(1, to_the_end=True)
+        if self.within is not None:
+            across.known.firm(self.top, below=listing.threshold)
+        self._take(across, listing, part, beyond)
+
+    def _take(self, across: AcrossSizes, listing: BestList, part: Part, beyond: int) -> None:
+        """Keep what was learned of a part."""
+        about = across.known.about
+        for support, objective in across.known.models.items():
+            if len(support) in across.sizes:
+                self._note(tuple(self.units.units_of(support)), objective)
+        for size in across.sizes:
+            report = report_of(across, listing, size, self.asked_list, about)
+            terms = None if report.support is None else tuple(self.units.units_of(report.support))
+            # Where columns depend on each other, or time was short, the fit on all columns may say more.
+            lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
+            told = replace(report, support=terms, closed_by=None, lower=lower)
+            told = replace(told, settled=told.settled or across.settles(size, part.lower))
+            self.reports.setdefault(size, []).append(told)
+            self.lowers.append((size - beyond, max(part.lower, across.lower_of(size)[0])))
+        self.terminations += across.terminations
+        if across.is_over():
+            self.terminations.append(across.at_last)
+        self.scope = self.scope or across.scope or listing.scope
+        self.complete = self.complete and (listing.complete if self.asked_list else True)
+
+    def _tell_of(self, part: Part) -> None:
+        """Keep what is known of a part that is not searched."""
+        closed = self._closed(part)
+        for size in part.sizes:
+            report = SizeReport(size, math.inf, self._below(part.lower, size), None, 0, None, closed, closed)
+            self.reports.setdefault(size, []).append(report)
+        self.lowers.append((part.terms, part.lower))
+        self.complete = self.complete and closed
+        if not closed:
+            self.terminations.append(Termination.TIME_LIMIT.value)
+
+    # --- what has come of it ---
+
+    def ranked(self) -> Iterator[RankedModel]:
+        """All models met, best first."""
+        found = sorted((self.value(terms), self.df(terms), terms) for terms in self.models)
+        for value, df, terms in found:
+            objective = self.models[terms]
+            yield RankedModel(terms, value, self.criterion.likelihood.deviance(objective), objective, df)
+
+    def sizes(self) -> Iterator[SizeReport]:
+        """What is known of models of so many columns, for each number of columns there is."""
+        for size in sorted(self.reports):
+            each = self.reports[size]
+            best = min(each, key=lambda report: report.criterion)
+            of_size = [(self.value(t), t) for t in self.models if self.df(t) == size]
+            criterion, terms = min([*of_size, (best.criterion, best.support or ())])
+            yield SizeReport(
+                size, criterion, min(criterion, *(report.lower for report in each)),
+                terms if criterion < math.inf else None, sum(report.nodes for report in each), None,
+                all(report.settled for report in each), all(report.listed for report in each),
+            )  # fmt: skip
+
+    def best_models(self) -> BestModels:
+        """The answer."""
+        ranked, reports = list(self.ranked()), tuple(self.sizes())
+        if not ranked:
+            raise InputError(
+                f"no model of at most {self.problem.k} terms meets what is demanded, or has a {self.criterion.title}; "
+                f"raise k_max, or demand less."
+            )
+        best = ranked[0]
+        threshold = self.threshold if self.asked_list else best.criterion
+        kept = [model for model in ranked if model.criterion <= threshold]
+        if self.within is None or len(kept) < self.top:
+            kept = ranked[: self.top]
+        lower = min(best.criterion, *(report.lower for report in reports))
+        settled = all(report.settled for report in reports)
+        complete = self.complete if self.asked_list else settled
+        claim = claim_over_sizes(best.criterion, lower, settled, self.criterion, best.objective, best.df)
+        stop = first_stop(self.terminations, Termination.PRECISION_LIMIT.value)
+        return BestModels(
+            tuple(kept), self.criterion, reports, lower, threshold, complete, claim,
+            "complete" if settled and complete else stop, self._result(best), self.scope,
+            clock.now() - self.began,
+        )  # fmt: skip
+
+    def _alone(self, terms: Terms) -> Problem:
+        """The problem of the one model on the columns of some terms."""
+        columns = tuple(self.units.columns_of(terms).tolist())
+        made = Units(self.units.columns, self.units.column_names, columns)
+        return Problem.of(self.problem.objective, made, max(len(columns), 1))
+
+    def _result(self, best: RankedModel) -> Result:
+        """The best model as a search for its number of terms gives it, with the bounds that are known."""
+        problem = self.problem.replace(k=len(best.support))
+        options = {**self.options, "node_limit": 0, "heuristics": ()}
+        try:
+            made = solve(problem, start=best.support or None, **options)
+        except UnsupportedError:  # without a ridge groups of columns that depend on each other are not searched
+            alone = self._alone(best.support)
+            made = replace(
+                solve(alone, start=alone.must_have or None, **options), problem=problem.describe(), lower=-math.inf,
+                _kept=None,
+            )  # fmt: skip
+        if made.support != best.support:
+            fit = problem.fit(best.support)
+            model = Model.of(problem, fit.coef)
+            made = replace(
+                made, upper=self.statement.upper(fit), support=fit.support, model=model, source="list",
+                prepared=PreparedModel.of(problem, fit.coef), quality=quality_of(problem, model),
+            )  # fmt: skip
+        floor = min((lower for terms, lower in self.lowers if terms <= problem.k), default=-math.inf)
+        told = made._claiming(min(max(made.lower, floor), made.upper))
+        how = Termination.GAP_CLOSED if told.claim.reached else made.termination
+        return replace(told, termination=how, scope=made.scope or self.scope)

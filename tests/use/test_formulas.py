@@ -1,0 +1,170 @@
+"""Formulas: terms, their heredity, and what formulas may not do, from the text to the result."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from exactsel import InputError, best_model, load, solve
+from exactsel.cli.main import main
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("formulaic")
+
+RNG = np.random.default_rng(23)
+N = 60
+FRAME = pandas.DataFrame(
+    {
+        "age": RNG.normal(size=N),
+        "bmi": RNG.normal(size=N),
+        "bp": RNG.normal(size=N),
+        "site": RNG.choice(["u", "v", "w"], N),
+        "not used": [None] * N,
+    }
+)
+FRAME["y"] = FRAME["age"] * (1.0 + FRAME["bmi"]) + (FRAME["site"] == "w") + 0.4 * RNG.normal(size=N)
+TEXT = "y ~ (age + bmi + bp)^2 + C(site) + I(age**2)"
+SITES = pandas.get_dummies(FRAME["site"]).to_numpy(dtype=float)[:, 1:]
+TERMS = {
+    "age": FRAME[["age"]],
+    "bmi": FRAME[["bmi"]],
+    "bp": FRAME[["bp"]],
+    "C(site)": SITES,
+    "I(age ** 2)": FRAME["age"] ** 2,
+    "age:bmi": FRAME["age"] * FRAME["bmi"],
+    "age:bp": FRAME["age"] * FRAME["bp"],
+    "bmi:bp": FRAME["bmi"] * FRAME["bp"],
+}
+PARENTS = {
+    "I(age ** 2)": {"age"},
+    "age:bmi": {"age", "bmi"},
+    "age:bp": {"age", "bp"},
+    "bmi:bp": {"bmi", "bp"},
+}
+
+
+def half_rss(terms):
+    parts = [np.ones(N), *(np.asarray(TERMS[name], dtype=float) for name in terms)]
+    matrix, y = np.column_stack(parts), FRAME["y"].to_numpy()
+    return 0.5 * float(np.sum((y - matrix @ np.linalg.lstsq(matrix, y, rcond=None)[0]) ** 2)), matrix.shape[1]
+
+
+def allowed(k):
+    """Every set of k terms with all parents."""
+    return [terms for terms in combinations(TERMS, k) if all(PARENTS.get(name, set()) <= {*terms} for name in terms)]
+
+
+def test_the_best_terms_that_keep_heredity():
+    for k in range(1, 6):
+        result = solve(FRAME, formula=TEXT, k=k)
+        assert set(result.problem["feature_names"]) == {*TERMS}
+        assert result.reached
+        best = min(half_rss(terms)[0] for size in range(1, k + 1) for terms in allowed(size))
+        assert result.upper == pytest.approx(best, rel=1e-9)
+
+
+def test_the_best_by_a_criterion():
+    values = []
+    for k in range(len(TERMS) + 1):
+        for terms in allowed(k):
+            value, columns = half_rss(terms)
+            values.append(N * (np.log(4 * np.pi * value / N) + 1) + (columns + 1) * np.log(N))
+    found = best_model(FRAME, formula=TEXT, top=5, signals=())
+    assert [model.criterion for model in found.models] == pytest.approx(sorted(values)[:5], abs=1e-7)
+    assert found.reached
+    assert found.complete
+
+
+def test_the_command_line_says_the_same(tmp_path, capsys):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    for words, found in (
+        (["solve", "-k", "3"], solve(FRAME, formula=TEXT, k=3).upper),
+        (["best"], best_model(FRAME, formula=TEXT, signals=()).value),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([words[0], str(tmp_path / "t.csv"), "--formula", TEXT, *words[1:], "--json"])
+        assert ended.value.code == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["upper" if words[0] == "solve" else "value"] == pytest.approx(found, rel=1e-12)
+
+
+def test_an_intercept_is_the_formulas():
+    with_one = solve(FRAME, formula="y ~ age + bmi", k=2)
+    without = solve(FRAME, formula="y ~ 0 + age + bmi", k=2)
+    assert with_one.problem["intercept"]
+    assert not without.problem["intercept"]
+    assert without.upper == solve(FRAME, formula="y ~ age + bmi - 1", k=2).upper
+    assert without.upper == solve(FRAME, formula="y ~ age + bmi", k=2, intercept=False).upper
+    assert load(FRAME, formula="y ~ site - 1", k=1).describe()["column_names"] == ("site[u]", "site[v]", "site[w]")
+
+
+def test_names_parents_and_the_dot():
+    told = load(FRAME.drop(columns="not used"), formula="y ~ .", k=4).describe()
+    assert told["feature_names"] == ("age", "bmi", "bp", "site")
+    told = load(FRAME, formula="~ age*bmi*bp + I(age**2) + I(age**3) + site:age", target="y", k=3).describe()
+    names = told["feature_names"]
+    parents = {names[j]: {names[i] for i in above} for j, above in told["hierarchy"]["parents"]}
+    assert parents["age:bmi:bp"] == {"age:bmi", "age:bp", "bmi:bp"}
+    assert parents["I(age ** 3)"] == {"I(age ** 2)"}
+    assert parents["I(age ** 2)"] == {"age"}
+    free = load(FRAME, formula=TEXT, k=3, hierarchy={})
+    assert free.describe()["hierarchy"] is None
+
+
+def test_weights_an_offset_and_gaps_go_with_it():
+    weights, offset = RNG.choice([0.5, 1.0, 2.0], N), RNG.normal(size=N)
+    plain = FRAME[["age", "bmi"]].assign(**{"age:bmi": FRAME["age"] * FRAME["bmi"]})
+    for more in ({"weights": weights}, {"offset": offset}):
+        one = solve(FRAME, formula="y ~ age*bmi", k=3, **more)
+        assert one.upper == pytest.approx(solve(plain, FRAME["y"], 3, **more).upper, rel=1e-12)
+    gaps = FRAME.assign(age=FRAME["age"].where(np.arange(N) % 7 != 0))
+    with pytest.raises(InputError, match=r"column age \(9 missing\) has missing values"):
+        solve(gaps, formula="y ~ age*bmi", k=2)
+    with pytest.warns(UserWarning, match="9 of 60 rows are left out"):
+        result = solve(gaps, formula="y ~ age*bmi", k=2, missing="drop-rows")
+    kept = np.arange(N) % 7 != 0
+    assert result.upper == pytest.approx(solve(FRAME[kept], formula="y ~ age*bmi", k=2).upper, rel=1e-12)
+
+
+def test_a_target_beside_a_formula():
+    result = solve(FRAME.drop(columns="y"), FRAME["y"], 2, formula="~ age + bmi + bp")
+    assert result.upper == solve(FRAME, formula="y ~ age + bmi + bp", k=2).upper
+    labels = FRAME.assign(y=np.where(FRAME["y"] > 0, "yes", "no"))
+    with pytest.warns(UserWarning, match="'no' is read as -1"):
+        assert solve(labels, formula="y ~ age + site", k=1, loss="logistic", lam=0.1).reached
+    with pytest.raises(InputError, match="begin the formula with ~"):
+        load(FRAME, formula="y ~ age", target="bmi", k=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("y ~ __import__('os').system('true')", "is no formula|which formulas may not"),
+        ("y ~ I(__import__('os').getpid())", "which formulas may not"),
+        ("y ~ np.load('x')", "which formulas may not"),
+        ("y ~ I(age.__class__)", "which formulas may not"),
+        ("y ~ I([x for x in age])", "which formulas may not"),
+        ("y ~ {(lambda: age)()}", "which formulas may not"),
+        ("y ~ I(9**9**9**9)", "which formulas may not"),
+        ("y ~ poly(age, 1000000)", "which formulas may not"),
+        ("y ~ eval('age')", "which formulas may not"),
+        ("y ~ lag(age)", "which formulas may not"),
+        ("y ~ wage", "names 'wage', but no column is called that; did you mean 'age'"),
+        ("y ~ age +", "is no formula"),
+        ("y ~ age | bmi", "several parts"),
+        ("log(y) ~ age", "the name of one column was expected"),
+        ("y ~ 1", "no term beside the intercept"),
+    ],
+)
+def test_what_is_no_formula_is_refused(text, match):
+    with pytest.raises(InputError, match=match):
+        solve(FRAME, formula=text, k=1)
+
+
+def test_formulas_are_of_tables(tmp_path):
+    np.savez(tmp_path / "i.npz", A=np.eye(3), y=np.ones(3))
+    with pytest.raises(InputError, match="--formula is for tables with named columns"):
+        load(tmp_path / "i.npz", formula="y ~ a", k=1)

@@ -1,0 +1,61 @@
+"""Terms of several columns in cross-validation and in the estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exactsel import Problem, best_model, solve
+from exactsel.studies.crossval import cross_validate, random_folds
+
+RNG = np.random.default_rng(5)
+N = 50
+LEVELS = RNG.integers(0, 3, N)
+A = np.column_stack([RNG.normal(size=(N, 3)), LEVELS == 1, LEVELS == 2]).astype(float)
+Y = A[:, 0] + 1.5 * A[:, 3] - A[:, 4] + 0.4 * RNG.normal(size=N)
+GROUPS = [None, None, None, "kind", "kind"]
+QUIET = {"signals": ()}
+
+
+def by_hand(k, folds, A=A):
+    """The mean squared error, halved, of the best model of each fold, by least squares."""
+    errors = []
+    for train, held_out in folds:
+        problem = Problem.prepared(A[train], Y[train], k, groups=GROUPS, intercept=True, lam=1e-9)
+        model = solve(problem, **QUIET).model
+        errors.append(0.5 * np.mean((Y[held_out] - model.predict(A[held_out])) ** 2))
+    return errors
+
+
+def test_terms_are_held_out():
+    folds = random_folds(N, 4, 1)
+    found = cross_validate(A, Y, folds, [1, 2, 9], [0.0], groups=GROUPS, **QUIET)
+    assert found.ks == (1, 2, 4)
+    for place, k in enumerate(found.ks):
+        assert found.errors[:, 0, place] == pytest.approx(by_hand(k, folds), rel=1e-5)
+
+
+def test_a_level_no_training_row_has_is_left_out():
+    rare = A.copy()
+    rare[:, 4] = 0.0
+    rare[3, 4], rare[3, 3] = 1.0, 0.0
+    folds = random_folds(N, 4, 1)
+    found = cross_validate(rare, Y, folds, [2], [0.0], groups=GROUPS, **QUIET)
+    assert found.proven
+    assert found.errors[:, 0, 0] == pytest.approx(by_hand(2, folds, rare), rel=1e-5)
+
+
+def test_estimators_price_terms():
+    pytest.importorskip("sklearn")
+    from exactsel.sklearn import BestSubsetCV, BestSubsetRegressor
+
+    found = BestSubsetRegressor(k=4, criterion="bic", groups=GROUPS, solver_options=QUIET).fit(A, Y)
+    best = best_model(Problem.prepared(A, Y, 4, groups=GROUPS, intercept=True), criterion="bic", **QUIET)
+    assert found.criterion_ == pytest.approx(best.value)
+    assert found.support_.tolist() == list(best.result.columns)
+    assert found.k_ == best.k == 2
+    adjusted = BestSubsetRegressor(k=4, criterion="adjr2", groups=GROUPS, solver_options=QUIET).fit(A, Y)
+    assert adjusted.result_.quality.adjusted == pytest.approx(adjusted.criterion_)
+    chosen = BestSubsetCV(groups=GROUPS, hierarchy={"kind": [0]}, solver_options=QUIET, cv=4).fit(A, Y)
+    assert chosen.cv_results_["k"].tolist() == [1, 2, 3, 4]
+    assert {3, 4} <= {*chosen.support_.tolist()}
