@@ -73,7 +73,7 @@ def unit_of(problem: Any, name: str) -> float:
         if not (left > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem)):
             raise InputError(
                 f"Cp takes the variance from the model of all columns, but {columns} columns of {likelihood.rows:g} "
-                f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or leave columns out."
+                f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or drop columns."
             )
         rss = 2.0 * float(problem.inner.fit(range(columns)).value)
     if not (left > 0.0 and rss > EXACT_FIT * 2.0 * problem.null_objective):
