@@ -143,17 +143,17 @@ def _formula_in(
     """The formula, and the target that it or the caller names."""
     if coding.formula is None:
         return None, target
-    place, file = target_place(names, target, where)
+    place, _ = target_place(names, target, where)
     known = [name for j, name in enumerate(names) if j not in left_out and name != coding.beside]
-    formula = Formula.of(coding.formula, known, None if place is None else names[place], coding.all_levels)
-    if formula.target is None:
-        return formula, target
-    if target is not None and (file is not None or place is None or names[place] != formula.target):
+    own = None if place is None else names[place]
+    left, tilde, _ = str(coding.formula).partition("~")
+    if target is not None and tilde and left.strip() not in ("", own):
         raise InputError(
-            f"the formula predicts {formula.target}, but the target is given, too; begin the formula with ~, or leave "
+            f"the formula predicts {left.strip()}, but a target is given, too; begin the formula with ~, or leave "
             f"{option('target')} out."
         )
-    return formula, formula.target
+    formula = Formula.of(coding.formula, known, own, coding.all_levels)
+    return formula, target if formula.target is None else formula.target
 
 
 def _coded(

@@ -241,7 +241,7 @@ class BestModels(Readable):
     @property
     def has_terms(self) -> bool:
         """Whether terms of several columns are chosen."""
-        return bool(self.result.problem["groups"])
+        return bool(self.result.problem.get("groups"))
 
     @property
     def _how_large(self) -> str:

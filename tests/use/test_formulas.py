@@ -137,6 +137,8 @@ def test_a_target_beside_a_formula():
         assert solve(labels, formula="y ~ age + site", k=1, loss="logistic", lam=0.1).reached
     with pytest.raises(InputError, match="begin the formula with ~"):
         load(FRAME, formula="y ~ age", target="bmi", k=1)
+    with pytest.raises(InputError, match="begin the formula with ~"):
+        solve(FRAME.drop(columns="y"), FRAME["y"], 2, formula="y ~ age + bmi")
 
 
 @pytest.mark.parametrize(
