@@ -76,14 +76,13 @@ def load(
         The column to predict, by name or number from 0, or a file that holds it; a column ``y`` by default.
     drop : sequence of str or int
     k, lam, loss, delta : optional
-        Take precedence over the file, see :meth:`exactsel.Instance.problem`. 0 and 1 are labels -1 and +1.
+        Take precedence over the file, see :meth:`exactsel.Instance.problem`.
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     factors : "auto", or sequence of str or int
         Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`); "auto" for
         all that hold text or that a frame calls categorical.
-    missing : str, optional
-        What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
+    missing : str, optional, what to do about gaps (:data:`exactsel.data.missing.WAYS`); they are refused by default
     decimal, encoding : str, optional
         Decimal mark and encoding of a text, where they cannot be told or are taken wrong.
     hierarchy, hierarchy_kind : optional
@@ -93,10 +92,9 @@ def load(
     offset : array (n,), optional
         A known part of each prediction, see :class:`exactsel.Problem`.
     sample_weight : array (n,), optional
-        Weights of the rows; a mean or median that is filled in counts each row as often as its weight says.
+        Weights of the rows, for means and medians that are filled in, too.
     fit_intercept : bool, optional
         Whether models have an intercept; by default all but those of an instance file that does not say so.
-        ``weights`` and ``intercept`` are other words for these two.
     formula : str, optional
         The target and the terms to choose from, ``"y ~ (a + b)^2 + C(c)"`` (:mod:`exactsel.data.formula`).
 

@@ -80,7 +80,6 @@ def instance_from(
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     sample_weight : array (n,), optional
-        Weights of the rows, which means and medians that are filled in depend on.
     where : str
 
     Returns

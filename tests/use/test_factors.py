@@ -84,7 +84,7 @@ def test_a_column_of_one_value_is_left_out():
 
 
 def test_what_is_no_factor_is_refused():
-    with pytest.raises(InputError, match="cannot be a factor; make them a level with --missing mean"):
+    with pytest.raises(InputError, match="cannot be a factor; make them a level with missing=.mean."):
         factor_columns(Column("c", None, kind="text", missing=2, texts=("f",)))
 
 

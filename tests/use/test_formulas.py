@@ -168,5 +168,5 @@ def test_what_is_no_formula_is_refused(text, match):
 
 def test_formulas_are_of_tables(tmp_path):
     np.savez(tmp_path / "i.npz", A=np.eye(3), y=np.ones(3))
-    with pytest.raises(InputError, match="--formula is for tables with named columns"):
+    with pytest.raises(InputError, match="formula is for tables with named columns"):
         load(tmp_path / "i.npz", formula="y ~ a", k=1)

@@ -29,7 +29,7 @@ def by_hand(k, folds, A=A):
 
 def test_terms_are_held_out():
     folds = random_folds(N, 4, 1)
-    found = cross_validate(A, Y, folds, [1, 2, 9], [0.0], groups=GROUPS, **QUIET)
+    found = cross_validate(A, Y, cv=folds, ks=[1, 2, 9], lams=[0.0], groups=GROUPS, **QUIET)
     assert found.ks == (1, 2, 4)
     for place, k in enumerate(found.ks):
         assert found.errors[:, 0, place] == pytest.approx(by_hand(k, folds), rel=1e-5)
@@ -40,7 +40,7 @@ def test_a_level_no_training_row_has_is_left_out():
     rare[:, 4] = 0.0
     rare[3, 4], rare[3, 3] = 1.0, 0.0
     folds = random_folds(N, 4, 1)
-    found = cross_validate(rare, Y, folds, [2], [0.0], groups=GROUPS, **QUIET)
+    found = cross_validate(rare, Y, cv=folds, ks=[2], lams=[0.0], groups=GROUPS, **QUIET)
     assert found.proven
     assert found.errors[:, 0, 0] == pytest.approx(by_hand(2, folds, rare), rel=1e-5)
 
