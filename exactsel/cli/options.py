@@ -284,8 +284,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         instance = read_file(arguments)
         k = arguments["k"]
         if k == ALL_COLUMNS:
-            # There may be fewer terms than columns.
-            warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=UserWarning)
+            warnings.filterwarnings("ignore", message=r"k = \d+ is more than")
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
