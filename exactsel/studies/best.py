@@ -31,6 +31,7 @@ from exactsel.solving.small import is_small
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.studies.best_list import BestList, report_of
 from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
+from exactsel.studies.best_of_terms import best_of_terms
 from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.listed import CAP, check_cap
@@ -153,7 +154,7 @@ def _over_terms(
     across = AcrossTerms(problem.replace(k=most), measure, options, top, within, cap)
     with interpreted(is_small(problem)), one_thread(), Watch(None, options["signals"]) as across.watch:
         across.run()
-        return across.best_models()
+        return best_of_terms(across)
 
 
 def largest_size(k_max: Any, most: int) -> int:

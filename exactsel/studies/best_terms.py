@@ -6,6 +6,7 @@ one by one, sizes count columns, and the search is that of :mod:`exactsel.studie
 
     part   <- some wide terms in, some out, others open
     bound  <- the criterion of the fit on all columns that are not out, priced as the fewest columns of the part
+    where many terms are open, their columns chosen one by one give a higher bound: every set of terms is such a choice
     a part that cannot reach the threshold is closed; one with a term open is divided; all others are searched
 
 All parts share the threshold: the best criterion known, or as far above as models are listed.
@@ -15,30 +16,32 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
 from exactsel import clock
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.hierarchy import Hierarchy
-from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.entry import solve
 from exactsel.solving.outcome import Termination
-from exactsel.solving.quality import quality_of
-from exactsel.solving.result import Result
 from exactsel.studies.best_list import BestList, report_of
-from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes, first_stop
+from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.size_criterion import SizeCriterion
 
 Terms = tuple[int, ...]
+
+MANY_OPEN = 4
+"""With so many wide terms open a part is searched first as if their columns were chosen one by one, ..."""
+
+NODES_OF_EACH = 2000
+"""... with so many regions for each size."""
 
 
 @dataclass(order=True)
@@ -141,6 +144,11 @@ class AcrossTerms:
                 self._tell_of(part)
                 continue
             undecided = [g for g in order if g not in part.inside and g not in part.outside]
+            if len(undecided) >= MANY_OPEN and not self.asked_list:
+                undecided = self._one_by_one(part, undecided)
+                if self._closed(part):
+                    self._tell_of(part)
+                    continue
             if undecided:
                 self._open(open_parts, (*part.inside, undecided[0]), part.outside, part)
                 self._open(open_parts, part.inside, (*part.outside, undecided[0]), part)
@@ -163,7 +171,7 @@ class AcrossTerms:
         if above is None or inside == above.inside:
             lower = max(lower, self._fit_on_all(columns, most))
         self.parts += 1
-        bound = min(self._below(lower, size) for size in sizes)
+        bound = max(min(self._below(lower, size) for size in sizes), -math.inf if above is None else above.bound)
         heappush(parts, Part(bound, self.parts, inside, outside, lower, sizes, terms))
 
     def _fit_on_all(self, columns: Problem, most: int) -> float:
@@ -182,9 +190,41 @@ class AcrossTerms:
 
     def _closed(self, part: Part) -> bool:
         threshold = self.threshold
+        if part.bound > threshold or (part.bound == threshold and not self.asked_list):
+            return True
         measure = replace(self.criterion, gamma=0.0)
         levels = (measure.level(threshold, size) for size in part.sizes)
         return all(part.lower > level or (part.lower == level and not self.asked_list) for level in levels)
+
+    def _one_by_one(self, part: Part, undecided: list[int]) -> list[int]:
+        """Raise a part's bound: the columns of its open terms chosen one by one, which every set of terms is, too.
+
+        Returns the open terms, the one first that the best such model has in part.
+        """
+        columns = self.columns_problem(part.inside, part.outside)
+        assert columns is not None
+        sizes = [size for size in part.sizes if columns.units.completed((), size) is not None]
+        if not sizes or self.scope:
+            return undecided
+        options = {"heuristics": (), **self.options, "node_limit": NODES_OF_EACH, "time_limit": self.time_left}
+        across = AcrossSizes(columns, replace(self.criterion, gamma=0.0), sizes, options)
+        across.known.elsewhere, across.watch = tuple(self.values), self.watch
+        if part.lower > -math.inf:
+            across.floors = dict.fromkeys(sizes, part.lower)
+        try:
+            across.begin()
+            across.run()
+        except InputError:  # columns that make no terms may fit every row
+            return undecided
+        if across.scope:
+            return undecided
+        part.bound = max(part.bound, min(across.criterion_below(size) for size in sizes))
+        best = min((across.known.value(s), s) for s in across.known.models)[1]
+        terms = self.units.units_of(best)
+        if self.units.columns_of(terms).tolist() == list(best) and len(terms) <= self.problem.k:
+            self._note(tuple(terms))
+        in_part = [g for g in undecided if g in terms and not {*self.units.groups[g]} <= {*best}]
+        return in_part + [g for g in undecided if g not in in_part]
 
     def columns_problem(self, inside: Terms, outside: Terms) -> Problem | None:
         """The problem of choosing columns one by one beside the wide terms ``inside``, without those ``outside``."""
@@ -296,85 +336,10 @@ class AcrossTerms:
         """Keep what is known of a part that is not searched."""
         closed = self._closed(part)
         for size in part.sizes:
-            report = SizeReport(size, math.inf, self._below(part.lower, size), None, 0, None, closed, closed)
+            lower = max(part.bound, self._below(part.lower, size))
+            report = SizeReport(size, math.inf, lower, None, 0, None, closed, closed)
             self.reports.setdefault(size, []).append(report)
         self.lowers.append((part.terms, part.lower))
         self.complete = self.complete and closed
         if not closed:
             self.terminations.append(Termination.TIME_LIMIT.value)
-
-    # --- what has come of it ---
-
-    def ranked(self) -> Iterator[RankedModel]:
-        """All models met, best first."""
-        found = sorted((self.value(terms), self.df(terms), terms) for terms in self.models)
-        for value, df, terms in found:
-            objective = self.models[terms]
-            yield RankedModel(terms, value, self.criterion.likelihood.deviance(objective), objective, df)
-
-    def sizes(self) -> Iterator[SizeReport]:
-        """What is known of models of so many columns, for each number of columns there is."""
-        for size in sorted(self.reports):
-            each = self.reports[size]
-            best = min(each, key=lambda report: report.criterion)
-            of_size = [(self.value(t), t) for t in self.models if self.df(t) == size]
-            criterion, terms = min([*of_size, (best.criterion, best.support or ())])
-            yield SizeReport(
-                size, criterion, min(criterion, *(report.lower for report in each)),
-                terms if criterion < math.inf else None, sum(report.nodes for report in each), None,
-                all(report.settled for report in each), all(report.listed for report in each),
-            )  # fmt: skip
-
-    def best_models(self) -> BestModels:
-        """The answer."""
-        ranked, reports = list(self.ranked()), tuple(self.sizes())
-        if not ranked:
-            raise InputError(
-                f"no model of at most {self.problem.k} terms meets what is demanded, or has a {self.criterion.title}; "
-                f"raise k_max, or demand less."
-            )
-        best = ranked[0]
-        threshold = self.threshold if self.asked_list else best.criterion
-        kept = [model for model in ranked if model.criterion <= threshold]
-        if self.within is None or len(kept) < self.top:
-            kept = ranked[: self.top]
-        lower = min(best.criterion, *(report.lower for report in reports))
-        settled = all(report.settled for report in reports)
-        complete = self.complete if self.asked_list else settled
-        claim = claim_over_sizes(best.criterion, lower, settled, self.criterion, best.objective, best.df)
-        stop = first_stop(self.terminations, Termination.PRECISION_LIMIT.value)
-        return BestModels(
-            tuple(kept), self.criterion, reports, lower, threshold, complete, claim,
-            "complete" if settled and complete else stop, self._result(best), self.scope,
-            clock.now() - self.began,
-        )  # fmt: skip
-
-    def _alone(self, terms: Terms) -> Problem:
-        """The problem of the one model on the columns of some terms."""
-        columns = tuple(self.units.columns_of(terms).tolist())
-        made = Units(self.units.columns, self.units.column_names, columns)
-        return Problem.of(self.problem.objective, made, max(len(columns), 1))
-
-    def _result(self, best: RankedModel) -> Result:
-        """The best model as a search for its number of terms gives it, with the bounds that are known."""
-        problem = self.problem.replace(k=len(best.support))
-        options = {**self.options, "node_limit": 0, "heuristics": ()}
-        try:
-            made = solve(problem, start=best.support or None, **options)
-        except UnsupportedError:  # without a ridge groups of columns that depend on each other are not searched
-            alone = self._alone(best.support)
-            made = replace(
-                solve(alone, start=alone.must_have or None, **options), problem=problem.describe(), lower=-math.inf,
-                _kept=None,
-            )  # fmt: skip
-        if made.support != best.support:
-            fit = problem.fit(best.support)
-            model = Model.of(problem, fit.coef)
-            made = replace(
-                made, upper=self.statement.upper(fit), support=fit.support, model=model, source="list",
-                prepared=PreparedModel.of(problem, fit.coef), quality=quality_of(problem, model),
-            )  # fmt: skip
-        floor = min((lower for terms, lower in self.lowers if terms <= problem.k), default=-math.inf)
-        told = made._claiming(min(max(made.lower, floor), made.upper))
-        how = Termination.GAP_CLOSED if told.claim.reached else made.termination
-        return replace(told, termination=how, scope=made.scope or self.scope)

@@ -11,6 +11,7 @@ from likelihoods_by_hand import deviance
 from exactsel import Problem, best_model
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.solving.likelihood import Likelihood
+from exactsel.studies import best_terms
 
 LEFT_ALONE = {"signals": (), "threads": 1}
 
@@ -105,6 +106,33 @@ def campaign(seeds):
 
 def test_small_problems_against_every_set_of_terms():
     campaign(range(0, 25))
+
+
+def test_bounds_by_columns_chosen_one_by_one(monkeypatch):
+    monkeypatch.setattr(best_terms, "MANY_OPEN", 1)
+    campaign(range(600, 615))
+
+
+@pytest.mark.slow
+def test_hundreds_of_bounds_by_columns_chosen_one_by_one(monkeypatch):
+    monkeypatch.setattr(best_terms, "MANY_OPEN", 1)
+    campaign(range(615, 900))
+
+
+def test_many_terms_of_two_columns():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(150, 24))
+    y = A[:, 0] + 0.6 * A[:, 9] + rng.normal(size=150)
+    found = best_model(A, y, groups=[j // 2 if j < 20 else j for j in range(24)], **LEFT_ALONE)
+    assert found.reached
+    best = min(
+        150 * (np.log(4 * np.pi * half_rss(A, y, columns) / 150) + 1) + (len(columns) + 2) * np.log(150)
+        for k in range(4)
+        for terms in combinations(range(14), k)
+        for columns in [[j for t in terms for j in ((2 * t, 2 * t + 1) if t < 10 else (t + 10,))]]
+    )
+    assert found.value <= best + 1e-6
+    assert len(found.support) > 3 or found.value == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.slow

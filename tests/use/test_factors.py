@@ -83,6 +83,16 @@ def test_a_column_of_one_value_is_left_out():
     assert result.feature_names == ("age",)
 
 
+def test_all_sizes_of_terms_are_looked_at_without_a_word(tmp_path, capsys):
+    FRAME.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["best", str(tmp_path / "t.csv"), "--factors", "auto"])
+    told = capsys.readouterr()
+    assert ended.value.code == 0
+    assert "Warning" not in told.err
+    assert "degrees of freedom" in told.out
+
+
 def test_what_is_no_factor_is_refused():
     with pytest.raises(InputError, match="cannot be a factor; make them a level with missing=.mean."):
         factor_columns(Column("c", None, kind="text", missing=2, texts=("f",)))
