@@ -94,7 +94,7 @@ def test_all_sizes_of_terms_are_looked_at_without_a_word(tmp_path, capsys):
 
 
 def test_what_is_no_factor_is_refused():
-    with pytest.raises(InputError, match="cannot be a factor; make them a level with missing=.mean."):
+    with pytest.raises(InputError, match=r"cannot be a factor; make them a level with missing=.mean."):
         factor_columns(Column("c", None, kind="text", missing=2, texts=("f",)))
 
 

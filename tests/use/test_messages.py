@@ -52,7 +52,7 @@ PROVOKED = {
     "no scale": (lambda: Problem(A, np.ones(N), 1, loss="huber"), "give delta.", "give --delta."),
     "a threshold for nobody": (lambda: Problem(A, Y, 1, delta=1.0), 'loss="huber" or', "--loss huber or"),
     "dependent groups": (
-        lambda: solve(Problem(A[:, [0, 0, 1]], Y, 1, groups=["g", "g", "h"])), "give a small ridge (lam=1e-6)", "--lam 1e-6"
+        lambda: solve(Problem(A[:, [0, 0, 1]], Y, 1, groups=["g", "g", "h"])), "a small ridge (lam=1e-6)", "--lam 1e-6"
     ),
     "a bound of another loss": (
         lambda: solve(Problem(A, SIGNS, 1, loss="logistic", lam=1.0), bound="fit"), 'use bound="apg"', "--bound apg"
