@@ -54,7 +54,7 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
     per_group : int, optional
         Columns are chosen one by one, at most so many of each of the ``groups``.
     positive : bool
-        Coefficients must not be negative; the intercept may be. With ``lam`` > 0, and without groups and hierarchy.
+        Coefficients must not be negative; the intercept may be. Without groups.
     criterion : str, optional
         ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"hqic"``, ``"cp"`` or ``"adjr2"``: the best model of any size
         up to k by it, proven over these sizes, too (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and
