@@ -56,13 +56,13 @@ class _Allowance:
     """What is left of it."""
 
     def __init__(self) -> None:
-        self.left = ALLOWANCE
+        self.left = self.whole = ALLOWANCE
         self._begun = False
 
     def begin(self) -> None:
         """Ask, once, whether the user has had kernels compiled ahead; what happens to be compiled plays no part."""
         if not self._begun and self.left == ALLOWANCE and warmed_up():
-            self.left = WARMED_UP
+            self.left = self.whole = WARMED_UP
         self._begun = True
 
 
@@ -197,7 +197,7 @@ def steps_leaving_half(sequence: Iterable[T], cut: Callable[[], None]) -> Iterat
     then. All of them where compiled kernels are at work, or little is left.
     """
     iterator = iter(sequence)
-    least = allowance.left // 2 if allowance.left >= WARMED_UP // 2 else 0
+    least = allowance.left // 2 if allowance.left >= allowance.whole // 2 else 0
     while True:
         try:
             with _leaving(least):

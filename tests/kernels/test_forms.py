@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactsel import GroupedProblem, Problem
+from exactsel import Problem
 from exactsel._jit import choose_by_type, njit
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
@@ -36,7 +36,13 @@ from exactsel.kernels.grouped import node_form
 from exactsel.kernels.linalg import symmetric_times_sparse
 from exactsel.kernels.node import CUT, FREE, IN, OUT, SOLVED
 from exactsel.losses import Quadratic
+from exactsel.problem.groups import GroupedUnits
 from exactsel.rounding import UNIT
+
+
+def in_groups(problem, labels):
+    """A problem over groups even where each is one column, which problems over groups else are not."""
+    return Problem.of(problem.objective, GroupedUnits.of_columns(problem.units, labels), problem.k)
 
 
 def drawn_problem(seed, groups=False):
@@ -44,7 +50,7 @@ def drawn_problem(seed, groups=False):
     n, d = int(rng.integers(1, 12)), int(rng.integers(1, 8))
     A = rng.standard_normal((n, d)) * 10.0 ** rng.integers(-2, 3, d)
     problem = Problem(A, rng.standard_normal(n), 1, lam=0.3)
-    return GroupedProblem(problem, rng.integers(0, 3, d).tolist()) if groups else problem, rng
+    return in_groups(problem, rng.integers(0, 3, d).tolist()) if groups else problem, rng
 
 
 @settings(max_examples=100, deadline=None)
@@ -195,7 +201,7 @@ def test_groups_add_up_what_their_columns_say(seed):
     units = rng.permutation(problem.d)[: int(rng.integers(1, problem.d + 1))]
     inner = problem.inner
     for data in (inner.raw, inner.gram):
-        form = node_form(problem.spans, data, units)
+        form = node_form(problem.units.spans, data, units)
         assert form.columns.tolist() == [j for g in units for j in problem.groups[g]]
         plain, x = form_of(data, form.columns), rng.standard_normal(form.columns.size)
         image, q, v = np.empty(form.image_size), np.empty(units.size), np.empty(x.size)
@@ -224,7 +230,7 @@ def test_groups_of_one_column_have_the_bounds_of_columns(loss, curvature):
         bound.prepare(problem, BoundOptions()).tighten(states, [None] * len(states), np.inf, np.inf).answers
         for bound, problem in (
             (AcceleratedGradientBound(**options), plain),
-            (GroupedBound(**options), GroupedProblem(plain, list(range(8)))),
+            (GroupedBound(**options), in_groups(plain, list(range(8)))),
         )
     )
     if loss == "quadratic" and curvature:

@@ -249,7 +249,7 @@ class TestHalfOfTheAllowance:
 
     @pytest.mark.parametrize("loss", KINDS[:3])
     def test_the_search_has_enough(self, loss, hungry, nothing_compiled, monkeypatch):
-        monkeypatch.setattr(interpreting, "ALLOWANCE", 10**5)
+        monkeypatch.setattr(allowance, "whole", 10**5)
         monkeypatch.setattr(allowance, "left", 10**5)
         result = solve(small(loss), signals=())
         assert result.claim.reached
@@ -271,7 +271,7 @@ class TestHalfOfTheAllowance:
                 return registry.load("heuristics", "swap")().run(problem, context)
 
         monkeypatch.setattr("exactsel.start.models.portfolio_for", lambda problem, given: ([Patient()], []))
-        monkeypatch.setattr(interpreting, "ALLOWANCE", 300)
+        monkeypatch.setattr(allowance, "whole", 300)
         monkeypatch.setattr(allowance, "left", 300)
         result = solve(small("huber"), subtrees=False, batch=1, signals=())
         assert result.claim.reached
@@ -280,7 +280,7 @@ class TestHalfOfTheAllowance:
         assert result.source == "patient"
 
     def test_little_is_left_to_whoever_comes_first(self, chooses, monkeypatch):
-        monkeypatch.setattr(interpreting, "ALLOWANCE", 10**5)
+        monkeypatch.setattr(allowance, "whole", 10**5)
         monkeypatch.setattr(allowance, "left", 100)
         with session(True):
             assert list(interpreting.steps_leaving_half([1, 2, 3], pytest.fail)) == [1, 2, 3]
@@ -288,7 +288,7 @@ class TestHalfOfTheAllowance:
         assert allowance.left < 100
 
     def test_what_the_last_call_wrote_is_undone(self, chooses, monkeypatch):
-        monkeypatch.setattr(interpreting, "ALLOWANCE", 10)
+        monkeypatch.setattr(allowance, "whole", 10)
         monkeypatch.setattr(allowance, "left", 10)
         x, stop, cut = np.zeros(1), never_stop(), []
 

@@ -227,7 +227,7 @@ solving.search = search
 
 NEVER_COMPILED = """
 from exactsel._jit import interpreting
-interpreting.ALLOWANCE = interpreting.allowance.left = 2000  # too little for a search
+interpreting.allowance.left = interpreting.allowance.whole = 2000  # too little for a search
 from exactsel import interrupts
 from exactsel._jit import compiled
 aside = interrupts.aside
@@ -239,7 +239,7 @@ compiled.aside = lambda work, instead: aside(lambda: time.sleep(1e6), instead)
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("--threads", "2"), 1), (("--eps", "1e9"), 0)])
 def test_a_time_limit_does_not_wait_for_the_compiler(options, code):
     """Nor does the end of the process; bounds hold, and people are told what to do."""
-    command = ("solve", DIABETES, "--time-limit", "0.3", "--json", *options)
+    command = ("solve", DIABETES, "--time-limit", "1", "--json", *options)
     process = Process(*command, before=NEVER_COMPILED)._process
     out, err = process.communicate(timeout=HANG)
     result = json.loads(out)

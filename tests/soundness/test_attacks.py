@@ -282,8 +282,8 @@ def test_a_missing_model_and_one_too_many_are_noticed(attacks, monkeypatch):
     values = sorted((low, support) for support, (low, _) in oracle.values(oracle.supports(2)).items())
     near = exactsel.near_optimal
 
-    def altered(change, problem, tau, **options):
-        honest = near(problem, tau, **options)
+    def altered(change, problem, *, tau, **options):
+        honest = near(problem, tau=tau, **options)
         models = [(s, next_above(low)) for low, s in values if low <= truth.low + Fraction(tau)]
         listed = [exactsel.studies.listed.NearModel(*model) for model in models]
         return dataclasses.replace(honest, models=tuple(change(listed)))

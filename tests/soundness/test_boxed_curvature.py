@@ -92,9 +92,6 @@ def test_without_a_ridge_columns_are_to_be_independent():
         with pytest.raises(InputError, match=r"lam = 0 and the columns are \(nearly\) dependent.*small ridge"):
             boxed(Problem(columns, target, 2, lam=0.0), "all")
         assert solve(boxed(Problem(columns, target, 2, lam=1e-6), "all"), signals=()).reached
-    for loss in ("logistic", "huber"):
-        with pytest.raises(InputError, match=rf"quadratic loss only, but lam = 0 and the loss is {loss}; give a small"):
-            boxed(Problem(A, np.sign(y), 2, loss=loss, lam=0.0, **({"delta": 0.5} if loss == "huber" else {})), "all")
     constant = Problem.prepared(np.column_stack([A, np.ones(20)]), y, 2, lam=0.0, intercept=True)
     with pytest.raises(InputError, match="or one is constant"):
         boxed(constant, "all")

@@ -42,7 +42,8 @@ def large(kind):
 @pytest.mark.parametrize(
     ("kind", "name"), [*KINDS, *(pytest.param(*each, marks=pytest.mark.slow) for each in INTERCEPT)]
 )
-def test_the_types_are_those_of_larger_problems(kind, name):
+def test_the_types_are_those_of_larger_problems(kind, name, monkeypatch):
+    monkeypatch.setattr("exactsel.solving.small.MOST_COLUMNS", 50)
     assert solve(large(kind), heuristics=("forward",), rel_eps=1e-4).claim != "bounded"
     compiled = KERNELS[name].compiled
     before = [*compiled.signatures]

@@ -33,7 +33,7 @@ def sm():
 def test_methods_that_know_limits_are_compared_with_certified_gaps():
     A, y = data(d=10)
     problem = boxed(Problem(A, y, 4, lam=0.5), "all")
-    compared = compare(problem, **QUIET)
+    compared = compare(problem, methods="all", **QUIET)
     methods = {row.method: row for row in compared.rows}
     assert {*methods} == {"forward", "swap", "omp", "htp", "iht", "poss", "pposs"}
     assert compared.result.absolute_gap <= 1e-6 * compared.result.upper

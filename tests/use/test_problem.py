@@ -260,7 +260,7 @@ class TestFrozen:
         transposed[0, 0] = 9.0
 
     def test_repr(self):
-        assert repr(make(loss="huber", delta=2.0)) == "Problem(huber(delta=2), n=4, d=3, k=2, lam=0.5)"
+        assert repr(make(loss="huber", delta=2.0)) == "Problem(huber(delta=2), n=4, 3 columns, k=2, lam=0.5)"
 
 
 @pytest.mark.smoke

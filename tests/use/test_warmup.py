@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactsel import _jit
+from exactsel._jit import folders, interpreting
 from exactsel.studies import warmup
 from exactsel.studies.warmup import MORE, USUAL, Warmed, warm, warm_up
 
@@ -35,20 +36,36 @@ def test_each_kind_in_a_process_of_its_own():
 
 
 def test_the_command_lists_what_is_done(run, monkeypatch):
-    asked = []
+    asked, remembered = [], []
 
     def warmed(kinds, processes):
         asked.append((kinds, processes))
         return iter([Warmed(kind, 1.0, "no room" if kind == "css" else "") for kind in kinds])
 
     monkeypatch.setattr(warmup, "warm_up", warmed)
+    monkeypatch.setattr("exactsel._jit.folders.remember_warmup", lambda: remembered.append(1))
     shown = run("warmup")
     assert shown.code == 0
-    assert shown.out.splitlines()[0].startswith("1/3  quadratic")
+    assert shown.out.splitlines()[0].startswith(f"1/{len(USUAL)}  {USUAL[0]}")
     shown = run("warmup", "--all", "--processes", 2)
     assert shown.code == 1
     assert "no room" in shown.out
     assert asked == [(USUAL, None), (USUAL + MORE, 2)]
+    assert remembered == [1]
+
+
+def test_later_processes_know_of_a_warmup(monkeypatch, tmp_path):
+    """It decides how much is interpreted; what happens to be compiled does not."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path))
+    assert not folders.warmed_up()
+    allowances = [interpreting._Allowance(), interpreting._Allowance()]
+    allowances[0].begin()
+    folders.remember_warmup()
+    assert folders.warmed_up()
+    for each in allowances:
+        each.begin()
+    assert [each.left for each in allowances] == [interpreting.ALLOWANCE, interpreting.WARMED_UP]
 
 
 def test_where_nothing_can_be_kept_it_says_so(run, monkeypatch):
