@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,7 +192,7 @@ def listed(found: Any, case: Case, k_max: int, oracle: Oracle) -> Iterator[Findi
         size = len([j for u in support for j in case.units[u]])
         if low <= 0 or high <= FIT * oracle.empty or not oracle.tame(support):
             continue  # an exact fit: what rounding leaves of it is anybody's guess
-        at = measure.value(float(high), size)
+        at = replace(measure, beyond=size - len(support)).value(float(high), size)
         room = ROUNDED * (1.0 + abs(at)) + measure.likelihood.rows * float((high - low) / high)
         detail = f"{support}: {at!r}, threshold {found.threshold!r}, lower {found.lower!r}"
         if found.complete and support not in given and at < found.threshold - room and not found.scope:

@@ -260,12 +260,12 @@ def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tu
     InputError
         For what stands for none.
     """
-    if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
-        return random_folds(problem.n, problem.n, seed)
-    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return random_folds(problem.n, int(cv), seed)
-    splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
     target = problem.unlimited.target if isinstance(problem, BoxedProblem) else problem.target
+    if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
+        return random_folds(len(target), len(target), seed)
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        return random_folds(len(target), int(cv), seed)  # a problem's n leaves out rows of weight 0
+    splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
     parts = cv.split(problem.A, target) if splits else cv
     try:
         folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]

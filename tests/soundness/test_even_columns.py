@@ -138,7 +138,7 @@ class TestAdvice:
         result = solve(self.problem())
         assert result.termination is Termination.PRECISION_LIMIT
         assert result.lower >= 0.0
-        assert "scale=True" in result.advice
+        assert "standardize=True" in result.advice
         assert f"advice       {result.advice}" in str(result)
         assert result.as_dict()["advice"] == result.advice
         again = solve(self.problem(scale=True))
