@@ -58,17 +58,18 @@ def _models(best: BestModels) -> str:
     criteria = criteria_shown(best)
     names = best.result.problem["feature_names"]
     rows: list[list[Cell]] = []
-    for rank, (model, delta, weight) in enumerate(zip(best.models, best.deltas, best.weights, strict=True), 1):
+    weights = [round(weight, 3) for weight in best.weights]
+    for rank, (model, delta) in enumerate(zip(best.models, best.deltas, strict=True), 1):
         if rank > MOST_LISTED:
             break
         values = [_finite(criterion_value(criterion, best, model)) for criterion in criteria]
-        figures: list[Cell] = [values[0], round(delta, 4), round(weight, 3), *values[1:]]
+        figures: list[Cell] = [values[0], round(delta, 4), *weights[rank - 1 : rank], *values[1:]]
         rows.append([rank, degrees_of_freedom(model), *figures, wide(listed(model.support, names))])
-    header = ["rank", "df", criteria[0].title, "delta", "weight", *(each.title for each in criteria[1:])]
-    caption = (
-        "df counts coefficients beside the intercept; delta is how far the criterion is above the best, and weight "
-        "is exp(−delta/2) as a part of all models listed"
-    )
+    weight = ["weight"] if weights else []
+    header = ["rank", "df", criteria[0].title, "delta", *weight, *(each.title for each in criteria[1:])]
+    worse = "below" if best.criterion.name == "adjr2" else "above"
+    caption = f"df counts coefficients beside the intercept; delta is how far the criterion is {worse} the best"
+    caption += ", and weight is exp(−delta/2) as a part of all models listed" if weights else ""
     more = len(best.models) - len(rows)
     notes = [paragraph(f"{more:,} more models are in the list.", "quiet")] if more else []
     listing = paragraph(f"{best.listing}." if len(best.models) > 1 or not best.complete else "One model was asked for.")
@@ -113,7 +114,7 @@ def _figure(rows: list[HeatRow], names: list[str], title: str, caption: str) -> 
 
 
 def _frequencies(best: BestModels) -> str:
-    if len(best.models) < 2:
+    if len(best.models) < 2 or not best.has_weights:
         return ""
     near, far = best.inclusion(NEAR), best.inclusion(FAR)
     names = best.result.problem["feature_names"]
