@@ -190,9 +190,7 @@ def _refuse_words_of_r(node: ast.AST, text: str) -> None:
     if called == "offset":
         column = inside.isidentifier()
         how = f"give {option('offset', inside)}" if column else f"give a column of {inside} as {option('offset')}"
-        raise InputError(
-            f"the formula {text!r} holds an offset, but only terms to choose from were expected; leave it out and {how}."
-        )
+        raise InputError(f"the formula {text!r} holds an offset, but only terms were expected; leave it out and {how}.")
     if called in ("factor", "as.factor"):
         raise InputError(f"the formula {text!r} holds {called}({inside}), which is C({inside}) here; write that.")
 
