@@ -173,3 +173,19 @@ def test_formulas_are_of_tables(tmp_path):
     np.savez(tmp_path / "i.npz", A=np.eye(3), y=np.ones(3))
     with pytest.raises(InputError, match="formula is for tables with named columns"):
         load(tmp_path / "i.npz", formula="y ~ a", k=1)
+
+
+def test_a_prediction_says_which_columns_to_add():
+    result = solve(FRAME, formula="y ~ age*bmi + C(site)", k=4)
+    with pytest.raises(InputError, match=r"add it to the table, computed as it was for the model"):
+        result.predict(FRAME.assign(**{f"C(site)[{site}]": FRAME["site"] == site for site in "vw"}))
+    with pytest.raises(
+        InputError, match=r"add this level of 'site' by table\['C\(site\)\[v\]'\] = table\['site'\] == 'v'"
+    ):
+        result.predict(FRAME)
+    new = FRAME.assign(**{f"C(site)[{site}]": FRAME["site"] == site for site in "vw"})
+    new["age:bmi"] = FRAME["age"] * FRAME["bmi"]
+    assert result.predict(new) == pytest.approx(result.fittedvalues, rel=1e-12)
+    coded = solve(FRAME[["age", "site"]], FRAME["y"], 2, factors="auto")
+    with pytest.raises(InputError, match=r"table\['site\[v\]'\] = table\['site'\] == 'v'"):
+        coded.predict(FRAME)
