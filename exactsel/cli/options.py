@@ -286,6 +286,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         if k == ALL_COLUMNS:
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than")
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
+            k = k if arguments["at_most"] is None else min(k, max(arguments["at_most"], 0))
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
             if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:

@@ -156,11 +156,12 @@ class Model:
                 )
             if (count := given.count(name)) != 1:
                 held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
-                advice = "" if count else _how_to_compute(name, columns)
-                meant = "" if advice else did_you_mean(name, given)
+                advice, meant = "" if count else _how_to_compute(name, columns), ""
+                if not advice:
+                    advice, meant = "give the columns the names they had", did_you_mean(name, given)
                 raise InputError(
-                    f"the model needs the column '{name}', but {held} called that{meant}; "
-                    f"{advice or 'give the columns the names they had'}, or pass an array with all {self.coef.size} in their order."
+                    f"the model needs the column '{name}', but {held} called that{meant}; {advice}, or "
+                    f"pass an array with all {self.coef.size} in their order."
                 )
         return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict", rounded=True)
 
