@@ -283,6 +283,9 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
     with warnings_as_lines(quiet):
         instance = read_file(arguments)
         k = arguments["k"]
+        if k is None and instance.k is None:
+            k = arguments.get("usual_k")
+            warnings.filterwarnings("ignore", message=r"k = \d+ is more than")
         if k == ALL_COLUMNS:
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than")
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
