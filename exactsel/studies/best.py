@@ -115,7 +115,8 @@ class _Told:
         self.sizes.add(size)
         value = across.criterion.value(across.upper_of(size), size)
         lower, settled = min(across.criterion_below(size), value), "yes" if across.settled(size) else "no"
-        self._tell(f"{size:>4} {value:>16.10g} {lower:>16.10g}  {value - lower:>9.2e}  {settled}")
+        shown = across.criterion.shown
+        self._tell(f"{size:>4} {shown(value):>16.10g} {shown(lower):>16.10g}  {value - lower:>9.2e}  {settled}")
 
     def rest(self) -> None:
         """The sizes that have not been said, as a bound of others settles them."""
