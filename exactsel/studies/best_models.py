@@ -255,7 +255,7 @@ class BestModels(Readable):
     @property
     def _how_large(self) -> str:
         if not self.has_terms:
-            return f"{self.k} columns"
+            return f"{self.k} column{'s' * (self.k != 1)}"
         return f"{self.k} terms ({self.best.df} degrees of freedom)"
 
     @property
