@@ -75,7 +75,7 @@ def command(
         raise InputError("--k-max and -k both say which sizes; give one of them.")
     check_target(report)
     k_max = arguments["k"] if k_max is None else k_max
-    arguments["k"] = ALL_COLUMNS
+    arguments |= {"k": ALL_COLUMNS, "at_most": k_max}
     problem = read_problem(arguments)
     settings = search_settings(arguments)
     catch_signals()

@@ -283,9 +283,13 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
     with warnings_as_lines(quiet):
         instance = read_file(arguments)
         k = arguments["k"]
+        if k is None and instance.k is None:
+            k = arguments.get("usual_k")
+            warnings.filterwarnings("ignore", message=r"k = \d+ is more than")
         if k == ALL_COLUMNS:
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than")
             k = instance.A.shape[1] if instance.A.ndim == 2 else 1  # other shapes are refused with a sentence
+            k = k if arguments["at_most"] is None else min(k, max(arguments["at_most"], 0))
         if arguments["problem"] == "regression":
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
             if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     ),
 )
 @problem_options
-@click.option("--k-max", type=int, help="All sizes from 1 to this; by default to the instance's k.")
+@click.option("--k-max", type=int, help="All sizes from 1 to this; by default the k of the instance, or 10.")
 @click.option("--ks", help="Sizes, separated by commas, instead of --k-max.")
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
 @search_options
@@ -78,7 +78,7 @@ def command(
     from exactsel.observers.terminal import terminal_width
     from exactsel.report.path import draw_path, path_table
     from exactsel.studies.criteria import Compared
-    from exactsel.studies.path import solve_path
+    from exactsel.studies.path import USUAL_SIZES, solve_path
 
     if k_max is not None and ks is not None:
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
@@ -88,7 +88,7 @@ def command(
         k_max = arguments["k"]
     if arguments["k"] is None:
         arguments["k"] = k_max if k_max is not None else max(sizes) if sizes else None
-    problem = read_problem(arguments)
+    problem = read_problem(arguments | {"usual_k": USUAL_SIZES})
     settings = saving(arguments)
     if k_max is not None:
         sizes = list(range(max(1, len(problem.units.must_have)), k_max + 1))

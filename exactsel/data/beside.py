@@ -22,7 +22,7 @@ TARGET, OFFSET = "(target)", "(offset)"
 
 def instance_of_data(
     data: Any, y: Any, *, coding: Coding, missing: str | None = None, drop: Sequence[Choice] = (),
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None, offset: ArrayLike | str | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> tuple[Instance, FloatArray | None]:  # fmt: skip
     """The data with their columns encoded and their gaps filled, and the offset of the rows that are left.
@@ -35,7 +35,8 @@ def instance_of_data(
         The target; rows without it are left out where ``missing`` says anything. None where a formula names it.
     coding, missing, drop, sample_weight : optional
         As for :func:`exactsel.data.tables.instance_from`.
-    offset : array (n,), optional
+    offset : array (n,) or str, optional
+        Numbers, or the column of the data (or the file) that holds them.
     feature_names : sequence of str (d,), optional
         Of columns that bring no names of their own.
 
@@ -44,18 +45,19 @@ def instance_of_data(
     InputError
         As for :func:`exactsel.data.tables.instance_from`, and where there are as many targets or offsets as no rows.
     """
-    check_rows(data, y=y, sample_weight=sample_weight, offset=offset)
+    named = offset if isinstance(offset, str) else None if offset is None else OFFSET
+    check_rows(data, y=y, sample_weight=sample_weight, offset=None if isinstance(offset, str) else offset)
     columns = _columns(data, feature_names)
     rows = _rows(data)
     beside = [] if y is None else [_column(TARGET, y, rows)]
-    if offset is not None:
+    if named == OFFSET:
         beside.append(_column(OFFSET, offset, rows))
     instance = instance_from(
         [*columns, *beside], target=None if y is None else TARGET, drop=drop, missing=missing,
         sample_weight=sample_weight, where="the data",
-        coding=coding if offset is None else replace(coding, beside=OFFSET),
+        coding=coding if named is None else replace(coding, beside=named),
     )  # fmt: skip
-    return with_offset_read(instance, None if offset is None else OFFSET)
+    return with_offset_read(instance, named)
 
 
 def _columns(data: Any, names: Sequence[str] | None) -> list[Column]:

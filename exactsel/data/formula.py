@@ -20,7 +20,7 @@ import numpy as np
 
 from exactsel.arguments import shown
 from exactsel.data.encoding import is_categorical
-from exactsel.errors import InputError, UnsupportedError, did_you_mean
+from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
 from exactsel.problem.frames import Column
 
 CALLS = ("C", "I", "Q", "bs", "cc", "center", "cr", "cs", "exp", "exp10", "exp2", "log", "log10", "log2", "poly",
@@ -168,6 +168,7 @@ def _checked(expression: str, text: str) -> Iterator[str]:
         wrong = wrong or (isinstance(node, ast.Call) and _has_large_degree(node))
         wrong = wrong or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not _power(node))
         if wrong:
+            _refuse_words_of_r(node, text)
             raise InputError(
                 f"the formula {text!r} holds {ast.unparse(node)!r}, which formulas may not; they are made of columns, "
                 f"numbers up to {LARGEST_NUMBER} as powers and degrees, + - * / ** and calls of {', '.join(CALLS)} and "
@@ -180,6 +181,18 @@ def _checked(expression: str, text: str) -> Iterator[str]:
             yield node.id
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Q":
             yield from (str(entry.value) for entry in node.args if isinstance(entry, ast.Constant))
+
+
+def _refuse_words_of_r(node: ast.AST, text: str) -> None:
+    """:class:`InputError` for what R has in formulas and another word says here."""
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    inside = ", ".join(map(ast.unparse, node.args)) if isinstance(node, ast.Call) else ""
+    if called == "offset":
+        column = inside.isidentifier()
+        how = f"give {option('offset', inside)}" if column else f"give a column of {inside} as {option('offset')}"
+        raise InputError(f"the formula {text!r} holds an offset, but only terms were expected; leave it out and {how}.")
+    if called in ("factor", "as.factor"):
+        raise InputError(f"the formula {text!r} holds {called}({inside}), which is C({inside}) here; write that.")
 
 
 def _tree(expression: str) -> ast.Expression:

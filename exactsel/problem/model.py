@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from exactsel.types import FloatArray
 
 FORMAT = 1
 """Of the files of :meth:`Model.save`."""
+
+_LEVEL = re.compile(r"(C\()?(?P<factor>.+?)(?(1)\)|)\[(?P<level>.+)\]")
+"""The name of a level's column, ``origin[Japan]`` or ``C(origin)[Japan]``."""
 
 SHOWN = 3
 """Units of a hierarchy that are told one by one."""
@@ -152,11 +156,25 @@ class Model:
                 )
             if (count := given.count(name)) != 1:
                 held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
+                advice, meant = "" if count else _how_to_compute(name, columns), ""
+                if not advice:
+                    advice, meant = "give the columns the names they had", did_you_mean(name, given)
                 raise InputError(
-                    f"the model needs the column '{name}', but {held} called that{did_you_mean(name, given)}; give the "
-                    f"columns the names they had, or pass an array with all {self.coef.size} in their order."
+                    f"the model needs the column '{name}', but {held} called that{meant}; {advice}, or "
+                    f"pass an array with all {self.coef.size} in their order."
                 )
         return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict", rounded=True)
+
+
+def _how_to_compute(name: str, columns: Sequence[Column]) -> str:
+    """How a column of a factor or a formula is computed from those of a table; empty for any other column."""
+    level = _LEVEL.fullmatch(name)
+    factor = level and next((column for column in columns if column.name == level["factor"]), None)
+    if level and factor:
+        value = level["level"] if factor.values is not None else repr(level["level"])
+        return f"add this level of '{factor.name}' by table[{name!r}] = table[{factor.name!r}] == {value}"
+    computed = any(mark in name for mark in "(:*") and any(column.name in name for column in columns)
+    return "add it to the table, computed as it was for the model" if computed else ""
 
 
 @dataclass(frozen=True)

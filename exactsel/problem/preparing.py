@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel import registry
+from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.losses.adjusted import can_be_adjusted
 from exactsel.losses.base import Loss
@@ -149,6 +150,7 @@ def can_have_intercept(loss: str | Loss) -> bool:
 def needs_all_levels(intercept: bool | str | None, loss: str | Loss | None) -> bool:
     """Whether factors keep their reference level: where models have no intercept, for which it would stand."""
     wanted = AUTO if intercept is None else intercept
+    _check_intercept(wanted)
     return not wanted or (isinstance(wanted, str) and not can_have_intercept("quadratic" if loss is None else loss))
 
 
@@ -156,10 +158,14 @@ def _called(loss: str | Loss) -> str:
     return loss if isinstance(loss, str) else loss.name
 
 
+def _check_intercept(fit_intercept: Any) -> None:
+    if not isinstance(fit_intercept, bool | np.bool_ | int | str) or fit_intercept not in (True, False, AUTO):
+        raise UnsupportedError(f"fit_intercept is {shown(fit_intercept)}, but it must be True, False or 'auto'.")
+
+
 def wants_intercept(fit_intercept: bool | str, loss: str | Loss) -> bool:
     """Whether there is to be an intercept: ``"auto"`` wants one for the losses for which it is exact."""
-    if fit_intercept not in (True, False, AUTO):
-        raise UnsupportedError(f"fit_intercept is {fit_intercept!r}, but it must be True, False or 'auto'.")
+    _check_intercept(fit_intercept)
     known = can_have_intercept(loss)
     if fit_intercept is True and not known:
         raise UnsupportedError(

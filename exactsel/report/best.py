@@ -21,13 +21,14 @@ def best_table(best: BestModels, width: int | None = None) -> str:
     In a terminal of some ``width`` columns of the tables that do not fit are left out.
     """
     parts = [str(best), _models(best, width), _sizes(best, width)]
-    if len(best.models) > 1:
+    if len(best.models) > 1 and best.has_weights:
         parts.append(_inclusion(best))
     return "\n\n".join(parts)
 
 
 def _models(best: BestModels, width: int | None) -> str:
-    widths = {name: size for name, size in MODELS.items() if best.has_terms or name != "df"}
+    without = {"df": not best.has_terms, "weight": not best.has_weights}
+    widths = {name: size for name, size in MODELS.items() if not without.get(name)}
     kept = fitting(widths, LESS_IMPORTANT, width and width - 16)
     titles = {"criterion": best.criterion.title}
     lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in kept) + "  columns"]

@@ -39,12 +39,12 @@ def best_page(best: BestModels, *, command: str | None = None) -> str:
 
 
 def _claim(best: BestModels) -> str:
-    title = best.criterion.title
+    title, shown = best.criterion.title, best.criterion.shown
     said = best.claim_text
     scope = f" This holds for {best.scope}." if best.scope else ""
     facts = [
-        (title, f"{best.value:.9g}"),
-        ("proven lower bound", f"{best.lower:.9g}"),
+        (title, f"{shown(best.value):.9g}"),
+        (f"proven {best._side} bound", f"{shown(best.lower):.9g}"),
         ("absolute gap", f"{best.absolute_gap:.2g}"),
         *(best.result.quality.facts() if best.result.quality is not None else ()),
         ("models listed", f"{len(best.models):,}"),
@@ -58,17 +58,18 @@ def _models(best: BestModels) -> str:
     criteria = criteria_shown(best)
     names = best.result.problem["feature_names"]
     rows: list[list[Cell]] = []
-    for rank, (model, delta, weight) in enumerate(zip(best.models, best.deltas, best.weights, strict=True), 1):
+    weights = [round(weight, 3) for weight in best.weights]
+    for rank, (model, delta) in enumerate(zip(best.models, best.deltas, strict=True), 1):
         if rank > MOST_LISTED:
             break
-        values = [_finite(criterion_value(criterion, best, model)) for criterion in criteria]
-        figures: list[Cell] = [values[0], round(delta, 4), round(weight, 3), *values[1:]]
+        values = [_finite(criterion.shown(criterion_value(criterion, best, model))) for criterion in criteria]
+        figures: list[Cell] = [values[0], round(delta, 4), *weights[rank - 1 : rank], *values[1:]]
         rows.append([rank, degrees_of_freedom(model), *figures, wide(listed(model.support, names))])
-    header = ["rank", "df", criteria[0].title, "delta", "weight", *(each.title for each in criteria[1:])]
-    caption = (
-        "df counts coefficients beside the intercept; delta is how far the criterion is above the best, and weight "
-        "is exp(−delta/2) as a part of all models listed"
-    )
+    weight = ["weight"] if weights else []
+    header = ["rank", "df", criteria[0].title, "delta", *weight, *(each.title for each in criteria[1:])]
+    worse = "above" if best._words[0] == "below" else "below"
+    caption = f"df counts coefficients beside the intercept; delta is how far the criterion is {worse} the best"
+    caption += ", and weight is exp(−delta/2) as a part of all models listed" if weights else ""
     more = len(best.models) - len(rows)
     notes = [paragraph(f"{more:,} more models are in the list.", "quiet")] if more else []
     listing = paragraph(f"{best.listing}." if len(best.models) > 1 or not best.complete else "One model was asked for.")
@@ -78,13 +79,13 @@ def _models(best: BestModels) -> str:
 
 def _map_of_models(best: BestModels) -> str:
     """The models by rank, and the best known of each size."""
-    names, parts = _names(best), []
+    names, parts, value = _names(best), [], best.criterion.shown
     if len(best.models) > 1:
         drawn = list(zip(best.models, best.deltas, strict=True))[:MOST_DRAWN]
         # As plot.regsubsets does: shaded by the criterion.
         rows = [
-            HeatRow(f"{model.criterion:.6g}", f"df {degrees_of_freedom(model)}", dict.fromkeys(model.support, 0),
-                    math.exp(-0.25 * delta), delta == 0)
+            HeatRow(f"{value(model.criterion):.6g}", f"df {degrees_of_freedom(model)}",
+                    dict.fromkeys(model.support, 0), math.exp(-0.25 * delta), delta == 0)
             for model, delta in drawn
         ]  # fmt: skip
         caption = (
@@ -95,7 +96,7 @@ def _map_of_models(best: BestModels) -> str:
     known = [size for size in best.sizes if size.support]
     if known:
         rows = [
-            HeatRow(f"size {size.size}", _number(size.criterion), dict.fromkeys(size.support or (), 0), 1.0,
+            HeatRow(f"size {size.size}", _number(value(size.criterion)), dict.fromkeys(size.support or (), 0), 1.0,
                     size.size == best.k)
             for size in known
         ]  # fmt: skip
@@ -113,7 +114,7 @@ def _figure(rows: list[HeatRow], names: list[str], title: str, caption: str) -> 
 
 
 def _frequencies(best: BestModels) -> str:
-    if len(best.models) < 2:
+    if len(best.models) < 2 or not best.has_weights:
         return ""
     near, far = best.inclusion(NEAR), best.inclusion(FAR)
     names = best.result.problem["feature_names"]
@@ -131,16 +132,24 @@ def _frequencies(best: BestModels) -> str:
 
 
 def _sizes(best: BestModels) -> str:
-    names = best.result.problem["feature_names"]
+    names, value = best.result.problem["feature_names"], best.criterion.shown
     rows: list[list[Cell]] = [
         [
-            str(size.size), _finite(size.criterion), _finite(size.lower), "yes" if size.settled else "no", size.nodes,
+            str(size.size), _finite(value(size.criterion)), _finite(value(size.lower)),
+            "yes" if size.settled else "no", size.nodes,
             wide("not looked for" if size.support is None else listed(size.support, names)),
         ]
         for size in best.sizes
     ]  # fmt: skip
     chosen = [place for place, size in enumerate(best.sizes) if size.size == best.k]
-    header = ["size", best.criterion.title, "no model of it below", "ruled out", "nodes", "best known of this size"]
+    header = [
+        "size",
+        best.criterion.title,
+        f"no model of it {best._words[0]}",
+        "ruled out",
+        "nodes",
+        "best known of this size",
+    ]
     caption = "Ruled out: no model of the size is better than the best of all, to the tolerance asked for"
     return section("What is known of each size", table(caption, header, rows, best=chosen))
 

@@ -29,4 +29,6 @@ def criterion_value(criterion: SizeCriterion, best: BestModels, model: RankedMod
     """What a criterion says of a model of the list."""
     if criterion is best.criterion:
         return model.criterion
-    return model.deviance + criterion.penalty(degrees_of_freedom(model))
+    # EBIC counts sets of terms, which may have several columns each.
+    of_terms = replace(criterion, beyond=model.df - model.size)
+    return model.deviance + of_terms.penalty(degrees_of_freedom(model))

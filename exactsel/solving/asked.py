@@ -132,7 +132,7 @@ def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Sub
 
 
 def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Problem:
-    if not any(_is_asked(chosen.get(name)) for name in OF_TABLES):
+    if not (any(_is_asked(chosen.get(name)) for name in OF_TABLES) or isinstance(chosen.get("offset"), str)):
         plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
         return Problem.prepared(data, y, k, **{"fit_intercept": AUTO, **plain})
     instance, chosen = _instance_of(data, y, chosen)

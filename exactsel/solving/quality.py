@@ -94,7 +94,8 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     if problem.loss.name in CLASSES:
         return _of_classes(fitted, y, weights, centred, problem.loss.name == "logistic")
     if problem.loss.name == "poisson":
-        return _of_counts(fitted, y, weights, centred)
+        exposure = np.ones(y.size) if made is None or made.exposure is None else made.exposure
+        return _of_counts(fitted, y, weights, centred, exposure)
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
     explained = _share(squares, float(weights @ (y - middle) ** 2))
@@ -137,7 +138,10 @@ def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred:
     return Quality(_share(deviance, alone), math.nan, right, classes=True, centred=centred)
 
 
-def _of_counts(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool) -> Quality:
+def _of_counts(
+    scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool, exposure: FloatArray
+) -> Quality:  # fmt: skip
+    """Of rates y and weights that are exposures times weights of rows; residuals are those of counts."""
     from scipy.special import xlogy
 
     expected = np.exp(np.minimum(scores, 700.0))
@@ -147,9 +151,10 @@ def _of_counts(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: 
         return float(weights @ (means - y * logarithms + xlogy(y, y) - y))
 
     null = deviance(np.full(y.size, alone), np.full(y.size, math.log(alone)))
-    squares = float(weights @ (y - expected) ** 2)
+    times = weights / exposure
+    squares = float(times @ (exposure * (y - expected)) ** 2)
     return Quality(
-        _share(deviance(expected, scores), null), math.nan, math.sqrt(squares / weights.sum()), classes=False,
+        _share(deviance(expected, scores), null), math.nan, math.sqrt(squares / times.sum()), classes=False,
         centred=centred, counts=True,
     )  # fmt: skip
 

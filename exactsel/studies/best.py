@@ -89,7 +89,7 @@ def best_model(
     UnsupportedError
         For column subset selection, and for proofs where terms have several columns.
     """
-    asked, settings = _asked(problem, y, options)
+    asked, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
     if isinstance(asked, Problem) and asked.family == "grouped":
         measure = SizeCriterion.of(asked, criterion, gamma, penalty)
@@ -115,7 +115,8 @@ class _Told:
         self.sizes.add(size)
         value = across.criterion.value(across.upper_of(size), size)
         lower, settled = min(across.criterion_below(size), value), "yes" if across.settled(size) else "no"
-        self._tell(f"{size:>4} {value:>16.10g} {lower:>16.10g}  {value - lower:>9.2e}  {settled}")
+        shown = across.criterion.shown
+        self._tell(f"{size:>4} {shown(value):>16.10g} {shown(lower):>16.10g}  {value - lower:>9.2e}  {settled}")
 
     def rest(self) -> None:
         """The sizes that have not been said, as a bound of others settles them."""
@@ -206,9 +207,13 @@ def _unlimited(problem: Problem | BoxedProblem) -> Problem:
     return problem.unlimited if isinstance(problem, BoxedProblem) else problem
 
 
-def _asked(problem: Any, y: Any, options: dict[str, Any]) -> tuple[Problem | BoxedProblem, dict[str, Any]]:
+def _asked(
+    problem: Any, y: Any, options: dict[str, Any], k_max: int | None
+) -> tuple[Problem | BoxedProblem, dict[str, Any]]:  # fmt: skip
     """The problem, whatever its k, and the options for the search."""
-    asked, left = problem_asked(problem, y, None, options, at_most=EVERY_COLUMN)
+    # What larger models could do, such as separate classes, does no harm.
+    most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)
+    asked, left = problem_asked(problem, y, None, options, at_most=most)
     if not isinstance(asked, Problem | BoxedProblem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
     return asked, left

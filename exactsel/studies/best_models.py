@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from exactsel.errors import UnsupportedError
 from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.model import demands_text, listed
 from exactsel.solving.outcome import Claim, Termination, restricted
@@ -141,20 +142,28 @@ class BestModels(Readable):
         return tuple(model.criterion - self.value for model in self.models)
 
     @property
+    def has_weights(self) -> bool:
+        """Whether differences of the criterion are on the scale of 2 log L, so that models have weights."""
+        return self.criterion.name != "adjr2"
+
+    @property
     def weights(self) -> tuple[float, ...]:
         """exp(-delta/2) of each model, as a part of all listed ones (Akaike weights; of BIC, approximate posterior
-        probabilities among these models).
+        probabilities among these models). Empty for adjusted R², which is no multiple of a log-likelihood.
         """
+        if not self.has_weights:
+            return ()
         raw = [math.exp(-0.5 * delta) for delta in self.deltas]
         total = sum(raw)
         return tuple(each / total for each in raw)
 
     def inclusion(self, within: float) -> Inclusion:
-        """How often each column occurs among the models within this of the best."""
-        kept = [(m, w) for m, delta, w in zip(self.models, self.deltas, self.weights, strict=True) if delta <= within]
+        """How often each column occurs among the models within this of the best; weights are 0 where there are none."""
+        raw = self.weights or (0.0,) * len(self.models)
+        kept = [(m, w) for m, delta, w in zip(self.models, self.deltas, raw, strict=True) if delta <= within]
         counts: dict[int, int] = {}
         shares: dict[int, float] = {}
-        total = sum(weight for _, weight in kept)
+        total = sum(weight for _, weight in kept) or 1.0
         for model, weight in kept:
             for j in model.support:
                 counts[j] = counts.get(j, 0) + 1
@@ -190,7 +199,7 @@ class BestModels(Readable):
                     "df": model.df, "criterion": shown(model.criterion), "delta": finite(delta), "weight": weight,
                     "deviance": finite(model.deviance), "objective": finite(model.objective),
                 }
-                for model, delta, weight in zip(self.models, self.deltas, self.weights, strict=True)
+                for model, delta, weight in self._weighted()
             ],
             "sizes": [
                 {
@@ -210,7 +219,7 @@ class BestModels(Readable):
                         for j, count in inside.counts.items()
                     ],
                 }
-                for inside in map(self.inclusion, (NEAR, FAR))
+                for inside in map(self.inclusion, (NEAR, FAR) if self.has_weights else ())
             ],
             "optimum": self.result.as_dict(), "time": self.time,
         }  # fmt: skip
@@ -246,7 +255,7 @@ class BestModels(Readable):
     @property
     def _how_large(self) -> str:
         if not self.has_terms:
-            return f"{self.k} columns"
+            return f"{self.k} column{'s' * (self.k != 1)}"
         return f"{self.k} terms ({self.best.df} degrees of freedom)"
 
     @property
@@ -288,11 +297,31 @@ class BestModels(Readable):
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The models as texts: rank, size, degrees of freedom, criterion, delta, weight, names."""
         names = self.result.problem["feature_names"]
-        for rank, (model, delta, weight) in enumerate(zip(self.models, self.deltas, self.weights, strict=True), 1):
+        for rank, (model, delta, weight) in enumerate(self._weighted(), 1):
             yield (
                 str(rank), str(model.size), str(model.df), self._shown(model.criterion), f"{delta:.4g}",
-                f"{weight:.3f}", listed(model.support, names),
+                "-" if weight is None else f"{weight:.3f}", listed(model.support, names),
             )  # fmt: skip
+
+    def _weighted(self) -> Iterator[tuple[RankedModel, float, float | None]]:
+        """The models with their differences from the best and their weights, None where there are none."""
+        return zip(self.models, self.deltas, self.weights or (None,) * len(self.models), strict=True)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one line a model: k, df, the criterion, delta, weight, deviance, objective, columns."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError("a DataFrame needs pandas; run: pip install pandas, or use as_dict().") from None
+        names = self.result.problem["feature_names"]
+        return pandas.DataFrame(
+            {
+                "k": model.size, "df": model.df, self.criterion.name: self.criterion.shown(model.criterion),
+                "delta": delta, "weight": weight, "deviance": model.deviance, "objective": model.objective,
+                "columns": [names[j] for j in model.support] if names else list(model.support),
+            }
+            for model, delta, weight in self._weighted()
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         head = ("", "k", "df", self.criterion.title, "delta", "weight", "columns")

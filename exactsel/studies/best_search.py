@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 
 from exactsel import clock
 from exactsel._jit import available_threads
+from exactsel.errors import InputError
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -120,7 +122,8 @@ class AcrossSizes:
             self.places[size] = Place(problem.replace(k=size))
         d, fitted = problem.units.d, self.problem.lam > 0 and not self.scope
         if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or fitted):
-            self.places[d] = Place(problem.replace(k=d))
+            with suppress(InputError):  # columns of none of the sizes may leave no best model, as separated classes do
+                self.places[d] = Place(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
         largest = self.problem.replace(k=max(self.places))
         self.known = KnownModels(largest, self.criterion, self.sizes, self.is_over)

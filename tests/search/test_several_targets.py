@@ -82,3 +82,19 @@ def test_what_cannot_be_is_said(options, said):
     X, Y = data(2)
     with pytest.raises(InputError, match=said):
         solve_targets(X, Y, **{"k": 2, **options})
+
+
+def test_shared_columns_know_the_names_of_arguments():
+    rng = np.random.default_rng(3)
+    X, Y, weights = rng.normal(size=(30, 4)), rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
+    shared = {"shared": True, "lam": 0.5, "signals": ()}
+    for name, word, value in (
+        ("sample_weight", "weights", weights),
+        ("fit_intercept", "intercept", False),
+        ("standardize", "scale", True),
+    ):
+        named, other = (solve_targets(X, Y, 2, **shared, **{called: value}) for called in (name, word))
+        assert named.upper == other.upper
+        assert named.upper != solve_targets(X, Y, 2, **shared).upper
+    with pytest.raises(InputError, match="factors is given, but models on the same columns take only fit_intercept, "):
+        solve_targets(X, Y, 2, **shared, factors="auto")

@@ -102,3 +102,28 @@ def test_a_summary_speaks_of_no_ridge(loss):
     assert not any("ridge" in note for note in summary.warnings)
     if loss == "logistic":
         assert summary.deviance == pytest.approx(2 * objectives[result._shown])
+
+
+def separated_by_three(seed=1):
+    """Classes that three columns separate, and no two of them."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(25, 5))
+    return A, np.where(A[:, 0] + A[:, 1] + A[:, 2] > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("k_max", [1, 2])
+def test_larger_models_that_separate_do_no_harm(k_max):
+    A, y = separated_by_three()
+    sets = [s for k in range(k_max + 1) for s in combinations(range(5), k)]
+    ones = np.ones(len(y))
+    values = {s: 2 * slow_fit(A[:, list(s)], y, "logistic", 0.0, True, ones) for s in sets}
+    best = min(value + (len(s) + 1) * math.log(len(y)) for s, value in values.items())
+    for found in (
+        best_model(A, y, loss="logistic", lam=0.0, k_max=k_max, **ALONE),
+        best_model(Problem.prepared(A, y, 1, loss="logistic", lam=0.0, intercept=True), k_max=k_max, **ALONE),
+    ):
+        assert found.value == pytest.approx(best, abs=1e-6)
+        assert found.lower <= best + 1e-9
+        assert found.reached
+    with pytest.raises(InputError, match="separate the two classes"):
+        best_model(A, y, loss="logistic", lam=0.0, **ALONE)

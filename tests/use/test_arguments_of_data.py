@@ -77,3 +77,18 @@ def test_what_does_not_fit_is_refused():
         solve(GAPS.to_numpy(), Y.to_numpy()[1:], 2, missing="mean")
     with pytest.raises(InputError, match="'nonnegative' is part of a problem"):
         solve(Problem(NUMBERS, Y, 2), nonnegative="all")
+
+
+def test_an_offset_is_a_column_by_name():
+    rng = np.random.default_rng(4)
+    frame = pandas.DataFrame(rng.normal(size=(50, 4)), columns=["a", "b", "c", "o"])
+    y = frame["a"] - frame["b"] + frame["o"] + 0.1 * rng.normal(size=50)
+    named = solve(frame, y, 2, offset="o")
+    apart = solve(frame[["a", "b", "c"]], y, 2, offset=frame["o"])
+    assert named.feature_names == apart.feature_names == ("a", "b")
+    assert named.upper == apart.upper
+    categories = frame.assign(c=np.where(frame["c"] > 0, "yes", "no"))
+    coded = solve(categories, y, 1, offset="o", factors="auto")
+    assert coded.upper == solve(categories.drop(columns="o"), y, 1, offset=frame["o"], factors="auto").upper
+    with pytest.raises(InputError, match="no column called 'oo'"):
+        solve(frame, y, 2, offset="oo")

@@ -219,3 +219,26 @@ def test_an_estimator_chooses_its_size_by_a_criterion():
     assert 0 < chosen.k_ <= 3
     with pytest.raises(InputError, match="criterion is 'mdl'"):
         BestSubsetRegressor(criterion="mdl", solver_options=QUIET).fit(A, y)
+
+
+def test_adjusted_r2_weighs_no_models(file, tmp_path):
+    A, y = data()
+    assert best_model(A, y, criterion="adjr2", top=3).weights == ()
+    page = tmp_path / "best.html"
+    screen = run("best", str(file), "--criterion", "adjr2", "--lam", "0", "--top", "3", "--report", str(page)).output
+    assert "adjusted R²" in screen
+    assert "weight" not in screen
+    assert "in how many" not in screen
+    assert "weight" not in page.read_text().partition("The list")[2].partition("Which columns")[0]
+    found = json.loads(run("best", str(file), "--criterion", "adjr2", "--lam", "0", "--top", "3", "--json").stdout)
+    assert [model["weight"] for model in found["models"]] == [None] * 3
+    assert found["inclusion"] == []
+
+
+def test_a_list_is_a_frame():
+    A, y = data()
+    best = best_model(A, y, top=3, feature_names=list("abcde"))
+    frame = best.to_frame()
+    assert frame["bic"].tolist() == [model.criterion for model in best.models]
+    assert frame["columns"][0] == [best.result.problem["feature_names"][j] for j in best.support]
+    assert frame["weight"].tolist() == list(best.weights)

@@ -154,6 +154,9 @@ def test_a_target_beside_a_formula():
         ("y ~ poly(age, 1000000)", "which formulas may not"),
         ("y ~ eval('age')", "which formulas may not"),
         ("y ~ lag(age)", "which formulas may not"),
+        ("y ~ bmi + offset(age)", 'holds an offset, .* leave it out and give offset="age"'),
+        ("y ~ bmi + offset(log(age))", r"leave it out and give a column of log\(age\) as offset"),
+        ("y ~ factor(site)", r"holds factor\(site\), which is C\(site\) here"),
         ("y ~ wage", "names 'wage', but no column is called that; did you mean 'age'"),
         ("y ~ age +", "is no formula"),
         ("y ~ age | bmi", "several parts"),
@@ -170,3 +173,19 @@ def test_formulas_are_of_tables(tmp_path):
     np.savez(tmp_path / "i.npz", A=np.eye(3), y=np.ones(3))
     with pytest.raises(InputError, match="formula is for tables with named columns"):
         load(tmp_path / "i.npz", formula="y ~ a", k=1)
+
+
+def test_a_prediction_says_which_columns_to_add():
+    result = solve(FRAME, formula="y ~ age*bmi + C(site)", k=4)
+    with pytest.raises(InputError, match=r"add it to the table, computed as it was for the model"):
+        result.predict(FRAME.assign(**{f"C(site)[{site}]": FRAME["site"] == site for site in "vw"}))
+    with pytest.raises(
+        InputError, match=r"add this level of 'site' by table\['C\(site\)\[v\]'\] = table\['site'\] == 'v'"
+    ):
+        result.predict(FRAME)
+    new = FRAME.assign(**{f"C(site)[{site}]": FRAME["site"] == site for site in "vw"})
+    new["age:bmi"] = FRAME["age"] * FRAME["bmi"]
+    assert result.predict(new) == pytest.approx(result.fittedvalues, rel=1e-12)
+    coded = solve(FRAME[["age", "site"]], FRAME["y"], 2, factors="auto")
+    with pytest.raises(InputError, match=r"table\['site\[v\]'\] = table\['site'\] == 'v'"):
+        coded.predict(FRAME)

@@ -59,6 +59,22 @@ class TestBest:
                 if model.support in by_it:
                     assert criterion_value(criterion, best, model) == pytest.approx(by_it[model.support])
 
+    def test_criteria_of_terms_are_those_of_a_list_by_them(self, data):
+        problem = Problem(*data, 3, feature_names=NAMES, groups={"pair": NAMES[:2], "other": NAMES[2:4]})
+        best = best_model(problem, top=8)
+        for criterion in criteria_shown(best):
+            by_it = {m.support: m.criterion for m in best_model(problem, criterion=criterion.name, top=8).models}
+            for model in best.models:
+                assert criterion_value(criterion, best, model) == pytest.approx(by_it[model.support])
+
+    def test_adjusted_r2_is_shown_as_it_is(self, data):
+        best = best_model(Problem(*data, 5, feature_names=NAMES), criterion="adjr2", top=3)
+        page = checked_page(best_page(best))
+        for model in best.models:
+            assert f" {-model.criterion:.6g}" in f" {page.shown}"
+            assert f"-{abs(model.criterion):.6g}" not in page.shown
+        assert "proven upper bound" in page.shown
+
     def test_the_map_has_a_cell_for_each_model_and_column(self, best):
         cells = CELL.findall(best_page(best))
         known = [size for size in best.sizes if size.support]

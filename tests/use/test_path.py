@@ -129,7 +129,6 @@ class TestCommandLine:
         for arguments, said in (
             (("--k-max", "3", "--ks", "1"), "give one of them"),
             (("--ks", "one"), "no list of numbers"),
-            ((), "k, the largest number"),
         ):
             with pytest.raises(InputError, match=said):
                 self.call("path", file, *arguments)
@@ -219,3 +218,15 @@ class TestNarrowTerminals:
         lines = stream.getvalue().splitlines()
         assert lines[0].split() == ["lower", "upper", "gap", "time"]
         assert max(map(len, lines)) <= 60
+
+
+def test_a_table_that_names_no_size_has_ten(tmp_path):
+    rng = np.random.default_rng(4)
+    for d, last in ((12, 10), (3, 3)):
+        file, A = tmp_path / f"{d}.csv", rng.normal(size=(40, d))
+        header = ",".join([*(f"x{j}" for j in range(d)), "y"])
+        np.savetxt(file, np.column_stack([A, A[:, 0]]), delimiter=",", header=header, comments="")
+        found = CliRunner().invoke(cli, ["path", str(file), "--json", "--loss", "quadratic", "--lam", "1"])
+        assert found.exit_code == 0
+        assert "more than" not in found.stderr
+        assert [result["k"] for result in json.loads(found.stdout)["results"]] == list(range(1, last + 1))

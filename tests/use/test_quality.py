@@ -103,3 +103,12 @@ def test_in_json_and_in_the_report():
     labels = solve(Problem(A, LABELS, 2, loss="logistic", lam=0.1))
     assert set(json.loads(labels.to_json())["quality"]) == {"deviance_explained", "share_right", "against_mean"}
     assert json.loads(solve(ColumnSubsetProblem(A, 2)).to_json())["quality"] is None
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS + 1.0])
+def test_residuals_of_counts_are_of_counts_with_an_offset_too(weights):
+    exposure = RNG.uniform(0.5, 4.0, 30)
+    counts = RNG.poisson(exposure * np.exp(0.3 * (A[:, 0] - 5.0))).astype(float)
+    result = solve(A, counts, 2, loss="poisson", lam=1e-3, offset=np.log(exposure), sample_weight=weights, signals=())
+    expected = np.sqrt(np.average(result.resid**2, weights=weights))
+    assert result.quality.residual == pytest.approx(expected, rel=1e-9)
