@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.arguments import by_name
+from exactsel.errors import InputError, option
 from exactsel.plain import Readable, finite, html_table
 from exactsel.problem.checks import checked_matrix
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.model import listed
 from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
+from exactsel.solving.asked import OF_PROBLEM
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
 from exactsel.types import FloatArray
 
-TOGETHER = ("intercept", "scale", "weights", "lam", "must_have", "must_not", "loss", "feature_names")
+TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "must_have", "must_not", "loss", "feature_names")
 """What else models on the same columns can be asked for, besides the options of a search."""
 
 
@@ -145,11 +147,18 @@ def _on_the_same_columns(
     X: Any, targets: FloatArray, names: tuple[str, ...], k: int | Sequence[int], options: dict[str, Any]
 ) -> TargetModels:
     """One search: a column's copies for all targets, block by block, are a group."""
-    size, chosen = _shared_size(k), {name: options.pop(name) for name in TOGETHER if name in options}
+    size, options = _shared_size(k), by_name(options)
+    chosen = {name: options.pop(name) for name in TOGETHER if name in options}
+    other = next((name for name in options if name in OF_PROBLEM), None)
+    if other is not None:
+        raise InputError(
+            f"models on the same columns take no {option(other)}; leave it out, prepare the columns beforehand, "
+            f"or take {option('shared', False)}."
+        )
     if chosen.pop("loss", "quadratic") != "quadratic":
         raise InputError("models on the same columns minimise squared errors; leave the loss out, or shared=False.")
     demands = {name: chosen.pop(name) for name in ("must_have", "must_not") if name in chosen}
-    apart = [Problem.prepared(X, y, size, **{"intercept": AUTO} | chosen) for y in targets.T]
+    apart = [Problem.prepared(X, y, size, **{"fit_intercept": AUTO} | chosen) for y in targets.T]
     first, many = apart[0], len(names)
     columns = first.feature_names or tuple(f"column {j}" for j in range(first.d))
     together = GroupedProblem(

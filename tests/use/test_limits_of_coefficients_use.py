@@ -33,7 +33,7 @@ def sm():
 def test_methods_that_know_limits_are_compared_with_certified_gaps():
     A, y = data(d=10)
     problem = boxed(Problem(A, y, 4, lam=0.5), "all")
-    compared = compare(problem, **QUIET)
+    compared = compare(problem, methods="all", **QUIET)
     methods = {row.method: row for row in compared.rows}
     assert {*methods} == {"forward", "swap", "omp", "htp", "iht", "poss", "pposs"}
     assert compared.result.absolute_gap <= 1e-6 * compared.result.upper
@@ -172,3 +172,10 @@ def test_bounds_of_a_column_that_is_not_there():
     with pytest.raises(InputError) as told:
         boxed(problem, bounds=[("nope", 0.0, 1.0)])
     assert str(told.value) == "bounds names 'nope', but no column is called that; give the column's number."
+
+
+def test_none_is_no_limit():
+    A, y = np.random.default_rng(3).normal(size=(20, 3)), np.arange(20.0)
+    problem = Problem(A, y, 2, lam=1.0)
+    none = boxed(problem, bounds=[(0, None, 0.5), (1, 0.0, None)])
+    assert none.hash == boxed(problem, bounds=[(0, -np.inf, 0.5), (1, 0.0, np.inf)]).hash
