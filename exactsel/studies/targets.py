@@ -135,7 +135,10 @@ def solve_targets(
 def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
     """Y as (n, m), and what the targets are called."""
     labels = getattr(Y, "columns", None)
-    targets = np.asarray(Y, dtype=np.float64)
+    try:
+        targets = np.asarray(Y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("Y is not numeric; encode text and categories as numbers first.") from None
     targets = targets[:, None] if targets.ndim == 1 else targets
     if targets.ndim != 2 or targets.shape[1] == 0:
         raise InputError(f"the targets have the shape {targets.shape}, but rows and columns were expected.")

@@ -94,3 +94,9 @@ def test_what_cannot_be_is_said(options, said):
     X, Y = data(2)
     with pytest.raises(InputError, match=said):
         solve_targets(X, Y, **{"k": 2, **options})
+
+
+def test_targets_of_text_are_refused():
+    X, _ = data(2)
+    with pytest.raises(InputError, match="Y is not numeric; encode text"):
+        solve_targets(X, [["a", "b"]] * len(X), 2)

@@ -193,7 +193,7 @@ def test_least_squares_criteria_of_columns():
 
 
 def test_what_cp_and_adjusted_r2_do_not_serve():
-    with pytest.raises(InputError, match=r"Cp is of least squares, but lam is 0\.1; set lam to 0"):
+    with pytest.raises(InputError, match=r"Cp is of least squares, but lam is 0\.1; give lam=0, or take bic"):
         best_model(random_terms(3, "quadratic", 0.1), criterion="cp")
     with pytest.raises(UnsupportedError, match="adjusted R² is of least squares, but the loss is huber"):
         best_model(random_terms(3, "huber", 0.1), criterion="adjr2")
